@@ -13,11 +13,11 @@ import (
 type Work struct {
 	// Pipeline makes the stages from a queued intent to its claim, for one tenure. They are run in their order.
 	Pipeline func(Standing) []Stage
-	// Read looks up together what the stages of some tasks need, as of now, and notes it with each of them ([Task.Read]).
-	// It is called for all tasks of a batch at once, before the first stage of any.
+	// Read looks up together what the stages of some tasks need, as of now, and notes it with each of them
+	// ([Task.Read]). It is called for all tasks of a batch at once, before the first stage of any.
 	Read func(ctx context.Context, tasks []*Task) error
-	// Recheck looks at a task that has a nonce, before another transaction is made there. It sets the call. While it says
-	// that nothing can be sent, a later tenure does not broadcast either what nobody is known to have broadcast.
+	// Recheck looks at a task that has a nonce, before another transaction is made there. It sets the call. While it
+	// says that nothing can be sent, a later tenure does not broadcast either what nobody is known to have broadcast.
 	Recheck func(ctx context.Context, t *Task) (Verdict, error)
 	Judge   Judge
 	// Idle is called after every drain that came to its end, while no task waits.

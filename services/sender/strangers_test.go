@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
@@ -56,5 +55,5 @@ func (s *site) payFrom(key *ecdsa.PrivateKey, nonce uint64) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.mined(common.Hash(tx.Hash()), s.chain.SendTransaction(s.t.Context(), tx))
+	s.mined(tx.Hash(), s.chain.SendTransaction(s.t.Context(), tx))
 }

@@ -41,8 +41,8 @@ func (w *walk) follow(id string) {
 	w.job = id
 }
 
-// note writes a line that is not there yet, if it is about the job.
-func (w *walk) note(about bool, room, format string, args ...any) {
+// notef writes a line that is not there yet, if it is about the job.
+func (w *walk) notef(about bool, room, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	line := fmt.Sprintf("%-26s %s", room, fmt.Sprintf(format, args...))
@@ -74,7 +74,7 @@ func (i walkedIntents) Enqueue(ctx context.Context, j job.Job) (txm.Admission, e
 		i.w.arm, i.w.raw, i.w.lines = 0, nil, nil
 	}
 	i.w.mu.Unlock()
-	i.w.note(begins, "services/sender", "intake: a job of kind %s is stored as an intent: %s", j.Kind, admission)
+	i.w.notef(begins, "services/sender", "intake: a job of kind %s is stored as an intent: %s", j.Kind, admission)
 	return admission, err
 }
 
@@ -87,7 +87,7 @@ func (i walkedIntents) Heads(ctx context.Context, s chain.Address, p txm.Pick) (
 			i.w.arm = h.ID
 		}
 		i.w.mu.Unlock()
-		i.w.note(mine, "pkg/txmanager drain", "the intent is among the most urgent: %s, lane %s", h.State,
+		i.w.notef(mine, "pkg/txmanager drain", "the intent is among the most urgent: %s, lane %s", h.State,
 			txm.LaneOf(h.Job.Kind))
 	}
 	return heads, err
@@ -102,14 +102,14 @@ func (i walkedIntents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) er
 			i.w.raw, i.w.hash = c.Tx.Raw, c.Tx.Hash
 		}
 		i.w.mu.Unlock()
-		i.w.note(mine, "pkg/txmanager claim", "nonce and signed bytes are stored, under the lease of the signer")
+		i.w.notef(mine, "pkg/txmanager claim", "nonce and signed bytes are stored, under the lease of the signer")
 	}
 	return err
 }
 
 func (i walkedIntents) Record(ctx context.Context, f lease.Fence, r txm.Receipt) error {
 	err := i.Store.Record(ctx, f, r)
-	i.w.note(err == nil && i.w.is(r.TxHash), "pkg/txmanager confirm",
+	i.w.notef(err == nil && i.w.is(r.TxHash), "pkg/txmanager confirm",
 		"the receipt is stored: success %t, the logs say %s, settled %t", r.OK, r.Outcome, r.Settlement != nil)
 	return err
 }
@@ -117,7 +117,7 @@ func (i walkedIntents) Record(ctx context.Context, f lease.Fence, r txm.Receipt)
 func (i walkedIntents) Finish(ctx context.Context, f lease.Fence, r txm.Receipt, rest txm.Rest) error {
 	err := i.Store.Finish(ctx, f, r, rest)
 	mine := err == nil && i.w.is(r.TxHash)
-	i.w.note(mine, "pkg/txmanager confirm", "its block is final: the arm ends as %s, its nonce is used up", r.Outcome)
+	i.w.notef(mine, "pkg/txmanager confirm", "its block is final: the arm ends as %s, its nonce is used up", r.Outcome)
 	i.w.mu.Lock()
 	i.w.over = i.w.over || mine
 	i.w.mu.Unlock()
@@ -129,7 +129,7 @@ func (i walkedIntents) Reported(ctx context.Context, f lease.Fence, intents []in
 	i.w.mu.Lock()
 	mine := err == nil && i.w.over && slices.Contains(intents, i.w.arm)
 	i.w.mu.Unlock()
-	i.w.note(mine, "pkg/txmanager record", "the store notes that it was told")
+	i.w.notef(mine, "pkg/txmanager record", "the store notes that it was told")
 	return err
 }
 
@@ -152,7 +152,7 @@ func (n walkedNode) Simulate(ctx context.Context, from, to chain.Address, data [
 	n.w.mu.Lock()
 	mine := err == nil && to == n.handler && n.w.arm != 0 && n.w.raw == nil
 	n.w.mu.Unlock()
-	n.w.note(mine, "services/sender/preflight", "with fresh reports and enough gas, the simulated call succeeds")
+	n.w.notef(mine, "services/sender/preflight", "with fresh reports and enough gas, the simulated call succeeds")
 	return err
 }
 
@@ -160,7 +160,7 @@ func (n walkedNode) SendRaw(ctx context.Context, raw []byte) error {
 	n.w.mu.Lock()
 	mine := n.w.raw != nil && slices.Equal(raw, n.w.raw)
 	n.w.mu.Unlock()
-	n.w.note(mine, "pkg/txmanager broadcast", "the stored bytes, and no others, go to the nodes")
+	n.w.notef(mine, "pkg/txmanager broadcast", "the stored bytes, and no others, go to the nodes")
 	return n.node.SendRaw(ctx, raw)
 }
 
@@ -175,7 +175,7 @@ func (p walkedResults) Publish(ctx context.Context, ended []txm.Ended) error {
 		p.w.mu.Lock()
 		mine := err == nil && p.w.over && e.Intent.ID == p.w.arm
 		p.w.mu.Unlock()
-		p.w.note(mine, "services/sender", "results: %s is written to the result topic, with its settlement %t",
+		p.w.notef(mine, "services/sender", "results: %s is written to the result topic, with its settlement %t",
 			e.Intent.Outcome, e.Receipt != nil && e.Receipt.Settlement != nil)
 	}
 	return err
@@ -194,7 +194,7 @@ func (w *walk) must(t *testing.T, name string) {
 	comment, _, _ := strings.Cut(string(text), "----\n")
 	got := comment + "----\n" + strings.Join(w.lines, "\n") + "\n"
 	if *rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil { //nolint:gosec // a file of the repository
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 type kindRule struct {
 	// pending asks our own state whether a job is still to be done.
 	pending func(p pending, ctx context.Context, j job.Job) (terms, txmanager.Verdict, error)
-	// keys are those of the rows that pending asks for, as far as the job names them. What it asks for beside them takes
-	// another round trip.
+	// keys are those of the rows that pending asks for, as far as the job names them. What it asks for beside them
+	// takes another round trip.
 	keys func(job.Job) pg.Keys
 	// fixedGas is the operator's own gas limit, 0 for none.
 	fixedGas func(Gas) uint64
@@ -32,7 +32,8 @@ const unsaid = 5000
 
 // kindRules has one entry for each kind of job; a test says which is missing.
 var kindRules = map[job.Kind]kindRule{
-	job.Liquidation: {pending: pending.position, keys: positionKeys, fixedGas: func(g Gas) uint64 { return g.Liquidation }},
+	job.Liquidation: {pending: pending.position, keys: positionKeys,
+		fixedGas: func(g Gas) uint64 { return g.Liquidation }},
 	job.Adl: {pending: pending.adl, keys: adlKeys, fixedGas: func(g Gas) uint64 { return g.Adl },
 		standsMs: unsaid},
 	job.AdlState: {pending: pending.adlState, keys: adlStateKeys, fixedGas: func(g Gas) uint64 { return g.AdlState },
