@@ -178,6 +178,8 @@ func valuesOf(metrics []*dto.Metric) string {
 	return strings.Join(parts, "; ")
 }
 
+// Get asks a process over HTTP, and returns the text of its answer (of a longer one the first 16 MiB) and its status
+// code, which may be any: an error says that there was no whole answer.
 func Get(ctx context.Context, address string) (text string, status int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
