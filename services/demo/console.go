@@ -51,7 +51,9 @@ const consolePatience = 20 * time.Second
 // linkIn finds the newest link in a log.
 func linkIn(log []byte) (link string) {
 	for line := range bytes.Lines(log) {
-		var said struct{ Link string }
+		var said struct {
+			Link string `json:"link"`
+		}
 		if json.Unmarshal(line, &said) == nil && said.Link != "" {
 			link = said.Link
 		}

@@ -133,7 +133,8 @@ func (d emergencyDesk) list(ctx context.Context) error {
 		if !e.TxHash.IsZero() {
 			tx = e.TxHash.Hex()
 		}
-		rows.add(text.Moment(e.At), e.Run, e.Action, e.Stage, e.DryRun, e.Operator, e.Cause, text.FirstLine(e.Outcome), tx)
+		rows.add(text.Moment(e.At), e.Run, e.Action, e.Stage, e.DryRun, e.Operator, e.Cause,
+			text.FirstLine(e.Outcome), tx)
 	}
 	return d.out.table(rows)
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"perpkeeper/pkg/chain"
@@ -86,7 +85,7 @@ func (a *alarm) nonce() uint64 {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	n, err := a.chain.PendingNonceAt(a.t.Context(), common.Address(crypto.PubkeyToAddress(key.PublicKey)))
+	n, err := a.chain.PendingNonceAt(a.t.Context(), crypto.PubkeyToAddress(key.PublicKey))
 	if err != nil {
 		a.t.Fatal(err)
 	}
