@@ -61,8 +61,8 @@ func readTail(ctx context.Context, client *bus.Client, topic string, partition i
 		return nil, err
 	}
 	if first == end && end > 0 {
-		return nil, fmt.Errorf("%s/%d has dropped all its records, and with them where to go on (no scanner wrote for as "+
-			"long as keeper.log_retention; see docs/runbooks/rebuild.md)", topic, partition)
+		return nil, fmt.Errorf("%s/%d has dropped all its records, and with them where to go on (no scanner wrote for "+
+			"as long as keeper.log_retention; see docs/runbooks/rebuild.md)", topic, partition)
 	}
 	for window := int64(firstWindow); ; window *= 4 {
 		s := &stream{partition: partition, next: max(first, end-window)}

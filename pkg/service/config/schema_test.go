@@ -87,7 +87,8 @@ func TestSectionsAreSingleWords(t *testing.T) {
 			t.Errorf("section %q is not a single lower case word", name)
 		}
 	}
-	for _, process := range []string{"scanner", "statevm", "planner", "sender", "console", "keeperctl", "devnet", "demo"} {
+	for _, process := range []string{"scanner", "statevm", "planner", "sender", "console", "keeperctl", "devnet",
+		"demo"} {
 		if !slices.Contains(all, process) {
 			t.Errorf("process %s has no section", process)
 		}
