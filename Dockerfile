@@ -13,7 +13,7 @@ ARG VERSION=devel
 ARG REVISION=
 RUN mkdir /out && for b in scanner statevm planner sender console keeperctl devnet; do \
       go build -trimpath -ldflags="-s -w -X perpkeeper/pkg/service.version=$VERSION -X perpkeeper/pkg/service.revision=$REVISION" -o /out/$b ./services/$b/cmd/$b || exit 1; \
-    done && mkdir -p /out/var/devnet /out/var/snapshots
+    done && mkdir -p /out/var/devnet /out/var/snapshots /out/var/console
 
 FROM scratch
 ARG VERSION=devel
@@ -25,4 +25,6 @@ COPY --from=build /out /bin
 COPY --from=build --chown=65532:65532 /out/var/devnet /var/devnet
 # Snapshots of the state, where they are kept on a volume of this machine.
 COPY --from=build --chown=65532:65532 /out/var/snapshots /var/snapshots
+# Who may sign in to the console, on a volume too.
+COPY --from=build --chown=65532:65532 /out/var/console /var/console
 USER 65532:65532

@@ -52,6 +52,7 @@ func (c Config) Validate() error { return nil }
 type Settings struct {
 	Users     string          `toml:"users" help:"file of who may sign in, a line each: NAME ROLE HASH; one that is missing is made by the link that the log has at the first start"`
 	TLS       bool            `toml:"tls" help:"browsers come by https, to a proxy before this process: its cookies and pages are for https alone"`
+	URL       string          `toml:"url" help:"what browsers reach this process by, http(s)://HOST[:PORT], for the link in the log; empty = http.listen"`
 	Processes []string        `toml:"processes" help:"where the keeper's processes serve their pages, NAME=http://HOST:PORT each; the overview asks them"`
 	Signers   []chain.Address `toml:"signers" help:"this keeper's own signers, beside those that its database knows; the others' are tier.peers"`
 }
@@ -64,6 +65,10 @@ func (s Settings) Validate() error {
 	var problems []error
 	if s.Users == "" {
 		problems = append(problems, errors.New("users: names no file"))
+	}
+	if u, err := url.Parse(s.URL); s.URL != "" && (err != nil || u.Host == "" || u.Scheme != "http" &&
+		u.Scheme != "https") {
+		problems = append(problems, fmt.Errorf("url: %q is no address of a site (write http://HOST:PORT)", s.URL))
 	}
 	for _, text := range s.Processes {
 		name, address, _ := strings.Cut(text, "=")

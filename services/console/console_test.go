@@ -51,3 +51,19 @@ func eventually(t *testing.T, what string, ok func(ctx context.Context) bool) {
 		}
 	}
 }
+
+// The link of the first user leads to where browsers find the pages.
+func TestLinkLeadsToTheSite(t *testing.T) {
+	for want, s := range map[string]Settings{
+		"http://127.0.0.1:8080": {}, "https://127.0.0.1:8080": {TLS: true},
+		"http://localhost:8090":      {URL: "http://localhost:8090/"},
+		"https://keeper.example.org": {URL: "https://keeper.example.org", TLS: true},
+	} {
+		if got := siteOf(s, "127.0.0.1:8080"); got != want {
+			t.Errorf("%+v: %s, want %s", s, got, want)
+		}
+	}
+	if err := (Settings{Users: "u", URL: "localhost:8090"}).Validate(); err == nil {
+		t.Error("an address without a scheme is taken")
+	}
+}

@@ -41,8 +41,15 @@ func startPages(sh *service.Shell, cfg Config, db *pg.DB, client *bus.Client, no
 	if err != nil || token == "" {
 		return err
 	}
-	scheme := map[bool]string{true: "https", false: "http"}[cfg.Own.TLS]
-	sh.Log.Warn().Str("link", scheme+"://"+sh.Addr()+"/welcome?token="+token).
+	sh.Log.Warn().Str("link", siteOf(cfg.Own, sh.Addr())+"/welcome?token="+token).
 		Msg("nobody can sign in yet: whoever opens this link first makes the first user, an admin")
 	return nil
+}
+
+// siteOf is what a browser calls the pages by. A process in a container, or behind a proxy, has to be told.
+func siteOf(s Settings, listen string) string {
+	if s.URL != "" {
+		return strings.TrimSuffix(s.URL, "/")
+	}
+	return map[bool]string{true: "https", false: "http"}[s.TLS] + "://" + listen
 }

@@ -60,7 +60,7 @@ binaries() { sed -n 's/.*for b in \(.*\); do.*/\1/p' "$repo/Dockerfile"; }
 keeper() {
 	local out=$work/keeper b targets=()
 	rm -rf "$out"
-	mkdir -p "$out/etc/ssl/certs" "$out/out/var/devnet"
+	mkdir -p "$out/etc/ssl/certs" "$out/out/var/"{devnet,snapshots,console}
 	for b in $(binaries); do targets+=("./services/$b/cmd/$b"); done
 	[ ${#targets[@]} -gt 0 ] || die "Dockerfile no longer lists its binaries as \"for b in … ; do\""
 	say "building ${#targets[@]} binaries"
