@@ -94,7 +94,8 @@ func scanListedArm(row pgx.CollectableRow) (a ListedArm, err error) {
 var listSenders = register("newest transactions of accounts", `SELECT a.account, count(t.key),
 		count(t.key) FILTER (WHERE t.tx_ok), coalesce(max(t.stamp_time_ms), 0)::bigint
 	FROM unnest($1::bytea[]) AS a (account) LEFT JOIN LATERAL (
-		SELECT * FROM {state}.transaction n WHERE n.tx_from = a.account AND n.deleted_at IS NULL
+		SELECT n.key, n.tx_ok, n.stamp_time_ms FROM {state}.transaction n
+		WHERE n.tx_from = a.account AND n.deleted_at IS NULL
 		ORDER BY n.tx_nonce DESC LIMIT $3) t ON t.stamp_time_ms >= $2
 	GROUP BY a.account`)
 

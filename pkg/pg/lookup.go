@@ -64,7 +64,7 @@ var (
 			AND t.initial_collateral_token = p.collateral_token AND t.is_long = p.is_long
 		WHERE t.auto_cancel AND `+isOpen+` AND t.deleted_at IS NULL`)}
 
-	beginLookup = register("begin a lookup", `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
+	beginLookup = register("begin a lookup", `BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY`)
 	endLookup   = register("end a lookup", `COMMIT`)
 	// The block of the lowest tip, if all partitions have it.
 	selectLowest = register("block of the lowest tip",
