@@ -124,7 +124,8 @@ func (d signerDesk) list(ctx context.Context) error {
 		case s.LeaseLeft == 0:
 			state = "UNATTENDED"
 		}
-		rows.add(s.Signer, state, status.LeaseOf(s), s.Token, s.NextNonce, s.Queued, s.InFlight, text.FirstLine(s.Paused))
+		rows.add(s.Signer, state, status.LeaseOf(s), s.Token, s.NextNonce, s.Queued, s.InFlight,
+			text.FirstLine(s.Paused))
 	}
 	if err := d.out.table(rows); err != nil {
 		return err

@@ -35,8 +35,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}, []string{"kind", "end"})
 	m.elsewhere = f.NewCounterVec(prometheus.CounterOpts{
 		Name: "sender_tier_own_elsewhere_total",
-		Help: "Jobs executed with a key of this keeper that no process of it has signed the transaction with: another " +
-			"keeper has the key.",
+		Help: "Jobs executed with a key of this keeper that no process of it has signed the transaction with: " +
+			"another keeper has the key.",
 	}, []string{"signer"})
 	m.waitingJobs = f.NewGauge(prometheus.GaugeOpts{Name: "sender_tier_queue_length",
 		Help: "Jobs that wait for this tier's turn."})
