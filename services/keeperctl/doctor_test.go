@@ -58,7 +58,7 @@ func TestDoctorBeforeTheStart(t *testing.T) {
 		"PLANNER_FROZEN_ROLE": "true", "SENDER_FROZEN_ROLE": "true", "SIGNER_DEV": "true", "SIGNER_DEV_KEYS": key(own),
 		"POSTGRES_URL": "postgres://keeper@127.0.0.1:1/keeper", // nobody asks it
 		// the other processes' settings stand in the same environment
-		"SCANNER_MAX_HEAD_AGE": "15s", "SENDER_MAX_IN_FLIGHT": "4", "KEEPERCTL_DISKS": t.TempDir(),
+		"SCANNER_MAX_HEAD_AGE": "15s", "SENDER_MAX_IN_FLIGHT": "4", "KEEPERCTL_DISKS": "", // not this machine's own
 	} {
 		t.Setenv("PERPKEEPER_"+name, value)
 	}
