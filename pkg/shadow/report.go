@@ -76,14 +76,14 @@ const insistent = 2
 type judge struct {
 	rules  Rules
 	scores map[job.Kind]*Score
-	fates  map[need][]Fate // in the order of blocks
-	trials map[need][]Trial
+	fates  map[job.Need][]Fate // in the order of blocks
+	trials map[job.Need][]Trial
 	report Report
 }
 
 // Judge holds trials against fates. Deleveraging states (adlState) leave no trace that names them and are not judged.
 func Judge(rules Rules, trials []Trial, fates []Fate) Report {
-	j := judge{rules: rules, scores: map[job.Kind]*Score{}, fates: map[need][]Fate{}, trials: map[need][]Trial{},
+	j := judge{rules: rules, scores: map[job.Kind]*Score{}, fates: map[job.Need][]Fate{}, trials: map[job.Need][]Trial{},
 		report: Report{Distances: map[int64]int{}}}
 	for _, f := range fates {
 		j.fates[f.need()] = append(j.fates[f.need()], f)

@@ -56,22 +56,16 @@ type Fate struct {
 
 // need is what trials and fates have in common. Of a deleveraging the side of a market is meant: which positions are
 // chosen changes with every block, and the venue wants as many as it takes.
-type need struct {
-	kind   job.Kind
-	key    chain.Hash
-	isLong bool
-}
-
-func (t Trial) need() need {
+func (t Trial) need() job.Need {
 	if t.Kind == job.Adl {
-		return need{t.Kind, t.Market.Hash(), t.IsLong}
+		return job.Need{Kind: t.Kind, Key: t.Market.Hash(), IsLong: t.IsLong}
 	}
-	return need{kind: t.Kind, key: t.Key}
+	return job.Need{Kind: t.Kind, Key: t.Key}
 }
 
-func (f Fate) need() need {
+func (f Fate) need() job.Need {
 	if f.Kind == job.Adl {
-		return need{f.Kind, f.Market.Hash(), f.IsLong}
+		return job.Need{Kind: f.Kind, Key: f.Market.Hash(), IsLong: f.IsLong}
 	}
-	return need{kind: f.Kind, key: f.Key}
+	return job.Need{Kind: f.Kind, Key: f.Key}
 }

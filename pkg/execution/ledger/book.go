@@ -17,7 +17,7 @@ func (l *Ledger) book(at chain.BlockRef, tx Transaction) (rows []Row) {
 	payer := slices.IndexFunc(endings, func(e execution.Execution) bool {
 		return keyOfEnding(e) == called || tx.Call == nil && e.Result != execution.Swept
 	})
-	over := map[jobKey]bool{}
+	over := map[job.Need]bool{}
 	for i, e := range endings {
 		n := keyOfEnding(e)
 		over[n] = true
@@ -35,7 +35,7 @@ func (l *Ledger) book(at chain.BlockRef, tx Transaction) (rows []Row) {
 }
 
 // end notes that a job is over.
-func (l *Ledger) end(n jobKey, at chain.BlockRef, tx Transaction, e execution.Execution, pays bool) (rows []Row) {
+func (l *Ledger) end(n job.Need, at chain.BlockRef, tx Transaction, e execution.Execution, pays bool) (rows []Row) {
 	a := l.open[n]
 	byOwner := e.Result == execution.Cancelled && tx.Call == nil && l.cfg.Roster[tx.From] == 0
 	switch {
@@ -69,7 +69,7 @@ func (l *Ledger) end(n jobKey, at chain.BlockRef, tx Transaction, e execution.Ex
 
 // openRequests opens the accounts of requests that can be executed from now on. The orders of liquidations, and the
 // requests within others, are over in the transaction that makes them.
-func (l *Ledger) openRequests(at chain.BlockRef, tx Transaction, over map[jobKey]bool) {
+func (l *Ledger) openRequests(at chain.BlockRef, tx Transaction, over map[job.Need]bool) {
 	ended := map[chain.Hash]bool{} // orders and requests
 	for _, e := range tx.Events {
 		switch end := e.(type) {
@@ -80,18 +80,18 @@ func (l *Ledger) openRequests(at chain.BlockRef, tx Transaction, over map[jobKey
 		}
 	}
 	for _, e := range tx.Events {
-		var n jobKey
+		var n job.Need
 		switch e := e.(type) {
 		case perp.OrderCreated:
 			if !e.Order.OrderType.IsMarket() || ended[e.Order.Key] {
 				continue
 			}
-			n = jobKey{kind: job.Order, key: e.Order.Key}
+			n = job.Need{Kind: job.Order, Key: e.Order.Key}
 		case perp.RequestCreated:
 			if ended[e.Request.Key] {
 				continue
 			}
-			n = jobKey{kind: job.OfRequest(e.Request.Kind), key: e.Request.Key}
+			n = job.Need{Kind: job.OfRequest(e.Request.Kind), Key: e.Request.Key}
 		default:
 			continue
 		}
@@ -110,7 +110,7 @@ func (l *Ledger) reopen(tx Transaction) (rows []Row) {
 		if !is {
 			continue
 		}
-		n := jobKey{kind: job.Liquidation, key: increase.Position.PositionKey}
+		n := job.Need{Kind: job.Liquidation, Key: increase.Position.PositionKey}
 		if a := l.open[n]; a != nil && a.State == Done {
 			rows = append(rows, l.close(a)...)
 			delete(l.open, n)
@@ -120,7 +120,7 @@ func (l *Ledger) reopen(tx Transaction) (rows []Row) {
 }
 
 // lose notes a transaction that was called for a job and did not end it.
-func (l *Ledger) lose(n jobKey, at chain.BlockRef, tx Transaction) {
+func (l *Ledger) lose(n job.Need, at chain.BlockRef, tx Transaction) {
 	if at.Number < l.cfg.From {
 		return
 	}
@@ -132,8 +132,8 @@ func (l *Ledger) lose(n jobKey, at chain.BlockRef, tx Transaction) {
 	a.touch(at)
 }
 
-func (l *Ledger) account(n jobKey, at chain.BlockRef) *account {
-	a := &account{Row: Row{Kind: n.kind, Key: n.key, IsLong: n.isLong, State: Waiting}}
+func (l *Ledger) account(n job.Need, at chain.BlockRef) *account {
+	a := &account{Row: Row{Kind: n.Kind, Key: n.Key, IsLong: n.IsLong, State: Waiting}}
 	a.touch(at)
 	l.open[n] = a
 	l.checks = append(l.checks, expiryCheck{at.TimeMs + l.cfg.Patience, n, a})
@@ -149,16 +149,12 @@ func (l *Ledger) booked(at chain.BlockRef, tx Transaction) Tx {
 	}
 }
 
-func keyOf(kind job.Kind, key chain.Hash, isLong bool) jobKey {
-	return jobKey{kind, key, isLong && kind.Names() == job.MarketKey}
-}
-
-func keyOfEnding(e execution.Execution) jobKey { return keyOf(e.Kind, e.Key, e.IsLong) }
+func keyOfEnding(e execution.Execution) job.Need { return job.NeedOf(e.Kind, e.Key, e.IsLong) }
 
 // called is the job a transaction was called for; of no kind where it does not say.
-func (tx Transaction) called() jobKey {
+func (tx Transaction) called() job.Need {
 	if tx.Call == nil {
-		return jobKey{}
+		return job.Need{}
 	}
-	return keyOf(tx.Call.Kind, tx.Call.Key, tx.Call.IsLong)
+	return job.NeedOf(tx.Call.Kind, tx.Call.Key, tx.Call.IsLong)
 }

@@ -48,17 +48,10 @@ type Call struct {
 // is for one goroutine at a time.
 type Ledger struct {
 	cfg    Config
-	open   map[jobKey]*account
+	open   map[job.Need]*account
 	checks []expiryCheck // ordered by time, but for accounts with events since
 	totals Totals
 	tip    chain.BlockRef
-}
-
-// jobKey identifies a job. The side matters for updates of the deleveraging state alone: the other kinds' keys know it.
-type jobKey struct {
-	kind   job.Kind
-	key    chain.Hash
-	isLong bool
 }
 
 // account is one job's.
@@ -72,13 +65,13 @@ type account struct {
 // expiryCheck is when to look whether an account can be closed.
 type expiryCheck struct {
 	atMs uint64
-	name jobKey
+	name job.Need
 	of   *account
 }
 
 // New returns empty books.
 func New(cfg Config) *Ledger {
-	return &Ledger{cfg: cfg, open: map[jobKey]*account{}, totals: Totals{kinds: map[job.Kind]*Sum{}}}
+	return &Ledger{cfg: cfg, open: map[job.Need]*account{}, totals: Totals{kinds: map[job.Kind]*Sum{}}}
 }
 
 // Block books what happened in the next block and returns the accounts that are closed by now. It fails if the block is
