@@ -46,6 +46,19 @@ type Generation struct {
 	Served bool
 }
 
+// Role is what a generation is there for: "active", "kept" for the way back, "filling", or "left" by statevm.
+func (g Generation) Role() string {
+	switch {
+	case g.Active:
+		return "active"
+	case g.Followed && g.Served:
+		return "kept"
+	case g.Followed:
+		return "filling"
+	}
+	return "left"
+}
+
 // Fits tells whether this build can read and write the generation.
 func (g Generation) Fits() bool { return g.Layout == stateLayout }
 

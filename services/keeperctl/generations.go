@@ -72,22 +72,9 @@ func listGenerations(ctx context.Context, db *pg.DB, out printer) error {
 			}
 			block, records, halted = strconv.FormatUint(at.Watermark.Number, 10), strconv.FormatInt(read, 10), at.Halted
 		}
-		rows.add(g.Number, role(g), g.Layout, block, records, halted)
+		rows.add(g.Number, g.Role(), g.Layout, block, records, halted)
 	}
 	return out.table(rows)
-}
-
-// role is what a generation is there for.
-func role(g pg.Generation) string {
-	switch {
-	case g.Active:
-		return "active"
-	case g.Followed && g.Served:
-		return "kept"
-	case g.Followed:
-		return "filling"
-	}
-	return "left"
 }
 
 // dropGeneration gives a generation up for good.

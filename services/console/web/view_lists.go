@@ -138,7 +138,7 @@ func (c *console) generations(ctx context.Context, _ url.Values) (any, error) {
 	}
 	views := make([]generationView, 0, len(all))
 	for _, g := range all {
-		v := generationView{Generation: g, Role: roleOf(g), Known: g.Fits()}
+		v := generationView{Generation: g, Role: g.Role(), Known: g.Fits()}
 		if v.Known {
 			at, err := c.DB.StandingOf(ctx, g.Number)
 			if err != nil {
@@ -149,19 +149,6 @@ func (c *console) generations(ctx context.Context, _ url.Values) (any, error) {
 		views = append(views, v)
 	}
 	return views, nil
-}
-
-// roleOf is what a generation is there for.
-func roleOf(g pg.Generation) string {
-	switch {
-	case g.Active:
-		return "active"
-	case g.Followed && g.Served:
-		return "kept"
-	case g.Followed:
-		return "filling"
-	}
-	return "left"
 }
 
 // auditView is what was done by the console, an action a row.
