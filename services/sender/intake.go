@@ -88,7 +88,7 @@ func (s *Sender) patiently(ctx context.Context, part string, do func(context.Con
 
 func (s *Sender) store(ctx context.Context, j job.Job) error {
 	if s.shadow != nil {
-		s.shadow.Hear(j)
+		s.shadow.Offer(j)
 		return nil
 	}
 	admission, err := s.intents.Enqueue(ctx, j)

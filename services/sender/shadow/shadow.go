@@ -56,7 +56,7 @@ type Store interface {
 	Save(ctx context.Context, trials []shadow.Trial) error
 }
 
-// Sender tries jobs out. Hear may be called by anybody.
+// Sender tries jobs out. Offer may be called by anybody.
 type Sender struct {
 	cfg   Config
 	parts Parts
@@ -94,8 +94,8 @@ func New(cfg Config, p Parts) *Sender {
 		checks: map[chain.Address]Check{}}
 }
 
-// Hear takes in a job that the planner has found due.
-func (s *Sender) Hear(j job.Job) {
+// Offer takes in a job that the planner has found due.
+func (s *Sender) Offer(j job.Job) {
 	now := max(s.parts.Head.Time(), j.Evidence.Block.TimeMs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
