@@ -9,8 +9,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Allowed is a pattern of the calls that the emergency signer may sign: a contract, and calldata in which '?' stands for
-// any one hexadecimal digit. Selector and length are fixed by it.
+// Allowed is a pattern of the calls that the emergency signer may sign: a contract, and calldata in which '?' stands
+// for any one hexadecimal digit. Selector and length are fixed by it.
 type Allowed struct {
 	To       chain.Address `toml:"to" help:"the contract"`
 	Calldata string        `toml:"calldata" help:"0x and hexadecimal digits, ? for any one of them; the selector is always given"`

@@ -3,8 +3,8 @@
 //
 // Four actions, each off by default: notify the operators; let liquidations that wait for their next try be tried at
 // once; pause new positions; raise the collateral that new positions need. The last two are calls of the venue's Config
-// contract by an account with a role there. They are made, rehearsed as that account, and handed over to whoever holds it;
-// or, where that is configured, sent with a key that is for nothing else and signs nothing else (docs/adr/0009). A
+// contract by an account with a role there. They are made, rehearsed as that account, and handed over to whoever holds
+// it; or, where that is configured, sent with a key that is for nothing else and signs nothing else (docs/adr/0009). A
 // keeper's senders never sign such a call.
 //
 // # Guaranteed

@@ -95,8 +95,8 @@ func (p *tape) must(err error) {
 	}
 }
 
-// TIER-10: an execution is known when all partitions have its block; what was read is told when the past of all of them has been,
-// as far as the slowest one is.
+// TIER-10: an execution is known when all partitions have its block; what was read is told when the past of all of them
+// has been, as far as the slowest one is.
 func TestReaderJoinsPartitions(t *testing.T) {
 	p := newTape(t, 0)
 	const n = 10

@@ -88,8 +88,8 @@ func (k Kind) Names() KeyOf {
 	return d.Key
 }
 
-// Lane is the lane of a kind's jobs. What only spends a number, and what this build does not know, is maintenance: it is
-// seen through, and nothing new is sent for it.
+// Lane is the lane of a kind's jobs. What only spends a number, and what this build does not know, is maintenance: it
+// is seen through, and nothing new is sent for it.
 func (k Kind) Lane() Lane {
 	if d, known := Describe(k); known {
 		return d.Lane

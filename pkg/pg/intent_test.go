@@ -90,7 +90,10 @@ func TestWriteWaitsForATakeover(t *testing.T) {
 			Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Done}
 	}
 	for name, write := range map[string]func(holder) error{
-		"claim": func(d holder) error { return d.db.Intents().Claim(t.Context(), d.fence, d.claim(d.intents[1], 1, 1)) },
+		"claim": func(d holder) error {
+			return d.db.Intents().
+				Claim(t.Context(), d.fence, d.claim(d.intents[1], 1, 1))
+		},
 		"skip": func(d holder) error {
 			return d.db.Intents().Skip(t.Context(), d.fence, d.intents[1],
 				txm.Ending{Verdict: txm.Verdict{Outcome: job.SkippedDone}})

@@ -5,8 +5,8 @@
 // # Guaranteed
 //
 //   - A snapshot is there as a whole or not at all: the manifest is written last, and what has none is no snapshot.
-//   - What was torn or altered is refused, in one line: the manifest is held against its own checksum, each file against
-//     size and SHA-256 in the manifest, each table against its number of rows. No database is asked.
+//   - What was torn or altered is refused, in one line: the manifest is held against its own checksum, each file
+//     against size and SHA-256 in the manifest, each table against its number of rows. No database is asked.
 //   - Nothing is held in memory whole: rows stream through both ways.
 //
 // # Not guaranteed

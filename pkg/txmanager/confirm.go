@@ -191,8 +191,8 @@ func (c *confirm) watch(f txm.Flight, s txm.Sight) {
 		Msg("no receipt yet; it is broadcast again until there is one")
 }
 
-// recordAndFinish writes a receipt down. One whose block is final by now, because this tenure or its node was late, need
-// not wait for the next pass.
+// recordAndFinish writes a receipt down. One whose block is final by now, because this tenure or its node was late,
+// need not wait for the next pass.
 func (c *confirm) recordAndFinish(ctx context.Context, f txm.Flight, s txm.Sight, found evm.Receipt) error {
 	recorded, err := c.record(ctx, f, found, *s.Receipt)
 	if err != nil {

@@ -73,7 +73,7 @@ func TestSteppedLaunchIsOver(t *testing.T) {
 }
 
 // What a launch could not do ends the pass that follows, before anything is taken.
-func TestDrainHearsOfLaunches(t *testing.T) {
+func TestDrainLearnsOfLaunches(t *testing.T) {
 	o := newQueueTest(t, nil)
 	lost := errors.New("the answer was not noted")
 	o.launched = func() error { return lost }

@@ -42,9 +42,9 @@ type plan struct {
 	closed bool // nothing can be sent now, whatever the job
 }
 
-// adopt looks at a flight that another tenure has left. Bytes that were broadcast may be anywhere: they are broadcast as
-// they stand, unless the job is done or gone. Where no broadcast was noted this is as good as the first: it waits until
-// anything may be sent.
+// adopt looks at a flight that another tenure has left. Bytes that were broadcast may be anywhere: they are broadcast
+// as they stand, unless the job is done or gone. Where no broadcast was noted this is as good as the first: it waits
+// until anything may be sent.
 func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	p, ready, err := r.plan(ctx, f)
 	if err != nil {

@@ -26,7 +26,8 @@ func newUnlanded() *unlanded {
 	return &unlanded{
 		desc: prometheus.NewDesc("sender_oldest_unlanded_seconds",
 			"How long the oldest transaction of a signer that is still to land has had its nonce, by the lane of its "+
-				"job; 0 = there is none. It grows while the database cannot be asked.", []string{"signer", "lane"}, nil),
+				"job; 0 = there is none. It grows while the database cannot be asked.", []string{"signer", "lane"},
+			nil),
 		clock: time.Now, since: map[chain.Address]map[txm.Lane]time.Time{},
 	}
 }

@@ -25,8 +25,8 @@ type births struct {
 	moments map[momentKey]*due.Moment
 }
 
-// run is a condition that holds: since when, as its job was last born, and when it was last looked at, in seconds of the
-// reports. Began is since when it has held: a job that is born again is as late as before.
+// run is a condition that holds: since when, as its job was last born, and when it was last looked at, in seconds of
+// the reports. Began is since when it has held: a job that is born again is as late as before.
 type run struct{ since, seen, began uint64 }
 
 // momentKey names a moment of the past: the reports of some tokens as they were in a second. Jobs of one market may ask

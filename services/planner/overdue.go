@@ -28,7 +28,8 @@ const showEvery = time.Second
 func newOverdue() *overdue {
 	return &overdue{
 		desc: prometheus.NewDesc("planner_oldest_due_seconds",
-			"For how long, on the chain's clock, the oldest job of a kind that nobody has executed has been due without "+
+			"For how long, on the chain's clock, the oldest job of a kind that nobody has executed has been due "+
+				"without "+
 				"a break; 0 = none is due. It grows while the planner cannot look.", []string{"kind"}, nil),
 		clock: time.Now,
 	}

@@ -61,8 +61,9 @@ type Settings struct {
 	Gas     preflight.Gas `toml:"gas"`
 }
 
-// The modes (NON-9). A shadow holds no lease and signs nothing. For the others jobs are stored before anything is done about them, and done under a lease in either: a keeper may
-// run senders of both at once, as it does while it changes from one to the other.
+// The modes (NON-9). A shadow holds no lease and signs nothing. For the others jobs are stored before anything is done
+// about them, and done under a lease in either: a keeper may run senders of both at once, as it does while it changes
+// from one to the other.
 const (
 	WorkerQueue = "worker-queue"
 	Basic       = "basic"

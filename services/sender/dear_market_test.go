@@ -125,8 +125,8 @@ func (s *site) blocksTo(sn *running, l job.Job, dear uint64) (blocks int) {
 }
 
 // Nodes ask for more than a deposit may pay, and less than a liquidation may. No deposit stands before the liquidation:
-// one that has no nonce yet gets none, and one that has is paid for as the liquidation is. It lands within two blocks of
-// the one that has nothing before it.
+// one that has no nonce yet gets none, and one that has is paid for as the liquidation is. It lands within two blocks
+// of the one that has nothing before it.
 func TestNothingCheapStandsBeforeALiquidation(t *testing.T) {
 	const dear = 25 * txm.Gwei / 10
 	control := 0

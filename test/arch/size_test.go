@@ -38,10 +38,12 @@ func TestLargeTypesAreFound(t *testing.T) {
 		return b.String()
 	}
 	for text, want := range map[string]string{
-		"type T struct {\n" + lines(15, "a%d int") + "}":                           "",
-		"type T struct {\n" + lines(14, "a%d int") + "b, c string }":               "r/T has 16 fields, more than 15",
-		"type T struct {\n" + lines(11, "f%d func()") + "}":                        "r/T has 11 fields of function type, more than 10",
-		"type F func(int)\ntype T struct {\n" + lines(11, "f%d F") + "}":           "r/T has 11 fields of function type, more than 10",
+		"type T struct {\n" + lines(15, "a%d int") + "}":             "",
+		"type T struct {\n" + lines(14, "a%d int") + "b, c string }": "r/T has 16 fields, more than 15",
+		"type T struct {\n" + lines(11, "f%d func()") +
+			"}": "r/T has 11 fields of function type, more than 10",
+		"type F func(int)\ntype T struct {\n" + lines(11, "f%d F") +
+			"}": "r/T has 11 fields of function type, more than 10",
 		"type Sender struct{}\ntype T struct { *Sender; n int }":                   "r/T embeds the Sender",
 		"type Sender struct{}\ntype T struct { Sender }":                           "r/T embeds the Sender",
 		"type Sender struct{}\ntype T struct { s *Sender }":                        "",

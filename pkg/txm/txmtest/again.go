@@ -20,8 +20,8 @@ func (b *bench) mustFail(t *testing.T, signer chain.Address, want ...txm.Failed)
 	}
 }
 
-// LIQ-10: an arm that failed for a cause that may pass is followed by another, once, by the owner of the lease; one that
-// was given up, or ended otherwise, is not.
+// LIQ-10: an arm that failed for a cause that may pass is followed by another, once, by the owner of the lease; one
+// that was given up, or ended otherwise, is not.
 func triedAgain(b *bench) {
 	t, ctx := b.t, b.t.Context()
 	signer := b.signer(t)

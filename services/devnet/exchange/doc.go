@@ -85,7 +85,8 @@
 // An execution of an order or a request demands more than it uses: at its start, after the price reports are set, there
 // must be left its *_GAS_LIMIT plus MIN_ADDITIONAL_GAS_FOR_EXECUTION, else it reverts with InsufficientExecutionGas. A
 // keeper adds about 500 000 for the transaction itself and its price reports. A liquidation or a deleveraging demands
-// nothing. A liquidation burns DEVNET_LIQUIDATION_BURN beside its own work, 0 at first. What a GLV's requests demand grows with its
-// markets (GLV_PER_MARKET_GAS_LIMIT), and with the deposit or withdrawal within (DEPOSIT_ or WITHDRAWAL_GAS_LIMIT). A
-// shift needs more than the check asks for; in between, it may be cancelled for want of gas (TestShiftOutOfGas).
+// nothing. A liquidation burns DEVNET_LIQUIDATION_BURN beside its own work, 0 at first. What a GLV's requests demand
+// grows with its markets (GLV_PER_MARKET_GAS_LIMIT), and with the deposit or withdrawal within (DEPOSIT_ or
+// WITHDRAWAL_GAS_LIMIT). A shift needs more than the check asks for; in between, it may be cancelled for want of gas
+// (TestShiftOutOfGas).
 package exchange

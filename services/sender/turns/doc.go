@@ -1,6 +1,6 @@
-// Package turns says whose turn a job is where several keepers share the jobs (TIER-9 to TIER-11), and keeps the jobs of
-// other keepers' windows until their own. What it rests on package evidence reads: the jobs that planners say, and the
-// executions that the chain shows.
+// Package turns says whose turn a job is where several keepers share the jobs (TIER-9 to TIER-11), and keeps the jobs
+// of other keepers' windows until their own. What it rests on package evidence reads: the jobs that planners say, and
+// the executions that the chain shows.
 //
 // It knows the chain's clock and what was executed, and nothing of the venue's rules, of state or of nonces. Whether a
 // job is still to be done is not asked here.

@@ -27,8 +27,8 @@ func (s *signed) Unsigned(_ context.Context, hashes []chain.Hash) ([]chain.Hash,
 }
 
 // TIER-2, TIER-19: two keepers that work with one key find it out by the first job that one of them executes. What this
-// keeper has signed in another of its processes, what others have executed with their keys, and what was executed before
-// it began, is nobody's mistake.
+// keeper has signed in another of its processes, what others have executed with their keys, and what was executed
+// before it began, is nobody's mistake.
 func TestOwnKeyElsewhere(t *testing.T) {
 	b := newBench()
 	b.head(10_000_000)
