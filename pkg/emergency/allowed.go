@@ -35,7 +35,7 @@ func (a Allowed) Validate() error {
 
 // matches tells whether a call is one of the pattern's.
 func (a Allowed) matches(to chain.Address, calldata []byte) bool {
-	want, got := strings.ToLower(strings.TrimPrefix(strings.ToLower(a.Calldata), "0x")), hex.EncodeToString(calldata)
+	want, got := strings.TrimPrefix(strings.ToLower(a.Calldata), "0x"), hex.EncodeToString(calldata)
 	if to != a.To || len(want) != len(got) {
 		return false
 	}
