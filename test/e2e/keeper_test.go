@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/rs/zerolog"
 
@@ -46,6 +47,8 @@ type keeper struct {
 	t     *testing.T
 	db    *pg.DB
 	chain *rpc.Client
+	// reason is why a wait ended in failure; it is said again below the processes' logs.
+	reason string
 	// canonical is what was read of the chain; nil before the first reading.
 	canonical *chainReader
 }
@@ -96,6 +99,9 @@ func (k *keeper) stop() {
 		for _, p := range k.Processes {
 			k.t.Logf("--- the end of %s's log:\n%s", p.Name, p.Tail(15))
 		}
+		status, err := k.Keeperctl(context.Background(), "status")
+		k.t.Logf("--- keeperctl status (%v):\n%s", err, status)
+		k.t.Logf("--- failed at block %d: %s", k.head(), k.reason)
 	}
 	if k.db != nil {
 		k.db.Close()
@@ -122,12 +128,27 @@ func (k *keeper) await(what string, condition func(context.Context) error) {
 		}
 		select {
 		case err := <-k.Failed():
-			k.t.Fatalf("%s: a process failed: %v", what, err)
+			k.fail("%s: a process failed: %v", what, err)
 		case <-hung.C:
-			k.t.Fatalf("%s: still %v after %s", what, missing, patience)
+			k.fail("%s: still %v after %s", what, missing, patience)
 		case <-tick.C:
 		}
 	}
+}
+
+// fail ends the test, and keeps the reason for the end of what it prints.
+func (k *keeper) fail(format string, values ...any) {
+	k.t.Helper()
+	k.reason = fmt.Sprintf(format, values...)
+	k.t.Fatal(k.reason)
+}
+
+// head is the number of the chain's head, 0 where it cannot be asked any more.
+func (k *keeper) head() (number hexutil.Uint64) {
+	if k.chain != nil {
+		_ = k.chain.CallContext(context.Background(), &number, "eth_blockNumber")
+	}
+	return number
 }
 
 func (k *keeper) awaitReady() {
