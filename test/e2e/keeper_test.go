@@ -128,16 +128,16 @@ func (k *keeper) await(what string, condition func(context.Context) error) {
 		}
 		select {
 		case err := <-k.Failed():
-			k.fail("%s: a process failed: %v", what, err)
+			k.failf("%s: a process failed: %v", what, err)
 		case <-hung.C:
-			k.fail("%s: still %v after %s", what, missing, patience)
+			k.failf("%s: still %v after %s", what, missing, patience)
 		case <-tick.C:
 		}
 	}
 }
 
-// fail ends the test, and keeps the reason for the end of what it prints.
-func (k *keeper) fail(format string, values ...any) {
+// failf ends the test, and keeps the reason for the end of what it prints.
+func (k *keeper) failf(format string, values ...any) {
 	k.t.Helper()
 	k.reason = fmt.Sprintf(format, values...)
 	k.t.Fatal(k.reason)
