@@ -30,6 +30,9 @@ import (
 // patience bounds every wait. It is a guard against hanging, no statement about speed.
 const patience = 4 * time.Minute
 
+// wordy is how long a wait stays silent: from then on it logs what it still misses, whenever that changes.
+const wordy = 45 * time.Second
+
 // long skips a scenario that is not part of the default run.
 func long(t *testing.T) {
 	t.Helper()
@@ -121,10 +124,15 @@ func (k *keeper) await(what string, condition func(context.Context) error) {
 	defer hung.Stop()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
+	began, last := time.Now(), ""
 	for {
 		missing := condition(k.t.Context())
 		if missing == nil {
 			return
+		}
+		if now := missing.Error(); now != last && time.Since(began) > wordy {
+			k.t.Logf("%s after %s: %s", what, time.Since(began).Round(time.Second), now)
+			last = now
 		}
 		select {
 		case err := <-k.Failed():
