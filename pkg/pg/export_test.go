@@ -23,6 +23,12 @@ func StatementTexts() map[string]string {
 // Layout shows a layout to tests.
 type Layout struct{ layout }
 
+// Setting is what a server's setting is on the connections of a database.
+func (db *DB) Setting(ctx context.Context, name string) (value string, err error) {
+	err = db.pool.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&value)
+	return value, err
+}
+
 // LayoutOf returns the layout of a table.
 func LayoutOf(t perp.Table) Layout { return Layout{layouts[t]} }
 

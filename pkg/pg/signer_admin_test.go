@@ -48,6 +48,13 @@ func TestSignersAreShownAsTheyStand(t *testing.T) {
 	if left := d.standing(t).LeaseLeft; left != 0 {
 		t.Errorf("a lease that was given back has %s left", left)
 	}
+	idle := chain.Address{0xff}
+	must(t, d.db.Leases().Register(t.Context(), idle, testChain))
+	all, err := d.db.Signers().List(t.Context())
+	must(t, err)
+	if len(all) != 2 || all[0].Queued != 2 || all[1].Signer != idle || all[1].Queued+all[1].InFlight != 0 {
+		t.Errorf("with another that nothing waits for: %+v", all)
+	}
 }
 
 // What an operator says is kept and recorded; the tenure goes on, and so does what is in flight.
