@@ -89,6 +89,7 @@ bench: setup ## every benchmark behind a figure of docs/performance.md; on a qui
 	@go test -run '^$$' -bench 'Backfill' ./services/scanner
 	@go test -run '^$$' -bench . -timeout 30m ./test/bench
 	@go test -run '^$$' -bench . ./pkg/ttl
+	@go test -run '^$$' -bench Pages -benchtime 40x ./services/console/web
 
 kafka-up: ## start a real Apache Kafka (BROKERS=1 or 3)
 	@test/kafka/kafka.sh up $(or $(BROKERS),1)

@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -76,6 +77,21 @@ func (Account) Moved(before, after perp.Uint, own Line) perp.Int {
 	return after.Int().Sub(before.Int()).Sub(own.Net())
 }
 
+// Findings say what the figures cannot be trusted for; none when they are whole.
+func (s Statement) Findings() (found []string) {
+	for _, a := range s.Accounts {
+		if a.Missing > 0 {
+			found = append(found, fmt.Sprintf("%d transactions of signer %s are not in the state, nor is their gas in "+
+				"these figures (does scanner.signers name it?)", a.Missing, a.Signer))
+		}
+		if fees := s.Of(a.Signer).Fees; fees.Less(a.Booked) {
+			found = append(found, fmt.Sprintf("the ledger has booked %s wei for signer %s, and the state has fees "+
+				"of %s (keeperctl wallet ledger)", a.Booked, a.Signer, fees))
+		}
+	}
+	return found
+}
+
 // Line is a sum of entries.
 type Line struct {
 	Name string
@@ -100,6 +116,15 @@ func (l Line) with(e Entry) Line {
 		l.Freed, l.FreedGas = l.Freed+e.Transactions, l.FreedGas.Add(e.Gas)
 	}
 	return l
+}
+
+// Periods names the ranges that people ask for, back from the newest final block.
+func Periods() []string { return []string{"day", "week"} }
+
+// Period is how long a range of that name is; 0 for a name that is none.
+func Period(name string) time.Duration {
+	const day = 24 * time.Hour
+	return map[string]time.Duration{"day": day, "week": 7 * day}[name]
 }
 
 // Dimension is what lines are told apart by.

@@ -15,9 +15,6 @@ import (
 	"perpkeeper/pkg/pnl"
 )
 
-// pnlPeriods are the ranges that profit and loss can be asked for, back from the newest final block.
-var pnlPeriods = map[string]time.Duration{"day": 24 * time.Hour, "week": 7 * 24 * time.Hour}
-
 // pnlCommand shows what the keeper's signers earned and spent, and with --check holds it against their balances.
 func pnlCommand(cmd *cobra.Command) runner {
 	by := cmd.Flags().String("by", string(pnl.ByKind), "a line for each kind of job, signer or market")
@@ -46,11 +43,11 @@ func pnlCommand(cmd *cobra.Command) runner {
 func wantedPeriod(args []string) (time.Duration, error) {
 	switch {
 	case len(args) == 0:
-		return pnlPeriods["day"], nil
-	case len(args) == 1 && pnlPeriods[args[0]] > 0:
-		return pnlPeriods[args[0]], nil
+		return pnl.Period("day"), nil
+	case len(args) == 1 && pnl.Period(args[0]) > 0:
+		return pnl.Period(args[0]), nil
 	}
-	return 0, usagef("usage: keeperctl pnl [day|week]")
+	return 0, usagef("usage: keeperctl pnl [%s]", strings.Join(pnl.Periods(), "|"))
 }
 
 func (s *session) profitAndLoss(ctx context.Context, db *pg.DB, period time.Duration, by pnl.Dimension,
@@ -97,7 +94,10 @@ func printStatement(ctx context.Context, out printer, s pnl.Statement, by pnl.Di
 	} else {
 		err = printPnlTables(out, s, lines, accounts)
 	}
-	return errors.Join(err, pnlFindings(s))
+	if found := s.Findings(); len(found) > 0 {
+		err = errors.Join(err, errors.New(strings.Join(found, "; ")))
+	}
+	return err
 }
 
 // pnlDocument is what programs read.
@@ -159,24 +159,4 @@ func printPnlTables(out printer, s pnl.Statement, lines, accounts *table) error 
 		return err
 	}
 	return out.table(accounts)
-}
-
-// pnlFindings says what the figures cannot be trusted for.
-func pnlFindings(s pnl.Statement) error {
-	var found []string
-	for _, a := range s.Accounts {
-		if a.Missing > 0 {
-			found = append(found, fmt.Sprintf("%d transactions of signer %s are not in the state, nor is their gas in "+
-				"these figures (does scanner.signers name it?)", a.Missing, a.Signer))
-		}
-		if fees := s.Of(a.Signer).Fees; fees.Less(a.Booked) {
-			found = append(found, fmt.Sprintf("the ledger has booked %s wei for signer %s, and the state has fees "+
-				"of %s "+
-				"(keeperctl wallet ledger)", a.Booked, a.Signer, fees))
-		}
-	}
-	if len(found) == 0 {
-		return nil
-	}
-	return errors.New(strings.Join(found, "; "))
 }

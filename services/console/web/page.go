@@ -47,6 +47,7 @@ func (c *console) allPages() []page {
 		{"/delayed", "Delayed", "delayed", signin.Viewer, true, quick, c.delayed},
 		{"/deadletters", "Dead letters", "deadletters", signin.Viewer, true, slow, c.deadLetters},
 		{"/generations", "Generations", "generations", signin.Viewer, true, slow, c.generations},
+		{"/pnl", "P&L", "pnl", signin.Viewer, true, slow, c.pnl},
 		{"/audit", "Audit", "audit", signin.Viewer, true, quick, c.audit},
 		{"/sessions", "Sessions", "sessions", signin.Admin, true, 0, c.sessions},
 	}
@@ -104,7 +105,7 @@ func (c *console) problem(p page, err error) (status int, told string) {
 // that see the same share one topic.
 func topicQuery(p page, ask url.Values) url.Values {
 	q := url.Values{"page": {p.Href()}}
-	for _, name := range []string{"show", "kind", "outcome", "before", "id", "status"} {
+	for _, name := range []string{"show", "kind", "outcome", "before", "id", "status", "period", "by"} {
 		if v := ask.Get(name); v != "" {
 			q.Set(name, v)
 		}

@@ -17,16 +17,21 @@ import (
 var someMarket = perp.Market{MarketToken: chain.Address{0xe1, 19: 1}, IndexToken: chain.Address{2},
 	LongToken: chain.Address{2}, ShortToken: chain.Address{3}}
 
-// expose gives the state open positions, each nearer to liquidation than the one before it, and prices.
-func (s *site) expose(part *pg.Partition, next int64, block chain.BlockRef, positions int) {
+// somePosition is an open one, nearer to liquidation than those of lower numbers.
+func somePosition(n int) perp.Position {
+	return perp.Position{PositionKey: chain.Hash{0xcc, byte(n >> 16), byte(n >> 8), byte(n)},
+		Account: chain.Address{0xac, 19: byte(n)}, Market: someMarket.MarketToken,
+		CollateralToken: someMarket.ShortToken, IsLong: n%2 == 0, Status: perp.Active,
+		SizeInUsd: perp.U64(10_000).Mul(perp.One), SizeInTokens: perp.U64(10),
+		CollateralAmount: perp.U64(uint64(100 + 5000/(n+1)))}
+}
+
+// expose gives the state open positions in a block, from a number on, and has their tokens' prices reported.
+func (s *site) expose(part *pg.Partition, next int64, block chain.BlockRef, from, count int) {
 	s.t.Helper()
 	rows := []pg.Change{{After: someMarket}}
-	for n := range positions {
-		key := chain.Hash{0xcc, byte(n >> 16), byte(n >> 8), byte(n)}
-		rows = append(rows, pg.Change{After: perp.Position{PositionKey: key, Account: chain.Address{0xac, 19: byte(n)},
-			Market: someMarket.MarketToken, CollateralToken: someMarket.ShortToken, IsLong: n%2 == 0,
-			Status: perp.Active, SizeInUsd: perp.U64(10_000).Mul(perp.One), SizeInTokens: perp.U64(10),
-			CollateralAmount: perp.U64(uint64(100 + 5000/(n+1)))}})
+	for n := range count {
+		rows = append(rows, pg.Change{After: somePosition(from + n)})
 	}
 	s.must(part.Commit(s.t.Context(), pg.Commit{Next: next, Blocks: []pg.AppliedBlock{{Block: pg.Block{BlockRef: block},
 		Changes: rows}}}))
@@ -40,25 +45,30 @@ func (s *site) expose(part *pg.Partition, next int64, block chain.BlockRef, posi
 	}
 }
 
+// awaitPage asks for a page until it says so, and returns it.
+func (b *browser) awaitPage(path, says string) (page string) {
+	b.t.Helper()
+	waiting, cancel := context.WithTimeout(b.t.Context(), 90*time.Second) // guards against a hang
+	defer cancel()
+	for tick := time.NewTicker(50 * time.Millisecond); !strings.Contains(page, says); {
+		select {
+		case <-tick.C:
+			_, page = b.get(path)
+		case <-waiting.Done():
+			b.t.Fatalf("%s never says %q:\n%s", path, says, page)
+		}
+	}
+	return page
+}
+
 // The positions that stand nearest to liquidation come first, with the planner's own sentence.
 func TestPositionsAreRanked(t *testing.T) {
 	s := newSite(t)
 	part, err := s.db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
 	s.must(err)
 	s.expose(part, 1, chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6},
-		TimeMs: uint64(time.Now().UnixMilli())}, 5)
-	vera := s.as("vera")
-	page := ""
-	waiting, cancel := context.WithTimeout(t.Context(), 90*time.Second) // guards against a hang
-	defer cancel()
-	for tick := time.NewTicker(50 * time.Millisecond); !strings.Contains(page, "5 open positions"); {
-		select {
-		case <-tick.C:
-			_, page = vera.get("/positions")
-		case <-waiting.Done():
-			t.Fatal(page)
-		}
-	}
+		TimeMs: uint64(time.Now().UnixMilli())}, 0, 5)
+	page := s.as("vera").awaitPage("/positions", "5 open positions")
 	last := 0
 	for n := 4; n >= 0; n-- {
 		at := strings.Index(page, fmt.Sprintf("position-%s", chain.Hash{0xcc, 3: byte(n)}))

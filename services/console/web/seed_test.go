@@ -49,7 +49,7 @@ func (s *site) seed() {
 	s.must(err)
 	block := chain.BlockRef{Number: 48_211_907, Hash: chain.Hash{7}, Parent: chain.Hash{6},
 		TimeMs: uint64(time.Now().UnixMilli())}
-	s.expose(part, 1, block, 40)
+	s.expose(part, 1, block, 0, 40)
 }
 
 // end has the job at the head of the queue end without a transaction.

@@ -36,7 +36,7 @@ const password = "correct horse battery"
 type site struct {
 	*httptest.Server
 
-	t      *testing.T
+	t      testing.TB
 	db     *pg.DB
 	client *bus.Client
 	deps   web.Deps
@@ -49,7 +49,7 @@ var (
 	chains       atomic.Uint64
 )
 
-func newSite(t *testing.T, change ...func(*web.Deps)) *site {
+func newSite(t testing.TB, change ...func(*web.Deps)) *site {
 	t.Helper()
 	b, err := sharedBroker()
 	if err != nil {
@@ -158,7 +158,7 @@ func (b *browser) post(from, to string, fields url.Values) (int, string) {
 // paths are all pages that anybody signed in may see.
 var paths = []string{"/", "/jobs", "/jobs?show=waiting", "/jobs?show=flight", "/jobs?show=ended&outcome=refused",
 	"/jobs?kind=liquidation", "/job", "/signers", "/delayed", "/delayed?status=parked", "/deadletters", "/generations",
-	"/audit"}
+	"/audit", "/pnl", "/pnl?period=week&by=market"}
 
 // No page breaks with an empty database, and none is shown to who is not signed in.
 func TestPagesOfAnEmptyKeeper(t *testing.T) {

@@ -1,0 +1,80 @@
+package web_test
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/services/console/web"
+)
+
+// A keeper that has more before it than any has had.
+const (
+	paceJobs      = 10_000 // that live
+	paceSigners   = 4
+	pacePositions = 100_000
+)
+
+// BenchmarkPages asks for each page as a browser does and tells the 95th percentile; it is to be less than 300 ms.
+func BenchmarkPages(b *testing.B) {
+	s := newSite(b, func(d *web.Deps) { d.PriceMaxAge = time.Hour }) // reports stay fresh while it runs
+	s.crowd()
+	anna := s.as("anna")
+	anna.awaitPage("/positions", "100000 open positions")
+	for _, path := range append(paths, "/positions", "/sessions", "/job?id="+crowdJob(1).ID) {
+		b.Run(path, func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				began := time.Now()
+				if status, page := anna.get(path); status != http.StatusOK {
+					b.Fatalf("%d\n%s", status, page)
+				}
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
+		})
+	}
+}
+
+// crowdSigner is one of those that the crowd's jobs wait for.
+func crowdSigner(n int) chain.Address { return chain.Address{0xa1, byte(n % paceSigners)} }
+
+func crowdJob(n int) job.Job {
+	j := someJob(0)
+	j.Key = chain.Hash(sha256.Sum256(binary.BigEndian.AppendUint32(nil, uint32(n))))
+	j.ID, j.Account, j.Signer = job.OrderID(j.Key, 1), chain.Address(j.Key[12:]), crowdSigner(n)
+	return j
+}
+
+// crowd gives a site that many waiting jobs and open positions.
+func (s *site) crowd() {
+	s.t.Helper()
+	ctx := s.t.Context()
+	for n := range paceSigners {
+		s.must(s.db.Leases().Register(ctx, crowdSigner(n), 56))
+		_, err := s.db.Leases().Acquire(ctx, crowdSigner(n), lease.NewOwner("sender"), time.Hour)
+		s.must(err)
+	}
+	for n := range paceJobs {
+		_, err := s.db.Intents().Enqueue(ctx, crowdJob(n))
+		s.must(err)
+	}
+	part, err := s.db.Claim(ctx, pg.ClaimRequest{Generation: 1, Partitions: 1})
+	s.must(err)
+	const batch = 5000
+	parent := chain.Hash{6}
+	for n := range pacePositions / batch {
+		block := chain.BlockRef{Number: uint64(7 + n), Hash: chain.Hash{7, byte(n)}, Parent: parent,
+			TimeMs: uint64(time.Now().UnixMilli())}
+		parent = block.Hash
+		s.expose(part, int64(n+1), block, n*batch, batch)
+	}
+}

@@ -1,0 +1,116 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"perpkeeper/pkg/operator/text"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pnl"
+)
+
+// pnlView is what the keeper's signers earned and spent, added up as keeperctl pnl does it.
+type pnlView struct {
+	Period, By    string
+	Periods       []string
+	Dimensions    []pnl.Dimension
+	Waiting       string // why there are no figures yet
+	Since, Until  time.Time
+	First, Last   uint64 // blocks
+	Unproven      int
+	Findings      []string // what the figures cannot be trusted for
+	Total         pnlLine
+	Lines         []pnlLine
+	ExecutedShare string // of all transactions, in percent
+}
+
+// pnlLine is a line as the page shows it.
+type pnlLine struct{ pnl.Line }
+
+// Label is the line's name for people; a market or signer is cut short.
+func (l pnlLine) Label() string {
+	if strings.HasPrefix(l.Name, "0x") {
+		return short(l.Name)
+	}
+	return words(l.Name)
+}
+
+// Loses tells whether less was earned than spent.
+func (l pnlLine) Loses() bool { return l.Net().Sign() < 0 }
+
+func (c *console) pnl(ctx context.Context, ask url.Values) (any, error) {
+	v := pnlView{Period: ask.Get("period"), By: ask.Get("by"), Periods: pnl.Periods(), Dimensions: pnl.Dimensions()}
+	if v.Period == "" {
+		v.Period = v.Periods[0]
+	}
+	if v.By == "" {
+		v.By = string(pnl.ByKind)
+	}
+	by, err := pnl.ParseDimension(v.By)
+	if err != nil {
+		return nil, badQuestionError{err}
+	}
+	if !slices.Contains(v.Periods, v.Period) {
+		return nil, badQuestionError{fmt.Errorf("%q is none of %q", v.Period, v.Periods)}
+	}
+	standing, err := c.DB.Standing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if standing.Finalized().Hash.IsZero() {
+		v.Waiting = "Only what is final is counted, and no block of the state is final yet"
+		return v, nil
+	}
+	s, err := c.DB.ProfitAndLoss(ctx, pnl.Period(v.Period))
+	if err != nil {
+		return nil, err
+	}
+	v.add(s, by)
+	return v, nil
+}
+
+func (v *pnlView) add(s pnl.Statement, by pnl.Dimension) {
+	v.Since, v.Until = time.UnixMilli(int64(s.SinceMs)), time.UnixMilli(int64(s.UntilMs))
+	v.First, v.Last, v.Unproven, v.Findings = s.First, s.Last, s.Unproven, s.Findings()
+	v.Total = pnlLine{s.Total()}
+	v.ExecutedShare = "–"
+	if n := v.Total.Transactions; n > 0 {
+		executed := perp.U64(uint64(n - v.Total.Lost - v.Total.Freed))
+		v.ExecutedShare = text.Percent(executed.MulDiv(perp.One, perp.U64(uint64(n))))
+	}
+	for _, l := range s.By(by) {
+		v.Lines = append(v.Lines, pnlLine{l})
+	}
+}
+
+// signed is an amount of wei with its sign, as the coin.
+func signed(wei perp.Int) string {
+	sign := "+"
+	switch wei.Sign() {
+	case 0:
+		sign = ""
+	case -1:
+		sign = "−"
+	}
+	return sign + coinsShort(wei.Abs())
+}
+
+// coinsShort is wei as the coin, cut to six decimals; what is less than that is said to be.
+func coinsShort(wei perp.Uint) string {
+	exact := text.Coins(wei)
+	whole, fraction, _ := strings.Cut(exact, ".")
+	cut := strings.TrimRight(fraction[:min(6, len(fraction))], "0")
+	switch {
+	case wei.IsZero():
+		return "0"
+	case whole == "0" && cut == "":
+		return "< 0.000001"
+	case cut == "":
+		return whole
+	}
+	return whole + "." + cut
+}
