@@ -65,7 +65,7 @@ liars-short: setup ## the same for the lies that say most, told by the fastest, 
 	@KEEPER_LIARS=short go test -count=1 -v -timeout 30m ./test/liars
 
 sim: setup ## every scenario of three keepers in virtual time, 20 seeds each
-	@GOGC=300 KEEPER_LONG=1 go test -count=1 -v -timeout 60m -run TestScenarios ./test/sim
+	@GOGC=300 KEEPER_LONG=1 go test -count=1 -v -timeout 60m -run TestScenarios ./services/simulator
 
 failover: setup ## the first six scenarios with real processes, 300 jobs each, and the chain's word on them (half an hour)
 	@KEEPER_FAILOVER=1 go test -count=1 -v -timeout 90m ./test/failover
@@ -139,8 +139,12 @@ alerts-check: ## test the alert rules with promtool, and Alertmanager's configur
 	@promtool test rules deploy/compose/prometheus/rules/tests/*.yml
 	@amtool check-config deploy/compose/alertmanager/alertmanager.yml
 
-docker: ## build the image
-	@docker build -t perpkeeper --build-arg VERSION="$$(git describe --always --dirty)" --build-arg REVISION="$$(git rev-parse HEAD)" .
+docker: ## build the images: perpkeeper, and perpkeeper-devnet for the demo profile
+	@for target in keeper devnet; do \
+		tag=perpkeeper; test $$target = keeper || tag=perpkeeper-$$target; \
+		docker build -t $$tag --target $$target --build-arg VERSION="$$(git describe --always --dirty)" \
+			--build-arg REVISION="$$(git rev-parse HEAD)" . || exit 1; \
+	done
 
 lint: ## formatting, vet, and the linters of .golangci.yaml
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perpkeeper/pkg/tier"
-	"perpkeeper/test/sim"
+	"perpkeeper/services/simulator"
 )
 
 // simulation is what `keeperctl simulate` is told.
@@ -48,11 +48,11 @@ func (s *simulation) run(ctx context.Context, out io.Writer) error {
 	case s.table != "":
 		return s.tables(ctx, out)
 	}
-	scenario, err := sim.Load(s.scenario)
+	scenario, err := simulator.Load(s.scenario)
 	if err != nil {
 		return err
 	}
-	result, err := sim.Run(ctx, s.adapted(scenario), s.transcript != "")
+	result, err := simulator.Run(ctx, s.adapted(scenario), s.transcript != "")
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (s *simulation) run(ctx context.Context, out io.Writer) error {
 }
 
 // adapted is the scenario with what the command line says otherwise.
-func (s *simulation) adapted(scenario sim.Scenario) sim.Scenario {
+func (s *simulation) adapted(scenario simulator.Scenario) simulator.Scenario {
 	if s.policy != "" {
 		scenario.Tier.Policy = s.policy
 	}
@@ -80,7 +80,7 @@ func (s *simulation) adapted(scenario sim.Scenario) sim.Scenario {
 }
 
 // transcribe writes a play down, if that was asked for.
-func (s *simulation) transcribe(p sim.Play, out io.Writer) (err error) {
+func (s *simulation) transcribe(p simulator.Play, out io.Writer) (err error) {
 	switch s.transcript {
 	case "":
 		return nil
@@ -104,7 +104,7 @@ func (s *simulation) transcribe(p sim.Play, out io.Writer) (err error) {
 // tables plays every scenario under both policies. What is expected is expected of windows; delay stands there to be
 // compared with.
 func (s *simulation) tables(ctx context.Context, out io.Writer) error {
-	scenarios, err := sim.LoadAll(s.table)
+	scenarios, err := simulator.LoadAll(s.table)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (s *simulation) tables(ctx context.Context, out io.Writer) error {
 		if s.policy != "" && s.policy != policy {
 			continue
 		}
-		if _, err := fmt.Fprintf(out, "Policy `%s`:\n\n%s\n", policy, sim.Head(scenarios[0].Keepers)); err != nil {
+		if _, err := fmt.Fprintf(out, "Policy `%s`:\n\n%s\n", policy, simulator.Head(scenarios[0].Keepers)); err != nil {
 			return err
 		}
 		for _, scenario := range scenarios {
@@ -121,7 +121,7 @@ func (s *simulation) tables(ctx context.Context, out io.Writer) error {
 			if scenario.Tier.Policy = policy; policy != tier.PolicyWindows {
 				scenario.Expect = nil
 			}
-			result, err := sim.Run(ctx, scenario, false)
+			result, err := simulator.Run(ctx, scenario, false)
 			if err != nil {
 				return err
 			}

@@ -98,11 +98,16 @@ var House = Table{
 		// carries the other services' code in the simulator.
 		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell,
 			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price/...", "pkg/evm", "pkg/signer",
-				"pkg/notify", "pkg/audit", "pkg/operator/...", "pkg/backup", "pkg/snapshot/...", "test/sim"})},
+				"pkg/notify/...", "pkg/audit", "pkg/operator/...", "pkg/backup", "pkg/snapshot/...",
+				"services/simulator"})},
 		// the operators' process: it has neither keys nor nonces.
 		{Path: "services/console/...", May: slices.Concat(inner, rooms, shell,
-			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/notify", "pkg/headtrack",
-				"pkg/evidence", "pkg/operator/...", "services/console/..."})},
+			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/notify/...",
+				"pkg/headtrack", "pkg/evidence", "pkg/operator/...", "services/console/..."})},
+		// It is no service: several keepers, played in virtual time with the services' own code. Nothing sees it but the
+		// operator's tool and tests.
+		{Path: "services/simulator/...", May: slices.Concat(inner, rooms, []string{"pkg/evm", "pkg/gmx/...", "pkg/pg",
+			"pkg/price", "pkg/signer", "pkg/headtrack", "pkg/txmanager", "services/planner", "services/sender/..."})},
 		{Path: "services/devnet/...", May: slices.Concat(inner, shell)},
 		// demo starts the other processes as processes; of the services it imports none.
 		{Path: "services/demo/...",

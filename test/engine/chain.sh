@@ -8,7 +8,7 @@ chain_up() {
 	runs "$chain_dir/pid" bin/devnet && return
 	rm -rf "$chain_dir"
 	mkdir -p "$chain_dir/bin"
-	local made; made=$(docker create perpkeeper /bin/devnet) && docker cp -q "$made:/bin/devnet" "$chain_dir/bin/" 2>/dev/null || docker cp "$made:/bin/devnet" "$chain_dir/bin/"
+	local made; made=$(docker create perpkeeper-devnet /bin/devnet) && docker cp -q "$made:/bin/devnet" "$chain_dir/bin/" 2>/dev/null || docker cp "$made:/bin/devnet" "$chain_dir/bin/"
 	docker rm "$made" >/dev/null
 	PERPKEEPER_LOG_FORMAT=json PERPKEEPER_HTTP_LISTEN=127.0.0.1:8088 PERPKEEPER_DEVNET_RPC=0.0.0.0:8545 PERPKEEPER_DEVNET_FEED=0.0.0.0:8546 \
 		PERPKEEPER_DEVNET_HOST=$node PERPKEEPER_DEVNET_OUT=$chain_dir/deployment.json PERPKEEPER_DEVNET_LIQUIDATION_RATIO=1.10 PERPKEEPER_DEVNET_RATE=1 \

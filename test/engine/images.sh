@@ -2,8 +2,8 @@
 # The images of docker-compose.yml without a registry: stand-ins made of Debian's and Maven's packages (stand-ins.yml names them to Compose), and the keeper's.
 #
 #   images.sh NAME…         make what is missing or has changed: postgres kafka prometheus alertmanager grafana
-#   images.sh keeper        perpkeeper:latest with the last stage of Dockerfile, around binaries that this machine's Go has built
-#   images.sh dockerfile    perpkeeper:latest with Dockerfile as it is, everything compiled inside (golang is a stand-in as well)
+#   images.sh keeper        perpkeeper and perpkeeper-devnet with the last stages of Dockerfile, around binaries that this machine's Go has built
+#   images.sh dockerfile    the same with Dockerfile as it is, everything compiled inside (golang is a stand-in as well)
 #
 # What a stand-in imitates of the original stands in images/NAME/Dockerfile. Exit status 77: this machine cannot.
 set -euo pipefail
@@ -56,21 +56,29 @@ stand_in() {
 
 binaries() { sed -n 's/.*for b in \(.*\); do.*/\1/p' "$repo/Dockerfile"; }
 
+# stage TAG STAGE DOCKERFILE
+stage() {
+	docker build -q -t "$1" --target "$2" -f "$3" "$repo/deploy" >/dev/null 2>"$ENGINE_DIR/build.log" ||
+		die "Dockerfile's stage $2: $(tail -n 3 "$ENGINE_DIR/build.log")"
+}
+
 # keeper compiles where the packages of the last build lie, and leaves to Docker what Dockerfile does after its first stage.
 keeper() {
 	local out=$work/keeper b targets=()
 	rm -rf "$out"
-	mkdir -p "$out/etc/ssl/certs" "$out/out/var/"{devnet,snapshots,console}
+	mkdir -p "$out/etc/ssl/certs" "$out/out/var/"{snapshots,console} "$out/devnet/var/devnet"
 	for b in $(binaries); do targets+=("./services/$b/cmd/$b"); done
 	[ ${#targets[@]} -gt 0 ] || die "Dockerfile no longer lists its binaries as \"for b in … ; do\""
-	say "building ${#targets[@]} binaries"
-	(cd "$repo" && CGO_ENABLED=0 nice go build -trimpath -ldflags="-s -w -X perpkeeper/pkg/service.version=engine-test" -o "$out/out/" "${targets[@]}") ||
-		die "the binaries do not build"
+	say "building ${#targets[@]} binaries and the devnet"
+	(cd "$repo" && export CGO_ENABLED=0 && flags="-s -w -X perpkeeper/pkg/service.version=engine-test" &&
+		nice go build -trimpath -ldflags="$flags" -o "$out/out/" "${targets[@]}" &&
+		nice go build -trimpath -ldflags="$flags" -o "$out/devnet/" ./services/devnet/cmd/devnet) || die "the binaries do not build"
 	cp /etc/ssl/certs/ca-certificates.crt "$out/etc/ssl/certs/"
 	tar -C "$out" -c . | docker import - perpkeeper-engine/binaries >/dev/null
-	sed -n '/^FROM scratch/,$p' "$repo/Dockerfile" | sed 's/--from=build /--from=perpkeeper-engine\/binaries /' >"$out/Dockerfile"
-	grep -q 'from=perpkeeper-engine' "$out/Dockerfile" || die "Dockerfile has no last stage \"FROM scratch\" that copies from \"build\""
-	docker build -q -t perpkeeper -f "$out/Dockerfile" "$repo/deploy" >/dev/null 2>"$ENGINE_DIR/build.log" || die "Dockerfile's last stage: $(tail -n 3 "$ENGINE_DIR/build.log")"
+	sed -n '/^FROM scratch/,$p' "$repo/Dockerfile" | sed -E 's/--from=build(-devnet)? /--from=perpkeeper-engine\/binaries /' >"$out/Dockerfile"
+	grep -q 'from=perpkeeper-engine' "$out/Dockerfile" || die "Dockerfile has no last stages \"FROM scratch\" that copy from \"build\""
+	stage perpkeeper-devnet devnet "$out/Dockerfile"
+	stage perpkeeper keeper "$out/Dockerfile"
 	rm -rf "$out"
 	size
 }
@@ -93,8 +101,9 @@ dockerfile() {
 	say "building perpkeeper:latest inside Docker (all of go-ethereum is compiled: minutes)"
 	"$here/engine.sh" net up
 	local status=0
-	# host: the engine's own namespace, which has a way out now.
-	(cd "$repo" && nice docker build --network host -t perpkeeper .) >"$ENGINE_DIR/dockerfile.log" 2>&1 || status=$?
+	# host: the engine's own namespace, which has a way out now. The second build finds what the first has compiled.
+	(cd "$repo" && nice docker build --network host -t perpkeeper . && nice docker build --network host -t perpkeeper-devnet --target devnet .) \
+		>"$ENGINE_DIR/dockerfile.log" 2>&1 || status=$?
 	"$here/engine.sh" net down
 	[ $status = 0 ] || die "docker build: $(tail -n 5 "$ENGINE_DIR/dockerfile.log")"
 	docker image prune -f >/dev/null

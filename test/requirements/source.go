@@ -145,7 +145,8 @@ func (s *Sources) readScript(name, content, mark string) {
 // implemented notes a file that implements a requirement, unless it is a test or helps tests.
 func (s *Sources) implemented(id, name string) {
 	folder := path.Dir(name)
-	if strings.HasPrefix(name, "test/") || strings.HasSuffix(name, "_test.go") ||
+	if strings.HasPrefix(name, "test/") || strings.HasPrefix(name, "services/simulator/") ||
+		strings.HasSuffix(name, "_test.go") ||
 		strings.HasSuffix(folder, "/tests") || isSuite(folder) {
 		return
 	}

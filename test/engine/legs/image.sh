@@ -24,5 +24,13 @@ made() {
 
 image_is_bare() {
 	equal "the image runs as nobody" 65532:65532 "$(docker image inspect -f '{{.Config.User}}' perpkeeper:latest)"
+	equal "no region's image has a devnet, the demo's has" "0 1" "$(holds_devnet perpkeeper) $(holds_devnet perpkeeper-devnet)"
 	check "every program of the image says its version" docker run --rm --network none perpkeeper /bin/scanner --version
+}
+
+# holds_devnet IMAGE: how many files of that name it has.
+holds_devnet() {
+	local made; made=$(docker create "$1" /bin/none)
+	docker export "$made" | tar -t | grep -c '^bin/devnet$' || true # which says so by its exit status as well
+	docker rm "$made" >/dev/null
 }
