@@ -13,7 +13,7 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/liquidation"
-	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/notify/receivers"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/wire"
@@ -21,14 +21,14 @@ import (
 
 // Config is the whole configuration of the process.
 type Config struct {
-	Own      Settings      `toml:"console"`
-	Keeper   wire.Config   `toml:"keeper"`
-	Chain    evm.Config    `toml:"chain"` // a monitor needs it, as Venue, Tier and Emergency; pages show what it says
-	Kafka    bus.Config    `toml:"kafka"`
-	Postgres pg.Config     `toml:"postgres"`
-	Venue    gmx.Config    `toml:"venue"`
-	Tier     tier.Config   `toml:"tier"`
-	Notify   notify.Config `toml:"notify"`
+	Own      Settings         `toml:"console"`
+	Keeper   wire.Config      `toml:"keeper"`
+	Chain    evm.Config       `toml:"chain"` // a monitor needs it, as Venue, Tier and Emergency; pages show what it says
+	Kafka    bus.Config       `toml:"kafka"`
+	Postgres pg.Config        `toml:"postgres"`
+	Venue    gmx.Config       `toml:"venue"`
+	Tier     tier.Config      `toml:"tier"`
+	Notify   receivers.Config `toml:"notify"`
 	// Liquidation is the venue's, by which pages judge.
 	Liquidation liquidation.Config `toml:"liquidation"`
 	// Emergency is what a monitor says its alarms call for.
@@ -41,7 +41,7 @@ func DefaultConfig() Config {
 		Own:    Settings{Users: "console-users"},
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(),
 		Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(), Tier: tier.DefaultConfig(),
-		Notify: notify.DefaultConfig(), Liquidation: liquidation.DefaultConfig(), Emergency: emergency.DefaultConfig(),
+		Notify: receivers.DefaultConfig(), Liquidation: liquidation.DefaultConfig(), Emergency: emergency.DefaultConfig(),
 	}
 }
 

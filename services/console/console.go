@@ -54,8 +54,8 @@ func Start(sh *service.Shell, cfg Config) error {
 		return err
 	}
 	metrics := NewMetrics(sh.Registry)
-	n := &notifier{cfg: cfg.Notify, keeper: cfg.Keeper, client: client, offsets: db.Notified(),
-		metrics: metrics.notices, log: sh.Log}
+	n := &notifier{to: cfg.Notify.Open(), policy: cfg.Notify.Policy(), keeper: cfg.Keeper, client: client,
+		offsets: db.Notified(), metrics: metrics.notices, log: sh.Log}
 	work := sh.Ready("notices")
 	sh.Go("notices", func(ctx context.Context) error {
 		if err := awaitParts(ctx, cfg.Keeper, client, db, work.Fail); err != nil {

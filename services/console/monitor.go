@@ -35,8 +35,7 @@ type monitor struct {
 	seen    *seen
 	decoder execution.Decoder
 	trouble func(reason string) // for readiness
-	poster  *notify.Poster      // nil when operators have no webhook
-	unsent  chan notify.Message
+	posts   []*alarmPost        // one for each receiver of the operators
 	// idleMs is since when nobody executes anything, on the chain's clock; 0 while somebody does, and once that has
 	// been told as an emergency.
 	idleMs uint64
@@ -72,10 +71,9 @@ func newMonitorMetrics(reg prometheus.Registerer) *monitorMetrics {
 func newMonitor(cfg Config, log zerolog.Logger, metrics *monitorMetrics, client *bus.Client, node heads,
 	decoder execution.Decoder, trouble func(reason string)) *monitor {
 	m := &monitor{cfg: cfg, log: log, metrics: metrics, client: client, node: node, head: headtrack.New(time.Now),
-		seen: newSeen(cfg.Tier, metrics.evidence), decoder: decoder, trouble: trouble,
-		unsent: make(chan notify.Message, 64)}
-	if cfg.Notify.URL(notify.Operator).IsSet() {
-		m.poster = notify.NewPoster(cfg.Notify, notify.Operator)
+		seen: newSeen(cfg.Tier, metrics.evidence), decoder: decoder, trouble: trouble}
+	for _, to := range cfg.Notify.For(notify.Operator) {
+		m.posts = append(m.posts, newAlarmPost(to, cfg.Notify.Policy(), log))
 	}
 	return m
 }
@@ -92,7 +90,9 @@ func (m *monitor) Run(ctx context.Context) error {
 	group.Go(func() error { return m.head.Follow(ctx, m.node.Heads(ctx)) })
 	group.Go(func() error { return m.read(ctx) })
 	group.Go(func() error { return m.watch(ctx) })
-	group.Go(func() error { return m.post(ctx) })
+	for _, p := range m.posts {
+		group.Go(func() error { return p.run(ctx) })
+	}
 	if m.debts != nil && m.cfg.Emergency.Automatic && m.cfg.Emergency.BadDebt > 0 {
 		group.Go(func() error { return m.followDebt(ctx) })
 	}
@@ -142,7 +142,7 @@ func (m *monitor) watch(ctx context.Context) error {
 	}
 }
 
-// tell says an alarm to everybody: log, metric, webhook.
+// tell raises an alarm everywhere: log, metric, receivers of the operators.
 func (m *monitor) tell(a tier.Alarm) {
 	standing := 1.0
 	if a.Over {
@@ -202,33 +202,10 @@ func (m *monitor) protocol() {
 	})
 }
 
-// queue has a message posted, if operators have a webhook.
+// queue has a message delivered to every receiver of the operators.
 func (m *monitor) queue(message notify.Message) {
-	if m.poster == nil {
-		return
-	}
-	select {
-	case m.unsent <- message:
-	default:
-		m.log.Error().Str("message", message.ID).Msg("the operators' webhook has been away for so long that this is " +
-			"not posted")
-	}
-}
-
-// post tells the operators' webhook, one alarm after the other, for as long as it takes.
-func (m *monitor) post(ctx context.Context) error {
-	for {
-		select {
-		case message := <-m.unsent:
-			err := m.poster.Deliver(ctx, message, func(_ int, err error, _ time.Duration) {
-				m.log.Warn().Err(err).Str("message", message.ID).Msg("not told yet")
-			})
-			if err != nil && ctx.Err() == nil {
-				m.log.Error().Err(err).Str("message", message.ID).Msg("the operators' webhook does not want this")
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	for _, p := range m.posts {
+		p.queue(message)
 	}
 }
 

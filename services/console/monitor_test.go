@@ -147,16 +147,16 @@ func TestMonitorCallsForActions(t *testing.T) {
 	head(1_000_000)
 	m.tell(idle)
 	head(1_000_000 + uint64(cfg.Emergency.IdleAfter.Milliseconds()) - 1)
-	if n := len(m.unsent); n != 1 {
+	if n := len(m.posts[0].unsent); n != 1 {
 		t.Fatalf("%d messages before the time", n)
 	}
-	<-m.unsent
+	<-m.posts[0].unsent
 	head(1_000_000 + uint64(cfg.Emergency.IdleAfter.Milliseconds()))
 	head(1_000_000 + 2*uint64(cfg.Emergency.IdleAfter.Milliseconds()))
-	if n := len(m.unsent); n != 1 {
+	if n := len(m.posts[0].unsent); n != 1 {
 		t.Fatalf("%d messages", n)
 	}
-	if got := <-m.unsent; got.Event != notify.Emergency ||
+	if got := <-m.posts[0].unsent; got.Event != notify.Emergency ||
 		!strings.Contains(got.Alarm.Text, "keeperctl emergency run pause_positions") ||
 		!strings.Contains(got.Alarm.Text, "nobody has executed anything for 2m0s") {
 		t.Errorf("called for %+v", got.Alarm)
@@ -166,7 +166,7 @@ func TestMonitorCallsForActions(t *testing.T) {
 	m.cfg.Emergency.Automatic = false
 	m.tell(idle)
 	head(9_000_000)
-	if n := len(m.unsent); n != 3 {
+	if n := len(m.posts[0].unsent); n != 3 {
 		t.Errorf("%d messages, although nobody wants to be told", n)
 	}
 }
@@ -185,17 +185,17 @@ func TestMonitorCallsForActionsOnBadDebt(t *testing.T) {
 		told int
 	}{{1000, 0}, {1001, 1}, {5000, 1}, {900, 1}, {1001, 2}} {
 		m.owed.Store(c.usd)
-		if m.protocol(); len(m.unsent) != c.told {
-			t.Errorf("look %d, %d USD: %d messages, want %d", i, c.usd, len(m.unsent), c.told)
+		if m.protocol(); len(m.posts[0].unsent) != c.told {
+			t.Errorf("look %d, %d USD: %d messages, want %d", i, c.usd, len(m.posts[0].unsent), c.told)
 		}
 	}
-	if got := <-m.unsent; !strings.Contains(got.Alarm.Text, "1001 USD were not covered within an hour") ||
+	if got := <-m.posts[0].unsent; !strings.Contains(got.Alarm.Text, "1001 USD were not covered within an hour") ||
 		!strings.Contains(got.Alarm.Text, "keeperctl emergency run pause_positions") {
 		t.Errorf("called for %+v", got.Alarm)
 	}
-	<-m.unsent
+	<-m.posts[0].unsent
 	m.idleMs = 5_000_000 - uint64(cfg.Emergency.IdleAfter.Milliseconds())
-	if m.protocol(); len(m.unsent) != 1 {
+	if m.protocol(); len(m.posts[0].unsent) != 1 {
 		t.Error("that nobody executes is not told, because of bad debt that was")
 	}
 }

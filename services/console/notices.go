@@ -18,15 +18,16 @@ import (
 )
 
 // notifier tells people of results (LIQ-12). It reads the result topic as anybody else would, so that no receiver,
-// however slow, is in the way of a transaction. Each audience has a place of its own in the topic: one that is away
-// keeps nothing from the other, and hears everything when it is back.
+// however slow, is in the way of a transaction. Each receiver has a place of its own in the topic: one that is away
+// keeps nothing from the others, and gets everything when it is back.
 //
 // At least once: an offset is remembered after what is below it was delivered. What a receiver has refused as often as
-// is configured is put with the dead letters, as the record it was. Of several consoles one has a partition at a time,
+// is configured becomes a dead letter, as the record it was. Of several consoles one has a partition at a time,
 // and whoever gets it goes on from what the database remembers: a message is posted twice only where a console ends, or
 // loses the partition, between the delivery and the note of it. Receivers drop what they have had, by its id.
 type notifier struct {
-	cfg     notify.Config
+	to      []notify.Receiver
+	policy  notify.Policy
 	keeper  wire.Config
 	client  *bus.Client
 	offsets offsets
@@ -34,13 +35,14 @@ type notifier struct {
 	log     zerolog.Logger
 }
 
-// offsets remember how far a partition was told to an audience.
+// offsets remember how far a partition was delivered to a receiver.
 type offsets interface {
-	Next(ctx context.Context, audience, topic string, partition int) (next int64, known bool, err error)
-	Note(ctx context.Context, audience, topic string, partition int, next int64) error
+	Next(ctx context.Context, receiver, topic string, partition int) (next int64, known bool, err error)
+	Note(ctx context.Context, receiver, topic string, partition int, next int64) error
 }
 
-// noticeMetrics count what people were told.
+// noticeMetrics count what was delivered. The label audience holds the receiver's name, which is the audience where a
+// webhook is configured by its address alone.
 type noticeMetrics struct {
 	messages *prometheus.CounterVec
 	failing  *prometheus.GaugeVec
@@ -51,37 +53,35 @@ func newNoticeMetrics(reg prometheus.Registerer) *noticeMetrics {
 	m := &noticeMetrics{
 		messages: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "notify_messages_total",
-			Help: "Messages to an audience, by what became of them: delivered; refused, or unreadable (dead letters).",
+			Help: "Messages to a receiver (label audience), by what became of them: delivered; refused, or unreadable " +
+				"(dead letters).",
 		}, []string{"audience", "result"}),
 		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "notify_failed_tries",
-			Help: "Tries in a row that the receiver of an audience has not taken the message that is due; 0 while " +
+			Help: "Tries in a row that a receiver (label audience) has not taken the message that is due; 0 while " +
 				"all is well.",
 		}, []string{"audience", "partition"}),
 		stopped: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "notify_stopped",
-			Help: "1 when an audience is told of nothing any more until this process is started again; its log says " +
-				"why.",
+			Help: "1 when a receiver (label audience) gets nothing any more until this process is started again; its " +
+				"log says why.",
 		}, []string{"audience"}),
 	}
 	reg.MustRegister(m.messages, m.failing, m.stopped)
 	return m
 }
 
-// Run tells every audience that has a URL until ctx ends. What it cannot go on with is logged and counted, and the
-// other audience is told all the same.
+// Run delivers to every receiver until ctx ends. What it cannot go on with is logged and counted, and the other
+// receivers get their messages all the same.
 func (n *notifier) Run(ctx context.Context) error {
 	var group errgroup.Group
-	for _, audience := range notify.Audiences() {
-		if !n.cfg.URL(audience).IsSet() {
-			continue
-		}
+	for _, to := range n.to {
 		group.Go(func() error {
-			n.metrics.stopped.WithLabelValues(string(audience)).Set(0)
-			if err := n.follow(ctx, audience); err != nil && ctx.Err() == nil {
-				n.metrics.stopped.WithLabelValues(string(audience)).Set(1)
-				n.log.Error().Bool("critical", true).Err(err).Str("audience", string(audience)).
-					Msg("nobody of this audience is told of anything any more, until this process is started again")
+			n.metrics.stopped.WithLabelValues(to.Name).Set(0)
+			if err := n.follow(ctx, to); err != nil && ctx.Err() == nil {
+				n.metrics.stopped.WithLabelValues(to.Name).Set(1)
+				n.log.Error().Bool("critical", true).Err(err).Str("receiver", to.Name).
+					Msg("this receiver gets nothing any more, until this process is started again")
 			}
 			return nil
 		})
@@ -90,24 +90,21 @@ func (n *notifier) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// follow reads the partitions that this process has of an audience's group.
-func (n *notifier) follow(ctx context.Context, a notify.Audience) error {
-	poster := notify.NewPoster(n.cfg, a)
-	defer poster.Close()
+// follow reads the partitions that this process has of a receiver's group.
+func (n *notifier) follow(ctx context.Context, to notify.Receiver) error {
 	id := n.keeper.ChainID
-	group := bus.GroupConfig{ID: fmt.Sprintf("perp.%d.notify.%s", id, a), Topic: wire.ResultTopic(id)}
+	group := bus.GroupConfig{ID: fmt.Sprintf("perp.%d.notify.%s", id, to.Name), Topic: wire.ResultTopic(id)}
 	return n.client.Join(ctx, group, func(ctx context.Context, c bus.Claim) error {
-		d := &delivery{notifier: n, audience: a, poster: poster, partition: c.Partition, topic: group.Topic}
-		defer n.metrics.failing.DeleteLabelValues(string(a), strconv.Itoa(c.Partition))
+		d := &delivery{notifier: n, to: to, partition: c.Partition, topic: group.Topic}
+		defer n.metrics.failing.DeleteLabelValues(to.Name, strconv.Itoa(c.Partition))
 		return d.run(ctx, c.Committed)
 	})
 }
 
-// delivery is one partition of the results on its way to one audience.
+// delivery is one partition of the results on its way to one receiver.
 type delivery struct {
 	*notifier
-	audience  notify.Audience
-	poster    *notify.Poster
+	to        notify.Receiver
 	topic     string
 	partition int
 }
@@ -135,8 +132,8 @@ func (d *delivery) run(ctx context.Context, committed func(int64)) error {
 	}
 }
 
-// start is the first offset that the audience was not told of. Whoever is told for the first time is not told of the
-// past. What the topic no longer has cannot be told.
+// start is the first offset that the receiver has not had. A new receiver gets nothing of the past. What the topic no
+// longer has cannot be delivered.
 func (d *delivery) start(ctx context.Context) (int64, error) {
 	first, end, err := d.client.Bounds(ctx, d.topic, d.partition)
 	if err != nil {
@@ -145,7 +142,7 @@ func (d *delivery) start(ctx context.Context) (int64, error) {
 	var next int64
 	var known bool
 	err = retry.Do(ctx, untilThere(), func(ctx context.Context) (err error) {
-		next, known, err = d.offsets.Next(ctx, string(d.audience), d.topic, d.partition)
+		next, known, err = d.offsets.Next(ctx, d.to.Name, d.topic, d.partition)
 		return err
 	})
 	switch {
@@ -154,10 +151,10 @@ func (d *delivery) start(ctx context.Context) (int64, error) {
 	case !known:
 		return end, d.note(ctx, end)
 	case next < first || next > end:
-		d.log.Error().Str("audience", string(d.audience)).Int("partition", d.partition).Int64("from", next).
+		d.log.Error().Str("receiver", d.to.Name).Int("partition", d.partition).Int64("from", next).
 			Int64("to", first).Int64("end", end).
-			Msg("the results that were to be told are no longer in the topic; those that are there are told from " +
-				"the beginning")
+			Msg("the results that were to be delivered are no longer in the topic; those that are there are " +
+				"delivered from the beginning")
 		return first, nil
 	}
 	return next, nil
@@ -165,14 +162,14 @@ func (d *delivery) start(ctx context.Context) (int64, error) {
 
 func (d *delivery) note(ctx context.Context, next int64) error {
 	return retry.Do(ctx, untilThere(), func(ctx context.Context) error {
-		return d.offsets.Note(ctx, string(d.audience), d.topic, d.partition, next)
+		return d.offsets.Note(ctx, d.to.Name, d.topic, d.partition, next)
 	})
 }
 
 // untilThere is how the database is waited for.
 func untilThere() retry.Policy { return retry.Policy{Max: 5 * time.Second} }
 
-// take tells the audience of one record, if it concerns it, and remembers that it did.
+// take delivers one record, if it concerns the receiver's audience, and remembers that it did.
 func (d *delivery) take(ctx context.Context, r bus.Record) error {
 	decoded, _, err := wire.Decode(r)
 	result, is := decoded.(wire.Result)
@@ -183,7 +180,7 @@ func (d *delivery) take(ctx context.Context, r bus.Record) error {
 		return d.skip(ctx, r, err)
 	}
 	m, to, concerns := notify.About(d.keeper.ChainID, result.Result)
-	if !concerns || to != d.audience {
+	if !concerns || to != d.to.Audience {
 		return nil
 	}
 	if err := d.deliver(ctx, r, m); err != nil {
@@ -193,10 +190,10 @@ func (d *delivery) take(ctx context.Context, r bus.Record) error {
 }
 
 func (d *delivery) deliver(ctx context.Context, r bus.Record, m notify.Message) error {
-	failing := d.metrics.failing.WithLabelValues(string(d.audience), strconv.Itoa(d.partition))
-	err := d.poster.Deliver(ctx, m, func(attempt int, err error, pause time.Duration) {
+	failing := d.metrics.failing.WithLabelValues(d.to.Name, strconv.Itoa(d.partition))
+	err := d.policy.Deliver(ctx, d.to, m, func(attempt int, err error, pause time.Duration) {
 		failing.Set(float64(attempt))
-		d.log.Warn().Err(err).Str("audience", string(d.audience)).Str("message", m.ID).Int("attempt", attempt).
+		d.log.Warn().Err(err).Str("receiver", d.to.Name).Str("message", m.ID).Int("attempt", attempt).
 			Dur("pause_ms", pause).Msg("not told yet")
 	})
 	if ctx.Err() != nil && err != nil {
@@ -204,33 +201,33 @@ func (d *delivery) deliver(ctx context.Context, r bus.Record, m notify.Message) 
 	}
 	failing.Set(0)
 	if refused, is := errors.AsType[*notify.RefusedError](err); is {
-		d.log.Error().Err(refused).Str("audience", string(d.audience)).Str("message", m.ID).
+		d.log.Error().Err(refused).Str("receiver", d.to.Name).Str("message", m.ID).
 			Msg("the receiver does not want this message: it is a dead letter")
-		d.metrics.messages.WithLabelValues(string(d.audience), "refused").Inc()
+		d.metrics.messages.WithLabelValues(d.to.Name, "refused").Inc()
 		return d.deadLetter(ctx, r, refused)
 	}
 	if err != nil {
 		return err
 	}
-	d.metrics.messages.WithLabelValues(string(d.audience), "delivered").Inc()
-	d.log.Info().Str("audience", string(d.audience)).Str("message", m.ID).Str("event", m.Event).Msg("told")
+	d.metrics.messages.WithLabelValues(d.to.Name, "delivered").Inc()
+	d.log.Info().Str("receiver", d.to.Name).Str("message", m.ID).Str("event", m.Event).Msg("delivered")
 	return nil
 }
 
-// skip makes a record that nobody can read a dead letter, so that what stands behind it is told.
+// skip makes a record that nobody can read a dead letter, so that what stands behind it is delivered.
 func (d *delivery) skip(ctx context.Context, r bus.Record, why error) error {
-	d.log.Error().Err(why).Str("audience", string(d.audience)).Int("partition", r.Partition).Int64("offset", r.Offset).
+	d.log.Error().Err(why).Str("receiver", d.to.Name).Int("partition", r.Partition).Int64("offset", r.Offset).
 		Msg("passing over a result that nobody can read: it is a dead letter")
-	d.metrics.messages.WithLabelValues(string(d.audience), "unreadable").Inc()
+	d.metrics.messages.WithLabelValues(d.to.Name, "unreadable").Inc()
 	if err := d.deadLetter(ctx, r, why); err != nil {
 		return err
 	}
 	return d.note(ctx, r.Offset+1)
 }
 
-// deadLetter puts a result that an audience would not have with the dead letters, as it was.
+// deadLetter makes a result that a receiver has refused a dead letter, as it was.
 func (d *delivery) deadLetter(ctx context.Context, r bus.Record, why error) error {
-	letter := wire.DeadLetter(d.topic, r, fmt.Sprintf("telling the %s: %v", d.audience, why))
+	letter := wire.DeadLetter(d.topic, r, fmt.Sprintf("telling the %s: %v", d.to.Name, why))
 	const onlyPartition = 0
 	if _, err := d.client.Producer(wire.DeadLetterTopic(d.keeper.ChainID)).
 		Produce(ctx, onlyPartition, []bus.Record{letter}); err != nil {

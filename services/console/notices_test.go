@@ -18,6 +18,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/notify/receivers"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
@@ -90,13 +91,13 @@ type results struct {
 	t      *testing.T
 	client *bus.Client
 	db     *pg.DB
-	cfg    notify.Config
+	cfg    receivers.Config
 	id     wire.Config
 }
 
 func newResults(t *testing.T) *results {
 	t.Helper()
-	o := &results{t: t, cfg: notify.DefaultConfig(), id: wire.Config{ChainID: 7, LogPartitions: 1, JobPartitions: 1}}
+	o := &results{t: t, cfg: receivers.DefaultConfig(), id: wire.Config{ChainID: 7, LogPartitions: 1, JobPartitions: 1}}
 	o.client = connect(t)
 	database := pg.DefaultConfig()
 	database.URL = secret.MustURL(pgtest.URL(t))
@@ -119,7 +120,7 @@ func newResults(t *testing.T) *results {
 func (o *results) start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &notifier{
-		cfg: o.cfg, keeper: o.id, client: o.client, offsets: o.db.Notified(),
+		to: o.cfg.Open(), policy: o.cfg.Policy(), keeper: o.id, client: o.client, offsets: o.db.Notified(),
 		metrics: newNoticeMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
 	}
 	var running sync.WaitGroup

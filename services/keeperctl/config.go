@@ -13,7 +13,7 @@ import (
 	"perpkeeper/pkg/execution/ledger"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/liquidation"
-	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/notify/receivers"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/secret"
@@ -36,7 +36,7 @@ type Config struct {
 	Postgres    pg.Config           `toml:"postgres"`
 	Tier        tier.Config         `toml:"tier"`
 	Liquidation liquidation.Config  `toml:"liquidation"`
-	Notify      notify.Config       `toml:"notify"`
+	Notify      receivers.Config    `toml:"notify"`
 	Snapshot    store.Config        `toml:"snapshot"`
 	Emergency   emergency.Config    `toml:"emergency"`
 	Signer      signer.Config       `toml:"signer"`
@@ -112,7 +112,7 @@ func DefaultConfig() Config {
 		Log:    service.LogSettings{Level: "warn", Format: "console"},
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Venue: gmx.DefaultConfig(),
 		Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(),
-		Tier: tier.DefaultConfig(), Liquidation: liquidation.DefaultConfig(), Notify: notify.DefaultConfig(),
+		Tier: tier.DefaultConfig(), Liquidation: liquidation.DefaultConfig(), Notify: receivers.DefaultConfig(),
 		Emergency: emergency.DefaultConfig(), Signer: signer.DefaultConfig(), Snapshot: store.DefaultConfig(),
 		Scanner: Scanner{Price: source.DefaultConfig()}, Planner: Planner{PriceMaxAge: 30 * time.Second},
 		Own: Settings{

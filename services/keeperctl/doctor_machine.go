@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/services/keeperctl/doctor"
@@ -31,7 +32,7 @@ func (s *session) machine(ctx context.Context, f *doctor.Facts) {
 		d.Free, d.Total, d.Error = space(path)
 		m.Disks = append(m.Disks, d)
 	}
-	m.Operator, m.Alertmanager = s.Notify.OperatorURL.IsSet(), s.Own.Alertmanager.IsSet()
+	m.Operator, m.Alertmanager = len(s.Notify.For(notify.Operator)) > 0, s.Own.Alertmanager.IsSet()
 	if !m.Alertmanager || f.Pre {
 		return
 	}

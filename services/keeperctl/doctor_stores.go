@@ -13,7 +13,6 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/nonce"
-	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
@@ -165,14 +164,14 @@ func (s *session) countUnread(ctx context.Context, client *bus.Client, topics *d
 	if err != nil {
 		return
 	}
-	for _, audience := range notify.Audiences() {
+	for _, to := range s.Notify.Open() {
 		for part := range described {
-			next, known, err := db.Notified().Next(ctx, string(audience), results, part)
-			if err != nil || !known || !s.Notify.URL(audience).IsSet() {
+			next, known, err := db.Notified().Next(ctx, to.Name, results, part)
+			if err != nil || !known {
 				continue
 			}
 			if _, end, err := client.Bounds(ctx, results, part); err == nil {
-				topics.Unsent[string(audience)] += end - next
+				topics.Unsent[to.Name] += end - next
 			}
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/perp"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // gasToAdjust is far more than a setter burns; the rehearsal is a call, and pays nothing.
@@ -33,7 +35,7 @@ func (m *emergencyMeans) close() {
 // Plan implements emergency.Means.
 func (m *emergencyMeans) Plan(ctx context.Context, a emergency.Action) ([]emergency.Step, error) {
 	if a == emergency.Notify {
-		return []emergency.Step{{Description: "post to the operators' webhook"}}, nil
+		return []emergency.Step{{Description: "post to the operators' receivers of [notify]"}}, nil
 	}
 	if a == emergency.LiquidateFirst {
 		return m.planLiquidations(ctx)
@@ -128,18 +130,30 @@ func (m *emergencyMeans) Do(ctx context.Context, o emergency.Order, _ emergency.
 }
 
 func (m *emergencyMeans) post(ctx context.Context, o emergency.Order) (string, error) {
-	if !m.cfg.Notify.OperatorURL.IsSet() {
-		return "", errors.New("notify.operator_url is not configured")
+	receivers := m.cfg.Notify.For(notify.Operator)
+	if len(receivers) == 0 {
+		return "", errors.New("no receiver of [notify] is the operators' (notify.operator_url, or audience = " +
+			"\"operator\")")
 	}
-	poster := notify.NewPoster(m.cfg.Notify, notify.Operator)
-	defer poster.Close()
-	var last error
-	err := poster.Deliver(ctx, notify.Message{
+	message := notify.Message{
 		ID: o.Run, Event: notify.Emergency, ChainID: m.cfg.Keeper.ChainID, AtMs: uint64(time.Now().UnixMilli()),
 		Alarm: &notify.Alarm{Name: "emergency", Text: fmt.Sprintf("%s (%s)", o.Cause, o.Operator)},
-	}, func(_ int, err error, _ time.Duration) { last = err })
-	if err != nil {
-		return "", errors.Join(err, last)
 	}
-	return "the operators' webhook has it", nil
+	failures := make([]error, len(receivers))
+	var group errgroup.Group // each for itself: one that is away takes nothing from the others
+	for i, to := range receivers {
+		group.Go(func() error {
+			var last error
+			if err := m.cfg.Notify.Policy().Deliver(ctx, to, message,
+				func(_ int, err error, _ time.Duration) { last = err }); err != nil {
+				failures[i] = fmt.Errorf("telling %s: %w", to.Name, errors.Join(err, last))
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // never fails
+	if err := errors.Join(failures...); err != nil {
+		return "", err
+	}
+	return "the operators have it", nil
 }

@@ -260,7 +260,7 @@ func TestEmergencyInTheKeeper(t *testing.T) {
 	a.want("plan", "bad debt within the hour: 0 USD (calls for actions above 10; 0 = never)", "notify yes here",
 		"raise_margin no (emergency.actions) on chain")
 	a.want("run liquidate_first nobody executes", "0 liquidations are pending", "done")
-	a.want("run notify nobody executes", "error: doing notify: notify.operator_url is not configured")
+	a.want("run notify nobody executes", "error: doing notify: no receiver of [notify] is the operators'")
 	posted := make(chan string, 1)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter,
 		r *http.Request) {
@@ -268,7 +268,7 @@ func TestEmergencyInTheKeeper(t *testing.T) {
 	}))
 	defer hook.Close()
 	a.cfg.Notify.OperatorURL, a.cfg.Notify.Secret = secret.MustURL(hook.URL), secret.New("a secret of the hook")
-	a.want("run notify nobody executes", "post to the operators' webhook", "done")
+	a.want("run notify nobody executes", "post to the operators' receivers of [notify]", "done")
 	if sign := <-posted; !strings.HasPrefix(sign, "t=") {
 		t.Errorf("signed %q", sign)
 	}

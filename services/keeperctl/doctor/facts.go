@@ -143,7 +143,7 @@ type Topics struct {
 	All   []Topic
 	// Lag is by partition of the log topic how many records statevm has not applied.
 	Lag []int64
-	// Unsent is how many results the webhooks' receivers have not been told, by audience.
+	// Unsent is how many results receivers have not been told, by the receiver's name.
 	Unsent      map[string]int64
 	DeadLetters int64 // of the last hour
 	// Reports are the times of the newest report by token, on the price topic.
@@ -185,7 +185,7 @@ type Process struct{ Name, Why string }
 type Machine struct {
 	Now   time.Time
 	Disks []Disk
-	// Operator says that the operators' webhook is configured; Alertmanager that one is, and AlertsError why it does
+	// Operator says that the operators have a receiver in [notify]; Alertmanager that one is, and AlertsError why it does
 	// not answer.
 	Operator, Alertmanager bool
 	AlertsError            error

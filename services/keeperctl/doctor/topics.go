@@ -123,7 +123,7 @@ func unsentResults(f *Facts) (found []fault) {
 	}
 	for _, audience := range slices.Sorted(maps.Keys(f.Topics.Unsent)) {
 		if waiting := f.Topics.Unsent[audience]; waiting > mostUnsent {
-			found = append(found, fault{Warning, audience, fmt.Sprintf("its webhook has not been told %d results",
+			found = append(found, fault{Warning, audience, fmt.Sprintf("this receiver has not been told %d results",
 				waiting),
 				"see whether the receiver answers: docker compose logs sender"})
 		}

@@ -1,0 +1,162 @@
+package email
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"net/mail"
+	"strings"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/secret"
+)
+
+// server speaks as much SMTP as a client needs, and answers RCPT with what it is set to.
+type server struct {
+	net.Listener
+	tls  *tls.Config
+	rcpt string
+	said []string // what clients sent, in order; read after a message was delivered or refused
+	done chan struct{}
+}
+
+func newServer(t *testing.T) (*server, *x509.CertPool) {
+	t.Helper()
+	lender := httptest.NewTLSServer(nil) // for its certificate, which is valid for 127.0.0.1
+	t.Cleanup(lender.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(lender.Certificate())
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{Listener: listener, tls: &tls.Config{Certificates: lender.TLS.Certificates}, rcpt: "250 yes",
+		done: make(chan struct{}, 8)}
+	go s.serve()
+	t.Cleanup(func() { _ = s.Close() })
+	return s, roots
+}
+
+func (s *server) serve() {
+	for {
+		conn, err := s.Accept()
+		if err != nil {
+			return
+		}
+		s.talk(conn)
+		_ = conn.Close()
+		s.done <- struct{}{}
+	}
+}
+
+func (s *server) talk(conn net.Conn) {
+	lines := bufio.NewScanner(conn)
+	answer := func(text string) { _, _ = fmt.Fprintf(conn, "%s\r\n", text) }
+	answer("220 mail")
+	for lines.Scan() {
+		line := lines.Text()
+		s.said = append(s.said, line)
+		switch verb, _, _ := strings.Cut(line, " "); verb {
+		case "EHLO":
+			answer("250-mail\r\n250-STARTTLS\r\n250 AUTH PLAIN")
+		case "STARTTLS":
+			answer("220 go on")
+			conn = tls.Server(conn, s.tls)
+			lines = bufio.NewScanner(conn)
+		case "AUTH":
+			answer("235 welcome")
+		case "RCPT":
+			answer(s.rcpt)
+		case "DATA":
+			answer("354 go on")
+			for lines.Scan() && lines.Text() != "." {
+				s.said = append(s.said, lines.Text())
+			}
+			answer("250 taken")
+		case "QUIT":
+			answer("221 bye")
+			return
+		default:
+			answer("250 yes")
+		}
+	}
+}
+
+var message = notify.Message{ID: "liquidation:x:1#2", Event: notify.LiquidationFailed, ChainID: 56,
+	Liquidation: &notify.Liquidation{Position: "0xp", Reason: "zu spät"}}
+
+// LIQ-12: a message reaches every recipient over an encrypted connection, after the server's certificate was checked; it
+// can be read as mail, and twice the same is one for mail programs.
+func TestNotify(t *testing.T) {
+	s, roots := newServer(t)
+	c := Config{Name: "box", Audience: notify.Operator, Server: s.Addr().String(), User: "keeper",
+		Password: secret.New("a password"), From: "Keeper <keeper@example.org>",
+		To: []string{"ops@example.org", "Night <night@example.org>"}, roots: roots}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Open(5*time.Second).Notify(t.Context(), message); err != nil {
+		t.Fatal(err)
+	}
+	<-s.done
+	said := strings.Join(s.said, "\n")
+	for _, want := range []string{"STARTTLS", "AUTH PLAIN ", "MAIL FROM:<keeper@example.org>",
+		"RCPT TO:<ops@example.org>", "RCPT TO:<night@example.org>"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q was not sent: %s", want, said)
+		}
+	}
+	_, data, _ := strings.Cut(said, "DATA\n")
+	read, err := mail.ReadMessage(strings.NewReader(data))
+	if err != nil {
+		t.Fatalf("%v: %s", err, data)
+	}
+	if got := read.Header.Get("Message-ID"); got != "<liquidation.x.1.2.box@example.org>" {
+		t.Errorf("the id is %s", got)
+	}
+	if got := read.Header.Get("Subject"); got != "liquidation.failed: position 0xp (chain 56)" ||
+		!strings.Contains(data, "reason: zu spät") {
+		t.Errorf("the mail is %s", data)
+	}
+
+	c.roots = nil
+	if err := c.Open(5*time.Second).Notify(t.Context(), message); err == nil ||
+		!strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a server whom nobody vouches for: %v", err)
+	}
+}
+
+// What a server refuses for good is a refusal; what it refuses for now is tried again.
+func TestRefusals(t *testing.T) {
+	for rcpt, refused := range map[string]bool{"550 no such user": true, "451 come back later": false} {
+		s, _ := newServer(t)
+		s.rcpt = rcpt
+		c := Config{Name: "box", Server: s.Addr().String(), TLS: none, From: "a@example.org", To: []string{"b@example.org"}}
+		err := c.Open(5*time.Second).Notify(t.Context(), message)
+		if _, is := errors.AsType[*notify.RefusedError](err); err == nil || is != refused {
+			t.Errorf("%s: %v", rcpt, err)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	err := (Config{Server: "mail.example.org", TLS: none, User: "a", Password: secret.New("a password"), From: "me",
+		To: []string{"you"}}).Validate()
+	for _, want := range []string{"server: ", "tls: a password is not sent in the clear", `from: "me"`, `to: "you"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+	err = (Config{Server: "h:25", TLS: "ssl", User: "a", From: "a@b.c"}).Validate()
+	for _, want := range []string{`tls: "ssl"`, "user: goes with password", "to: empty"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"perpkeeper/pkg/secret"
+)
+
+// HTTP posts JSON, for the plug-ins that speak HTTP.
+type HTTP struct{ client *http.Client }
+
+// NewHTTP returns a client that gives up a request after timeout. Redirects are not followed: a message, and the
+// credentials beside it, are meant for one receiver.
+func NewHTTP(timeout time.Duration) HTTP {
+	const keepConnection = 10 * time.Second // messages come in bursts, or hours apart
+	return HTTP{&http.Client{
+		Timeout:       timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: keepConnection},
+	}}
+}
+
+// Post makes one try. An answer whose status is not 200 to 299 is a [RefusedError]. Errors of the transport name the
+// URL, which may hold a token: only what they wrap goes on.
+func (h HTTP) Post(ctx context.Context, to secret.URL, header http.Header, body []byte) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.Reveal(), bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("the receiver's URL is none: %s", to)
+	}
+	for key := range header {
+		r.Header.Set(key, header.Get(key))
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := h.client.Do(r)
+	if transport, is := errors.AsType[*url.Error](err); is {
+		return fmt.Errorf("no answer from the receiver: %w", transport.Err)
+	}
+	if err != nil {
+		return fmt.Errorf("no answer from the receiver: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }() // nothing was written to it
+	const worthReading = 256
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, worthReading)) // only for people
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		return &RefusedError{Status: answer.StatusCode, Body: string(text)}
+	}
+	return nil
+}
+
+// UnlessBusy is err, but that a receiver which asks for patience (429) or is out of order (500 and above) has not
+// refused the message: it is tried for as long as one that does not answer.
+func UnlessBusy(err error) error {
+	if refused, is := errors.AsType[*RefusedError](err); is &&
+		(refused.Status == http.StatusTooManyRequests || refused.Status >= http.StatusInternalServerError) {
+		return fmt.Errorf("not now: %s", refused.Error())
+	}
+	return err
+}

@@ -1,0 +1,126 @@
+// Package receivers is the [notify] section of the configuration: who is told of what, and the list of the plug-ins.
+package receivers
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/notify/email"
+	"perpkeeper/pkg/notify/slack"
+	"perpkeeper/pkg/notify/telegram"
+	"perpkeeper/pkg/notify/webhook"
+	"perpkeeper/pkg/secret"
+)
+
+// Config is the [notify] section. Nobody is told of anything by default. Every list of a [notify.Plugin] is a plug-in:
+// a new one is a line here.
+type Config struct {
+	Webhook  []webhook.Config  `toml:"webhook" help:"programs that are posted signed JSON"`
+	Telegram []telegram.Config `toml:"telegram" help:"chats of Telegram"`
+	Slack    []slack.Config    `toml:"slack" help:"channels of Slack, by incoming webhooks"`
+	Email    []email.Config    `toml:"email" help:"mailboxes, by SMTP"`
+
+	OwnerURL    secret.URL    `toml:"owner_url" help:"short for a webhook of name and audience owner: told of liquidations, for the positions' owners; empty = none"`
+	OperatorURL secret.URL    `toml:"operator_url" help:"short for a webhook of name and audience operator: told of failed liquidations and the monitor's alarms; empty = none"`
+	Secret      secret.String `toml:"secret" help:"signs what is posted to the two of them (HMAC-SHA256), so that receivers can tell it from forgeries; 16 characters at least"`
+	Timeout     time.Duration `toml:"timeout" help:"how long a receiver may take to answer"`
+	// Attempts counts answers that refuse a message. A receiver that does not answer is waited for.
+	Attempts   int           `toml:"attempts" help:"after how many refusals a message is set aside as a dead letter; a receiver that is away is waited for"`
+	FirstPause time.Duration `toml:"first_pause" help:"longest pause after the first failure; it doubles up to longest_pause"`
+	LongPause  time.Duration `toml:"longest_pause" help:"longest pause between two tries"`
+}
+
+// DefaultConfig tells nobody, and would give a message up after about a minute of refusals.
+func DefaultConfig() Config {
+	return Config{Timeout: 5 * time.Second, Attempts: 8, FirstPause: 500 * time.Millisecond,
+		LongPause: 30 * time.Second}
+}
+
+// Validate names every setting that cannot work. The tables' own settings are asked by themselves.
+func (c Config) Validate() error {
+	var problems []error
+	if c.OwnerURL.IsSet() || c.OperatorURL.IsSet() {
+		problems = append(problems, webhook.CheckSecret(c.Secret))
+	}
+	for _, d := range []struct {
+		key   string
+		value time.Duration
+	}{{"timeout", c.Timeout}, {"first_pause", c.FirstPause}, {"longest_pause", c.LongPause}} {
+		if d.value <= 0 || d.value > 10*time.Minute {
+			problems = append(problems, fmt.Errorf("%s: %s is not between 0 and 10m", d.key, d.value))
+		}
+	}
+	if c.Attempts < 1 || c.Attempts > 1000 {
+		problems = append(problems, fmt.Errorf("attempts: %d is not between 1 and 1000", c.Attempts))
+	}
+	taken := map[string]bool{}
+	for _, t := range c.tables() {
+		target := t.plugin.Target()
+		for _, problem := range target.Problems() {
+			problems = append(problems, fmt.Errorf("%s.%s", t.key, problem))
+		}
+		if taken[target.Name] {
+			problems = append(problems, fmt.Errorf("%s.name: %q is another receiver's too", t.key, target.Name))
+		}
+		taken[target.Name] = true
+	}
+	return errors.Join(problems...)
+}
+
+// Policy is how often, and how patiently, a message is tried.
+func (c Config) Policy() notify.Policy {
+	return notify.Policy{Attempts: c.Attempts, FirstPause: c.FirstPause, LongPause: c.LongPause}
+}
+
+// Open returns the receivers of a valid configuration. Nothing is asked yet.
+func (c Config) Open() (all []notify.Receiver) {
+	for _, t := range c.tables() {
+		all = append(all, notify.Receiver{Target: t.plugin.Target(), Notifier: t.plugin.Open(c.Timeout)})
+	}
+	return all
+}
+
+// For returns the receivers of one audience.
+func (c Config) For(a notify.Audience) (some []notify.Receiver) {
+	for _, r := range c.Open() {
+		if r.Audience == a {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
+// table is one receiver, and the key that it is configured under.
+type table struct {
+	key    string
+	plugin notify.Plugin
+}
+
+// tables are all of them: the two short forms, then every list of a plug-in.
+func (c Config) tables() (all []table) {
+	if c.OwnerURL.IsSet() {
+		all = append(all, table{"owner_url", c.short(notify.Owner, c.OwnerURL)})
+	}
+	if c.OperatorURL.IsSet() {
+		all = append(all, table{"operator_url", c.short(notify.Operator, c.OperatorURL)})
+	}
+	section := reflect.ValueOf(c)
+	for i := range section.NumField() {
+		list := section.Field(i)
+		for j := 0; list.Kind() == reflect.Slice && j < list.Len(); j++ {
+			if p, is := reflect.TypeAssert[notify.Plugin](list.Index(j)); is {
+				key := section.Type().Field(i).Tag.Get("toml")
+				all = append(all, table{fmt.Sprintf("%s[%d]", key, j), p})
+			}
+		}
+	}
+	return all
+}
+
+// short is the webhook of an audience that is configured by its address alone.
+func (c Config) short(a notify.Audience, url secret.URL) webhook.Config {
+	return webhook.Config{Name: string(a), Audience: a, URL: url, Secret: c.Secret}
+}
