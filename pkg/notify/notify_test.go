@@ -68,7 +68,8 @@ func TestText(t *testing.T) {
 	if got := l.Subject(); got != "liquidation.failed: position 0xp (chain 56)" {
 		t.Errorf("the subject is %q", got)
 	}
-	if want := l.Subject() + "\noutcome: reverted\nreason: why\naccount: 0xa\njob: j\nid: liquidation:x:1#2"; l.Text() != want {
+	want := l.Subject() + "\noutcome: reverted\nreason: why\naccount: 0xa\njob: j\nid: liquidation:x:1#2"
+	if l.Text() != want {
 		t.Errorf("the text is %q, want %q", l.Text(), want)
 	}
 	a := Message{ID: "a:1", Event: KeepersAlarm, ChainID: 56, Alarm: &Alarm{Name: "blind", Text: "it sees nothing"}}

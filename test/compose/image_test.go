@@ -44,7 +44,8 @@ func TestImagesHoldTheirPrograms(t *testing.T) {
 	if strings.Contains(images["perpkeeper"], "devnet") || !strings.HasSuffix(string(text), "USER 65532:65532\n") {
 		t.Errorf("the image of a region holds%s", images["perpkeeper"])
 	}
-	if at := strings.LastIndex(string(text), "\nFROM "); !strings.HasPrefix(string(text)[at:], "\nFROM scratch AS keeper\n") {
+	last := string(text)[strings.LastIndex(string(text), "\nFROM "):]
+	if !strings.HasPrefix(last, "\nFROM scratch AS keeper\n") {
 		t.Error("the Dockerfile's last stage, which is built by default, is not the keeper's")
 	}
 	project, err := load(t, region(t), "demo")
