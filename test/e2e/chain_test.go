@@ -42,19 +42,26 @@ type chainReader struct {
 	last chain.BlockRef // the last block read; zero = none
 }
 
-// read folds the canonical chain from the exchange's deployment up to a block.
-func (k *keeper) read(ctx context.Context, last uint64) record {
+// read folds the canonical chain from the exchange's deployment up to a block. Its error is of the asking, and what was
+// read by then stays good: ask again.
+func (k *keeper) read(ctx context.Context, last uint64) (record, error) {
 	k.t.Helper()
 	r := k.reader(ctx)
-	for !r.continues(ctx, k.t, last) || !k.advance(ctx, r, last) {
+	for {
+		goesOn, err := r.continues(ctx, last)
+		if err == nil && goesOn {
+			goesOn, err = k.advance(ctx, r, last)
+		}
+		if err != nil || goesOn {
+			return r.record, err
+		}
 		r.record = record{book: perp.NewBook(), revived: map[chain.Hash][]chain.LogPos{}}
 		r.last = chain.BlockRef{Number: k.Devnet.Block - 1}
 	}
-	return r.record
 }
 
 // advance reads on up to a block. It reports false when it meets a reorg: what was read is of an abandoned branch then.
-func (k *keeper) advance(ctx context.Context, r *chainReader, last uint64) bool {
+func (k *keeper) advance(ctx context.Context, r *chainReader, last uint64) (onBranch bool, err error) {
 	k.t.Helper()
 	decoder := gmx.NewDecoder(k.Devnet.Contracts["eventEmitter"])
 	filter := evm.Filter{Addresses: []chain.Address{k.Devnet.Contracts["eventEmitter"]}, Topics: gmx.Topics()[0]}
@@ -62,22 +69,25 @@ func (k *keeper) advance(ctx context.Context, r *chainReader, last uint64) bool 
 	for n := r.last.Number + 1; n <= last; n++ {
 		block, err := r.node.BlockAt(ctx, n)
 		if err != nil {
-			k.t.Fatal(err)
+			return false, err
 		}
 		if r.last.Hash != (chain.Hash{}) && !block.Follows(r.last) {
-			return false
+			return false, nil
 		}
 		logs, err := r.node.Logs(ctx, block.BlockRef, filter)
 		if err != nil {
-			k.t.Fatal(err)
+			return false, err
+		}
+		sent, err := k.collect(ctx, r.node, block, signers)
+		if err != nil {
+			return false, err
 		}
 		if err := r.fold(decoder, block.BlockRef, logs); err != nil {
 			k.t.Fatal(err)
 		}
-		k.collect(ctx, &r.record, r.node, block, signers)
-		r.last = block.BlockRef
+		r.sent, r.last = append(r.sent, sent...), block.BlockRef
 	}
-	return true
+	return true, nil
 }
 
 // reader is the keeper's one reader of the chain.
@@ -96,19 +106,15 @@ func (k *keeper) reader(ctx context.Context) *chainReader {
 }
 
 // continues reports whether what was read is the beginning of the canonical chain up to a block.
-func (r *chainReader) continues(ctx context.Context, t *testing.T, to uint64) bool {
-	t.Helper()
+func (r *chainReader) continues(ctx context.Context, to uint64) (bool, error) {
 	if r.book == nil || r.last.Number > to {
-		return false
+		return false, nil
 	}
 	if r.last.Hash == (chain.Hash{}) {
-		return true // nothing was read yet
+		return true, nil // nothing was read yet
 	}
 	hash, err := r.node.HashAt(ctx, r.last.Number)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return hash == r.last.Hash
+	return hash == r.last.Hash, err
 }
 
 func (k *keeper) nodeConfig() evm.Config {
@@ -165,27 +171,31 @@ func (r *record) revive(e perp.Event) {
 	}
 }
 
-// collect notes the signers' transactions of a block with what they were for.
-func (k *keeper) collect(ctx context.Context, r *record, node *evm.Client, block evm.Block,
-	signers map[chain.Address]bool) {
+// collect returns the signers' transactions of a block with what they were for.
+func (k *keeper) collect(ctx context.Context, node *evm.Client, block evm.Block,
+	signers map[chain.Address]bool) (found []sent, err error) {
 	for _, tx := range block.Txs {
 		if !signers[tx.From] {
 			continue
 		}
 		receipt, err := node.Receipt(ctx, tx.Hash)
-		if err != nil || receipt == nil {
-			k.t.Fatalf("receipt of %s: %v, %v", tx.Hash, receipt, err)
+		if err != nil {
+			return nil, err
+		}
+		if receipt == nil {
+			return nil, fmt.Errorf("transaction %s of block %d has no receipt", tx.Hash, block.Number)
 		}
 		var body struct{ Input hexutil.Bytes }
 		if err := k.chain.CallContext(ctx, &body, "eth_getTransactionByHash", tx.Hash.Hex()); err != nil {
-			k.t.Fatal(err)
+			return nil, err
 		}
 		call, is := gmx.ReadCall(body.Input)
 		if !is {
 			k.t.Fatalf("transaction %s is no call of a keeper", tx.Hash)
 		}
-		r.sent = append(r.sent, sent{receipt.Tx, call})
+		found = append(found, sent{receipt.Tx, call})
 	}
+	return found, nil
 }
 
 // checkOnce fails for every transaction of the keeper that came after its order or request was done, or its position
@@ -242,7 +252,9 @@ func (k *keeper) compare(ctx context.Context) (r record, err error) {
 	if !at.Level() {
 		return r, fmt.Errorf("partitions stand apart by %d blocks", at.Skew())
 	}
-	r = k.read(ctx, at.Watermark.Number)
+	if r, err = k.read(ctx, at.Watermark.Number); err != nil {
+		return r, err
+	}
 	rows, err := pgtest.WithAudits(ctx, k.db, r.book)
 	if err != nil {
 		return r, err

@@ -28,7 +28,11 @@ func TestDearJobs(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return k.read(ctx, head.Number).dear()
+		r, err := k.read(ctx, head.Number)
+		if err != nil {
+			return err
+		}
+		return r.dear()
 	})
 	k.finish()
 }

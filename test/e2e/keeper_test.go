@@ -180,10 +180,11 @@ func (k *keeper) awaitShared(kind string) {
 // progress waits until so many more orders have been executed and positions liquidated than at the call.
 func (k *keeper) progress(orders, liquidations int) {
 	k.t.Helper()
-	before, err := k.db.Overview(k.t.Context())
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	var before pg.Overview
+	k.await("a first look", func(ctx context.Context) (err error) {
+		before, err = k.db.Overview(ctx)
+		return err
+	})
 	k.await(fmt.Sprintf("%d more orders and %d more liquidations", orders, liquidations),
 		func(ctx context.Context) error {
 			now, err := k.db.Overview(ctx)
