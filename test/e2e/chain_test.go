@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"testing"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
@@ -201,15 +200,15 @@ func (k *keeper) collect(ctx context.Context, node *evm.Client, block evm.Block,
 // checkOnce fails for every transaction of the keeper that came after its order or request was done, or its position
 // liquidated, by an earlier one: a job sent twice. A deleveraging, and its state, may be needed again at any time: the
 // venue refuses what is too much.
-func (r record) checkOnce(t *testing.T) {
-	t.Helper()
+func (r record) checkOnce(k *keeper) {
+	k.t.Helper()
 	done := map[gmx.Call]sent{}
 	for _, tx := range r.sent {
 		if tx.Kind == job.Adl || tx.Kind == job.AdlState {
 			continue
 		}
 		if before, repeated := done[tx.Call]; repeated && !r.revivedBetween(tx.Key, before.Tx, tx.Tx) {
-			t.Errorf("%s %s was sent twice: %s in block %d (ok %v), and again %s in block %d (ok %v)", tx.Kind, tx.Key,
+			k.errorf("%s %s was sent twice: %s in block %d (ok %v), and again %s in block %d (ok %v)", tx.Kind, tx.Key,
 				before.Hash, before.Block, before.OK,
 				tx.Hash, tx.Block, tx.OK)
 		}

@@ -50,8 +50,8 @@ type keeper struct {
 	t     *testing.T
 	db    *pg.DB
 	chain *rpc.Client
-	// reason is why a wait ended in failure; it is said again below the processes' logs.
-	reason string
+	// reasons are why the test fails; they come again below the processes' logs.
+	reasons []string
 	// canonical is what was read of the chain; nil before the first reading.
 	canonical *chainReader
 }
@@ -104,7 +104,7 @@ func (k *keeper) stop() {
 		}
 		status, err := k.Keeperctl(context.Background(), "status")
 		k.t.Logf("--- keeperctl status (%v):\n%s", err, status)
-		k.t.Logf("--- failed at block %d: %s", k.head(), k.reason)
+		k.t.Logf("--- failed at block %d: %s", k.head(), strings.Join(k.reasons, "; "))
 	}
 	if k.db != nil {
 		k.db.Close()
@@ -147,8 +147,15 @@ func (k *keeper) await(what string, condition func(context.Context) error) {
 // failf ends the test, and keeps the reason for the end of what it prints.
 func (k *keeper) failf(format string, values ...any) {
 	k.t.Helper()
-	k.reason = fmt.Sprintf(format, values...)
-	k.t.Fatal(k.reason)
+	k.errorf(format, values...)
+	k.t.FailNow()
+}
+
+// errorf fails the test, which goes on, and keeps the reason for the end of what it prints.
+func (k *keeper) errorf(format string, values ...any) {
+	k.t.Helper()
+	k.reasons = append(k.reasons, fmt.Sprintf(format, values...))
+	k.t.Error(k.reasons[len(k.reasons)-1])
 }
 
 // head is the number of the chain's head, 0 where it cannot be asked any more.
@@ -226,7 +233,7 @@ func (k *keeper) finish() record {
 			}
 			return r.unfinished()
 		})
-	r.checkOnce(k.t)
+	r.checkOnce(k)
 	k.t.Logf("%d transactions sent", len(r.sent))
 	return r
 }
@@ -299,6 +306,6 @@ func (k *keeper) explain() {
 		return nil
 	})
 	if out, err := k.Keeperctl(k.t.Context(), "why-not", "0x12"); err == nil || strings.Count(out, "\n") > 0 {
-		k.t.Errorf("a key that is none: %q, %v", out, err)
+		k.errorf("a key that is none: %q, %v", out, err)
 	}
 }

@@ -51,7 +51,7 @@ func TestKillEachProcess(t *testing.T) {
 	k.finish()
 	for _, p := range k.Processes {
 		if p.Restarts() == 0 {
-			t.Errorf("%s was never started again: it was not killed", p.Name)
+			k.errorf("%s was never started again: it was not killed", p.Name)
 		}
 	}
 }
