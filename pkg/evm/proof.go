@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/singleflight"
+
 	"perpkeeper/pkg/chain"
 )
 
@@ -102,6 +104,8 @@ func (r Reader) proof(ctx context.Context, hash chain.Hash) (*proof, error) {
 // proofs are those of the blocks that were last asked for: a transaction is looked at until its block is final, and
 // blocks are large. The zero value is ready to use, by several goroutines.
 type proofs struct {
+	asking singleflight.Group // transactions of one block are asked for side by side
+
 	mu    sync.Mutex
 	known map[chain.Hash]*proof
 	order []chain.Hash
@@ -118,7 +122,8 @@ func (p *proofs) of(hash chain.Hash, read func() (*proof, error)) (*proof, error
 	if kept != nil {
 		return kept, nil
 	}
-	fresh, err := read()
+	asked, err, _ := p.asking.Do(string(hash[:]), func() (any, error) { return read() })
+	fresh, _ := asked.(*proof)
 	if err != nil || fresh.receipts == nil { // what could not be proven now may be proven a moment later
 		return fresh, err
 	}

@@ -30,18 +30,22 @@ var (
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM noted)`)
 	recordReceipt = register("record receipt", `WITH `+fenceHeld+`, mined AS (
 		UPDATE keeper.tx_intent t SET state = 'MINED', updated_at = clock_timestamp()
-		FROM held, keeper.tx_attempt a WHERE a.hash = $4 AND a.signer = $1 AND t.id = a.intent AND t.state = ANY ($12)
-		RETURNING t.id, t.kind
+		FROM held, keeper.tx_attempt a, unnest($4::bytea[], $5::bigint[], $6::bytea[], $7::boolean[], $8::bigint[],
+			$9::bigint[], $10::text[], $11::text[], $13::text[])
+			AS w (hash, block, block_hash, ok, gas_used, gas_price, outcome, reason, settlement)
+		WHERE a.hash = w.hash AND a.signer = $1 AND t.id = a.intent AND t.state = ANY ($12)
+		RETURNING t.id, t.kind AS of_kind, w.*
 	), seen AS (
 		INSERT INTO keeper.tx_receipt AS r (intent, signer, kind, tx_hash, block, block_hash, ok, gas_used, gas_price,
 			outcome, reason, settlement)
-		SELECT id, $1, kind, $4, $5, $6, $7, $8, $9, $10, $11, $13 FROM mined
+		SELECT id, $1, of_kind, hash, block, block_hash, ok, gas_used, gas_price, outcome, reason, settlement::jsonb
+			FROM mined
 		ON CONFLICT (intent) DO UPDATE SET tx_hash = excluded.tx_hash, block = excluded.block, block_hash =
 			excluded.block_hash, ok = excluded.ok,
 			gas_used = excluded.gas_used, gas_price = excluded.gas_price, outcome = excluded.outcome, reason =
 				excluded.reason, seen_at = excluded.seen_at,
 			settlement = excluded.settlement)
-		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM mined)`)
+		SELECT (SELECT count(*) FROM held), `+allOf("mined"))
 	takeBackReceipt = register("take back receipt", `WITH `+fenceHeld+`, gone AS (
 		DELETE FROM keeper.tx_receipt r USING held, keeper.tx_attempt a
 		WHERE a.hash = $4 AND r.intent = a.intent AND r.tx_hash = a.hash AND r.block_hash = $5 AND NOT r.final
@@ -52,18 +56,21 @@ var (
 			WHERE t.id = gone.intent AND t.state = 'MINED' RETURNING t.id)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM back)`)
 	finishIntent = register("finish intent", `WITH `+fenceHeld+`, ended AS (
-		UPDATE keeper.tx_intent t SET state = $6, outcome = r.outcome, reason = r.reason, ended_at =
-			clock_timestamp(), updated_at = clock_timestamp(),
-			rearm_ms = $7, given_up = $8, reported_at = CASE WHEN t.kind = '`+string(txm.Filler)+`' THEN clock_timestamp() END
-		FROM held, keeper.tx_attempt a, keeper.tx_receipt r
-		WHERE a.hash = $4 AND r.intent = a.intent AND r.tx_hash = a.hash AND r.block_hash = $5 AND t.id = r.intent AND t.signer = $1 AND t.state = ANY ($9)
+		UPDATE keeper.tx_intent t SET state = w.state, outcome = r.outcome, reason = r.reason, ended_at =
+			clock_timestamp(), updated_at = clock_timestamp(), rearm_ms = w.rearm_ms, given_up = w.given_up,
+			reported_at = CASE WHEN t.kind = '`+string(txm.Filler)+`' THEN clock_timestamp() END
+		FROM held, keeper.tx_attempt a, keeper.tx_receipt r,
+			unnest($4::bytea[], $5::bytea[], $6::text[], $7::bigint[], $8::boolean[])
+			AS w (hash, block_hash, state, rearm_ms, given_up)
+		WHERE a.hash = w.hash AND r.intent = a.intent AND r.tx_hash = a.hash AND r.block_hash = w.block_hash
+			AND t.id = r.intent AND t.signer = $1 AND t.state = ANY ($9)
 		RETURNING t.id, t.nonce
 	), final AS (
 		UPDATE keeper.tx_receipt r SET final = true FROM ended WHERE r.intent = ended.id
 	), consumed AS (
 		UPDATE keeper.signer_nonce_allocation n SET state = 'CONSUMED', updated_at = clock_timestamp()
 		FROM ended WHERE n.signer = $1 AND n.nonce = ended.nonce AND n.state = 'SIGNED')
-		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM ended)`)
+		SELECT (SELECT count(*) FROM held), `+allOf("ended"))
 	disownIntent = register("disown intent", `WITH `+fenceHeld+`, ended AS (
 		UPDATE keeper.tx_intent t SET state = 'FOREIGN', outcome = $5, reason = $6, ended_at = clock_timestamp(),
 			updated_at = clock_timestamp(),
@@ -140,16 +147,30 @@ func (s Intents) Noted(ctx context.Context, f lease.Fence, hash chain.Hash, clas
 	return s.db.fenced(ctx, "noted", f, noteBroadcast, hash[:], class, accepted)
 }
 
+// allOf counts the rows that a statement has changed for the hashes of $4, and fails where these are fewer, which takes
+// all of it back; see refusedBatch. Where the fence does not hold there are none, which is no failure.
+func allOf(rows string) string {
+	return fmt.Sprintf(`(SELECT count(*) / (NOT EXISTS (SELECT FROM held) OR count(*) = cardinality($4::bytea[]))::integer
+		FROM %s)`, rows)
+}
+
+// refusedBatch reads the error of a statement with allOf.
+func refusedBatch(op string, err error) error {
+	if hasCode(err, codeDivisionByZero) {
+		return &txm.RefusedError{Op: op, Why: txm.Moved}
+	}
+	return err
+}
+
 // Record implements txm.Flights.
-func (s Intents) Record(ctx context.Context, f lease.Fence, r txm.Receipt) error {
-	settlement, err := encodeSettlement(r.Settlement)
+func (s Intents) Record(ctx context.Context, f lease.Fence, receipts ...txm.Receipt) error {
+	c, err := receiptColumnsOf(receipts)
 	if err != nil {
-		return fmt.Errorf("writing the settlement of transaction %s: %w", r.TxHash, err)
+		return err
 	}
 	from := append(predecessors(txm.Mined), string(txm.Mined))
-	return s.db.fenced(ctx, "record", f, recordReceipt, r.TxHash[:], r.Block.Number, r.Block.Hash[:], r.OK, r.GasUsed,
-		r.GasPrice, r.Outcome,
-		escape(r.Reason), from, settlement)
+	return refusedBatch("record", s.db.fenced(ctx, "record", f, recordReceipt, c.hashes, c.blocks, c.blockHashes, c.oks,
+		c.gasUsed, c.gasPrices, c.outcomes, c.reasons, from, c.settlements))
 }
 
 // TakeBack implements txm.Flights.
@@ -157,11 +178,11 @@ func (s Intents) TakeBack(ctx context.Context, f lease.Fence, r txm.Receipt) err
 	return s.db.fenced(ctx, "take_back", f, takeBackReceipt, r.TxHash[:], r.Block.Hash[:])
 }
 
-// Finish implements txm.Flights.
-func (s Intents) Finish(ctx context.Context, f lease.Fence, r txm.Receipt, rest txm.Rest) error {
-	final := txm.Final(r.Outcome)
-	return s.db.fenced(ctx, "finish", f, finishIntent, r.TxHash[:], r.Block.Hash[:], final, rest.RearmMs, rest.GivenUp,
-		predecessors(final))
+// Finish implements txm.Flights. Every state that a receipt leads to has the same before it.
+func (s Intents) Finish(ctx context.Context, f lease.Fence, finals ...txm.FinalReceipt) error {
+	c := finalColumnsOf(finals)
+	return refusedBatch("finish", s.db.fenced(ctx, "finish", f, finishIntent, c.hashes, c.blockHashes, c.states, c.rearms,
+		c.givenUp, predecessors(txm.FinalOK)))
 }
 
 // Disown implements txm.Flights.

@@ -8,13 +8,14 @@ import (
 
 // encodeSettlement writes a settlement as column settlement of tx_receipt holds it: a document with the names of its
 // JSON form, its texts escaped; NULL where there is none.
-func encodeSettlement(s *job.Settlement) ([]byte, error) {
+func encodeSettlement(s *job.Settlement) (*string, error) {
 	if s == nil {
-		return nil, nil
+		return nil, nil //nolint:nilnil // most transactions settle nothing, which is no error
 	}
 	stored := *s
 	stored.BadDebtStep = escape(s.BadDebtStep)
-	return json.Marshal(stored)
+	text, err := json.Marshal(stored)
+	return new(string(text)), err
 }
 
 func decodeSettlement(text []byte) (*job.Settlement, error) {

@@ -66,7 +66,7 @@ func TestLiquidationsAreSeenByOthers(t *testing.T) {
 			Reason: "cause unknown"}
 		must(t, intents.Record(ctx, d.fence, r))
 		rest := txm.Rest{RearmMs: 10 + try, GivenUp: txm.GivenUp(job.Reverted, uint32(try))}
-		must(t, intents.Finish(ctx, d.fence, r, rest))
+		must(t, intents.Finish(ctx, d.fence, txm.FinalReceipt{Receipt: r, Rest: rest}))
 		if try < txm.Retries {
 			expect("between two tries")
 			continue

@@ -19,7 +19,7 @@ func TestRecent(t *testing.T) {
 	r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Done,
 		OK: true, GasUsed: 21_000, GasPrice: 5}
 	must(t, intents.Record(ctx, d.fence, r))
-	must(t, intents.Finish(ctx, d.fence, r, txm.Rest{RearmMs: 1}))
+	must(t, intents.Finish(ctx, d.fence, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{RearmMs: 1}}))
 	d.mustClaim(t, d.intents[1], 1, 1)
 
 	part := claim(t, d.db, 0, 1)

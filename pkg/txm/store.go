@@ -74,6 +74,12 @@ type Ending struct {
 	Rest
 }
 
+// FinalReceipt is a stored receipt whose block is final, and what comes after its arm.
+type FinalReceipt struct {
+	Receipt
+	Rest
+}
+
 // Claims turn queued intents into signed ones.
 type Claims interface {
 	// Claim advances the cursor and stores numbers, transactions and states in one statement, all of the batch or
@@ -118,8 +124,9 @@ type Flights interface {
 	// Fill spends a number below the cursor that was released or never given: it stores a flight of kind [Filler] with
 	// its transaction. It refuses as [Moved] where the number is taken.
 	Fill(ctx context.Context, f lease.Fence, tx SignedTx) error
-	// Record stores a receipt, in place of an earlier one of the same nonce.
-	Record(ctx context.Context, f lease.Fence, r Receipt) error
+	// Record stores receipts, each in place of an earlier one of the same nonce: all of them or, where an intent has
+	// moved on, none.
+	Record(ctx context.Context, f lease.Fence, receipts ...Receipt) error
 	// TakeBack removes a stored receipt whose block left the chain.
 	TakeBack(ctx context.Context, f lease.Fence, r Receipt) error
 	// MinedBelow says that all of a signer's numbers below one are in mined blocks, as far as two hosts agree now. What
@@ -127,8 +134,9 @@ type Flights interface {
 	// than the one before, as after a reorg, has what is in flight from it on take places again, also where there are
 	// none left. It stays in flight all the same, and what is unique in flight stays so, until it ends.
 	MinedBelow(ctx context.Context, f lease.Fence, number uint64) error
-	// Finish ends the intent of a stored receipt whose block is final, and consumes its nonce.
-	Finish(ctx context.Context, f lease.Fence, r Receipt, rest Rest) error
+	// Finish ends the intents of stored receipts whose blocks are final, and consumes their nonces: all of them or,
+	// where an intent has moved on, none.
+	Finish(ctx context.Context, f lease.Fence, finals ...FinalReceipt) error
 	// Disown ends an intent whose nonce was spent by somebody else, and pauses the signer, unless a resync has said
 	// that this may come.
 	Disown(ctx context.Context, f lease.Fence, intent int64, e Ending) error

@@ -51,21 +51,23 @@ func (c *confirm) pass(ctx context.Context) error {
 		return err
 	}
 	problems := []error{at.waits}
-	lanes := txm.Inherit(flights, c.waiting.most(),
-		func(f txm.Flight) bool { return c.turns.Ask(f.Intent.Job).Mine })
-	for i, f := range flights {
-		if c.broadcast.heads.Number() != at.asked {
-			if at, err = c.stand(ctx, flights); err != nil {
-				return errors.Join(append(problems, err)...)
+	for some := range slices.Chunk(c.looks(flights), looksAtOnce) {
+		problems = append(problems, c.see(ctx, some, at), c.record(ctx, some), c.finish(ctx, some))
+		for _, l := range some {
+			if c.broadcast.heads.Number() != at.asked {
+				if at, err = c.stand(ctx, flights); err != nil {
+					return errors.Join(append(problems, err)...)
+				}
 			}
-		}
-		at.Lane = lanes[i]
-		err := c.follow(ctx, f, at)
-		if lease.Lost(err) {
-			return err
-		}
-		if err != nil && txm.Refused(err) == "" { // what moved meanwhile is seen by the next pass
-			problems = append(problems, fmt.Errorf("nonce %d: %w", f.Intent.Nonce, err))
+			if l.err == nil {
+				l.err = c.press(ctx, l.Flight, l.sight, l.step)
+			}
+			if lease.Lost(l.err) {
+				return l.err
+			}
+			if l.err != nil && txm.Refused(l.err) == "" { // what moved meanwhile is seen by the next pass
+				problems = append(problems, fmt.Errorf("nonce %d: %w", l.Intent.Nonce, l.err))
+			}
 		}
 	}
 	return errors.Join(problems...)
@@ -125,43 +127,11 @@ func (c *confirm) abandoned(f txm.Flight) bool {
 	return c.turns.Ask(f.Intent.Job).Passed && !f.Leaving()
 }
 
-// follow does the one thing that a flight needs now. While no two endpoints agree on how many nonces were spent for
-// good, its own is not: it is broadcast and replaced as ever, which costs nothing if it was, and the doubt is told.
-func (c *confirm) follow(ctx context.Context, f txm.Flight, at tip) error {
-	s, doubt := at.Sight, error(nil)
-	found, err := c.view.receipt(ctx, f, at)
-	if err != nil {
-		return err
-	}
-	if found != nil {
-		s.Receipt = &txm.Receipt{
-			TxHash: found.Hash, Block: chain.BlockRef{Number: found.Block, Hash: found.BlockHash}, OK: found.OK,
-			GasUsed: found.GasUsed, GasPrice: found.GasPrice,
-		}
-	} else if s.FinalNonce, err = c.view.spent(ctx, f, at); evm.Undecided(err) {
-		doubt = err
-	} else if err != nil {
-		return err
-	}
-	s.Sent = c.broadcast.sending(f.Newest().Hash)
-	if doubt == nil {
-		s.Missing = c.ages.missingFor(f, s)
-	}
-	turn := c.turns.Ask(f.Intent.Job)
-	s.Over, s.InTheWay = !turn.Mine, turn.Passed && at.ours > f.Intent.Nonce
-	c.watch(f, s)
-	return errors.Join(doubt, c.step(ctx, f, s, found))
-}
-
-// step does what the policy says.
-func (c *confirm) step(ctx context.Context, f txm.Flight, s txm.Sight, found *evm.Receipt) error {
-	switch c.limits.Fee().Next(f, s) {
-	case txm.Record:
-		return c.recordAndFinish(ctx, f, s, *found)
+// press does what the policy says about a flight that is not mined, or not any more.
+func (c *confirm) press(ctx context.Context, f txm.Flight, s txm.Sight, step txm.Step) error {
+	switch step { //nolint:exhaustive // what is mined is recorded and finished together with others
 	case txm.TakeBack:
 		return c.takeBack(ctx, f, s)
-	case txm.Finish:
-		return c.finish(ctx, f)
 	case txm.Disown:
 		return c.disown(ctx, f, s)
 	case txm.Broadcast:
@@ -174,9 +144,8 @@ func (c *confirm) step(ctx context.Context, f txm.Flight, s txm.Sight, found *ev
 		return c.renewal.yield(ctx, f, s)
 	case txm.Free:
 		return c.renewal.free(ctx, f, s)
-	default:
-		return nil
 	}
+	return nil
 }
 
 // watch tells people of what waits for its receipt for too long in this tenure. How long it was queued before, for its
@@ -189,61 +158,6 @@ func (c *confirm) watch(f txm.Flight, s txm.Sight) {
 	c.log.Warn().Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Int("attempts", len(f.Attempts)).
 		Str("class", f.Newest().LastClass).
 		Msg("no receipt yet; it is broadcast again until there is one")
-}
-
-// recordAndFinish writes a receipt down. One whose block is final by now, because this tenure or its node was late,
-// need not wait for the next pass.
-func (c *confirm) recordAndFinish(ctx context.Context, f txm.Flight, s txm.Sight, found evm.Receipt) error {
-	recorded, err := c.record(ctx, f, found, *s.Receipt)
-	if err != nil {
-		return err
-	}
-	if f.Mined = &recorded; c.limits.Fee().Next(f, s) != txm.Finish {
-		return nil
-	}
-	return c.finish(ctx, f)
-}
-
-func (c *confirm) record(ctx context.Context, f txm.Flight, found evm.Receipt, r txm.Receipt) (txm.Receipt, error) {
-	var err error
-	if r.Outcome, r.Reason, err = c.outcome(ctx, f, found); err != nil {
-		return r, err
-	}
-	// the job is done all the same, and whoever reads the result sees that this is missing
-	if r.Settlement, err = c.settlement(f, found); err != nil {
-		c.log.Error().Err(err).Str("job", f.Intent.Job.ID).Str("hash", found.Hash.Hex()).
-			Msg("what the transaction came to is left out of its result")
-	}
-	failpoint.Hit("sender.receipt.before")
-	if err := c.store.Record(ctx, c.tenure.Fence(), r); err != nil {
-		return r, err
-	}
-	failpoint.Hit("sender.receipt.after")
-	age := c.broadcast.heads.Age(f.Intent.Job.BirthMs)
-	c.metrics.landed.WithLabelValues(string(f.Intent.Job.Kind)).Observe(age.Seconds())
-	c.logged("mined", f, r)
-	return r, nil
-}
-
-// outcome is what the mined one of a flight's attempts has done.
-func (c *confirm) outcome(ctx context.Context, f txm.Flight, found evm.Receipt) (job.Outcome, string, error) {
-	mined, _ := f.Of(found.Hash)
-	switch mined.Kind {
-	case txm.Cancel:
-		return f.Intent.Cancel.Outcome, f.Intent.Cancel.Reason, nil
-	case txm.Fill:
-		return job.SkippedDone, "the number was nobody's", nil
-	default:
-		return c.judge.Outcome(ctx, f.Intent.Job, found)
-	}
-}
-
-// settlement is what the mined one of a flight's attempts came to for the owner of a position (LIQ-11).
-func (c *confirm) settlement(f txm.Flight, found evm.Receipt) (*job.Settlement, error) {
-	if mined, _ := f.Of(found.Hash); !found.OK || mined.Kind == txm.Cancel || mined.Kind == txm.Fill {
-		return nil, nil //nolint:nilnil // it did nothing to a position, which is no error
-	}
-	return c.judge.Settlement(f.Intent.Job, found)
 }
 
 func (c *confirm) takeBack(ctx context.Context, f txm.Flight, s txm.Sight) error {
@@ -259,30 +173,6 @@ func (c *confirm) takeBack(ctx context.Context, f txm.Flight, s txm.Sight) error
 		return nil // whoever has the turn now executes it on the new branch
 	}
 	return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
-}
-
-// finish ends an intent. That its block is final and stands two endpoints have said already; that it holds the
-// transaction they have to say as well: a block's receipts prove what was done, and not by which transaction.
-func (c *confirm) finish(ctx context.Context, f txm.Flight) error {
-	r := *f.Mined
-	switch block, ok, err := c.view.node.SettledReceipt(ctx, r.TxHash); {
-	case err != nil:
-		return err
-	case block != r.Block.Hash || ok != r.OK:
-		return fmt.Errorf("its receipt is of block %s, success %t; two endpoints have it in block %s, success %t",
-			r.Block.Hash, r.OK, block, ok)
-	}
-	failpoint.Hit("sender.finish.before")
-	if err := c.store.Finish(ctx, c.tenure.Fence(), r, c.rest(f.Intent, r.Outcome)); err != nil {
-		return err
-	}
-	failpoint.Hit("sender.finish.after")
-	age := c.broadcast.heads.Age(f.Intent.Job.BirthMs)
-	c.metrics.delay.WithLabelValues(string(f.Intent.Job.Kind)).Observe(age.Seconds())
-	c.logged("final", f, r)
-	c.turns.Ended(f.Intent.Job.ID, r.Outcome)
-	c.ended()
-	return nil
 }
 
 // disown believes that somebody else has the key, if enough endpoints say so, each for itself. While they do not,

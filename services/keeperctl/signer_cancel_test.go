@@ -81,6 +81,6 @@ func TestSignerCancelOfWhatIsMined(t *testing.T) {
 		Outcome: job.Done}
 	b.must(b.db.Intents().Record(t.Context(), f, r))
 	b.want("cancel @ 0", "error: the transaction at nonce 0 of signer @ is in a block")
-	b.must(b.db.Intents().Finish(t.Context(), f, r, txm.Rest{}))
+	b.must(b.db.Intents().Finish(t.Context(), f, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{}}))
 	b.want("cancel @ 0", "error: nonce 0 of signer @ is not in flight: its arm ended as FINAL_OK")
 }

@@ -172,16 +172,16 @@ func (i mortalIntents) Noted(ctx context.Context, f lease.Fence, hash chain.Hash
 	return i.m.around("note", func() error { return i.Store.Noted(ctx, f, hash, class, accepted) })
 }
 
-func (i mortalIntents) Record(ctx context.Context, f lease.Fence, r txm.Receipt) error {
-	return i.m.around("record", func() error { return i.Store.Record(ctx, f, r) })
+func (i mortalIntents) Record(ctx context.Context, f lease.Fence, receipts ...txm.Receipt) error {
+	return i.m.around("record", func() error { return i.Store.Record(ctx, f, receipts...) })
 }
 
 func (i mortalIntents) TakeBack(ctx context.Context, f lease.Fence, r txm.Receipt) error {
 	return i.m.around("take back", func() error { return i.Store.TakeBack(ctx, f, r) })
 }
 
-func (i mortalIntents) Finish(ctx context.Context, f lease.Fence, r txm.Receipt, rest txm.Rest) error {
-	return i.m.around("finish", func() error { return i.Store.Finish(ctx, f, r, rest) })
+func (i mortalIntents) Finish(ctx context.Context, f lease.Fence, finals ...txm.FinalReceipt) error {
+	return i.m.around("finish", func() error { return i.Store.Finish(ctx, f, finals...) })
 }
 
 func (i mortalIntents) Skip(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {

@@ -107,20 +107,25 @@ func (i walkedIntents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) er
 	return err
 }
 
-func (i walkedIntents) Record(ctx context.Context, f lease.Fence, r txm.Receipt) error {
-	err := i.Store.Record(ctx, f, r)
-	i.w.notef(err == nil && i.w.is(r.TxHash), "pkg/txmanager confirm",
-		"the receipt is stored: success %t, the logs say %s, settled %t", r.OK, r.Outcome, r.Settlement != nil)
+func (i walkedIntents) Record(ctx context.Context, f lease.Fence, receipts ...txm.Receipt) error {
+	err := i.Store.Record(ctx, f, receipts...)
+	for _, r := range receipts {
+		i.w.notef(err == nil && i.w.is(r.TxHash), "pkg/txmanager confirm",
+			"the receipt is stored: success %t, the logs say %s, settled %t", r.OK, r.Outcome, r.Settlement != nil)
+	}
 	return err
 }
 
-func (i walkedIntents) Finish(ctx context.Context, f lease.Fence, r txm.Receipt, rest txm.Rest) error {
-	err := i.Store.Finish(ctx, f, r, rest)
-	mine := err == nil && i.w.is(r.TxHash)
-	i.w.notef(mine, "pkg/txmanager confirm", "its block is final: the arm ends as %s, its nonce is used up", r.Outcome)
-	i.w.mu.Lock()
-	i.w.over = i.w.over || mine
-	i.w.mu.Unlock()
+func (i walkedIntents) Finish(ctx context.Context, f lease.Fence, finals ...txm.FinalReceipt) error {
+	err := i.Store.Finish(ctx, f, finals...)
+	for _, r := range finals {
+		mine := err == nil && i.w.is(r.TxHash)
+		i.w.notef(mine, "pkg/txmanager confirm", "its block is final: the arm ends as %s, its nonce is used up",
+			r.Outcome)
+		i.w.mu.Lock()
+		i.w.over = i.w.over || mine
+		i.w.mu.Unlock()
+	}
 	return err
 }
 

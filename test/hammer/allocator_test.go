@@ -281,5 +281,5 @@ func (a *allocator) finish(ctx context.Context, tx txm.SignedTx, r receipt) erro
 	if err := a.db.Intents().Record(ctx, a.tenure.Fence(), mined); err != nil {
 		return err
 	}
-	return a.db.Intents().Finish(ctx, a.tenure.Fence(), mined, txm.Rest{})
+	return a.db.Intents().Finish(ctx, a.tenure.Fence(), txm.FinalReceipt{Receipt: mined, Rest: txm.Rest{}})
 }

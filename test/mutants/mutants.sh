@@ -55,7 +55,8 @@ mutant "an intent is finished from any state" pkg/pg/intent_flight.go 's/t\.stat
 mutant "a receipt is recorded in any state" pkg/pg/intent_flight.go 's/t\.state = ANY \(\$12\)/(t.state = ANY ($12) OR true)/' "$store"
 mutant "an intent is skipped from any state" pkg/pg/intent_queue.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
 mutant "an intent is finished on any branch (exact block)" pkg/pg/intent_flight.go \
-  '/finishIntent = /,/RETURNING/s/r\.block_hash = \$5/(r.block_hash = $5 OR true)/' "$store"
+  '/finishIntent = /,/RETURNING/s/r\.block_hash = w\.block_hash/(r.block_hash = w.block_hash OR true)/' "$store"
+mutant "of several receipts some are recorded" pkg/pg/intent_flight.go 's/OR count\(\*\) = cardinality\(\$4::bytea\[\]\)/OR true/' "$store"
 mutant "an attempt follows any other (exact hash)" pkg/pg/intent_replace.go 's/newest\.hash = \$5/(newest.hash = $5 OR true)/' "$store"
 mutant "a cancelled job is executed after all" pkg/pg/intent_replace.go "s/\(newest\.kind = \\\$7 OR newest\.kind = 'EXEC' AND \\\$7 = 'CANCEL'\)/true/" "$store"
 mutant "one account, two liquidations" pkg/pg/migrations/00002_sender.sql 's/UNIQUE (INDEX tx_intent_liquidation_account)/\1/' "$store"

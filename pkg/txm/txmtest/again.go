@@ -32,7 +32,7 @@ func triedAgain(b *bench) {
 		r := minedAt(tx, tx.Nonce, 0)
 		r.OK, r.Outcome = false, o
 		must(t, n.Intents.Record(ctx, n.fence, r))
-		must(t, n.Intents.Finish(ctx, n.fence, r, rest))
+		must(t, n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: r, Rest: rest}))
 	}
 	queued := b.queue(t, anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3))
 	first := queued[0]

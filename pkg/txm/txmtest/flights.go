@@ -24,9 +24,11 @@ func staleWrites(b *bench) {
 		"noted":     func() error { return old.Intents.Noted(ctx, old.fence, sent.Hash, "accepted", true) },
 		"record":    func() error { return old.Intents.Record(ctx, old.fence, minedAt(sent, 4, 0)) },
 		"take back": func() error { return old.Intents.TakeBack(ctx, old.fence, minedAt(mined, 4, 0)) },
-		"finish":    func() error { return old.Intents.Finish(ctx, old.fence, minedAt(mined, 4, 0), settled) },
+		"finish": func() error {
+			return old.Intents.Finish(ctx, old.fence, txm.FinalReceipt{Receipt: minedAt(mined, 4, 0), Rest: settled})
+		},
 		"finish what the successor finished": func() error {
-			return old.Intents.Finish(ctx, old.fence, minedAt(ended, 5, 0), settled)
+			return old.Intents.Finish(ctx, old.fence, txm.FinalReceipt{Receipt: minedAt(ended, 5, 0), Rest: settled})
 		},
 		"disown": func() error { return old.Intents.Disown(ctx, old.fence, intents[0].ID, end) },
 		"skip":   func() error { return old.Intents.Skip(ctx, old.fence, intents[3].ID, end) },
@@ -104,12 +106,65 @@ func receipts(b *bench) {
 	if f := b.onlyFlight(t, signer, txm.Mined); !reflect.DeepEqual(*f.Mined, second) {
 		t.Errorf("recorded %+v, want %+v", f.Mined, second)
 	}
-	mustBeRefused(t, "finishing on the branch that is gone", n.Intents.Finish(ctx, n.fence, first, settled), txm.Moved)
+	mustBeRefused(t, "finishing on the branch that is gone",
+		n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: first, Rest: settled}), txm.Moved)
 	mustBeRefused(t, "taking back the branch that is gone", n.Intents.TakeBack(ctx, n.fence, first), txm.Moved)
-	must(t, n.Intents.Finish(ctx, n.fence, second, settled))
+	must(t, n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: second, Rest: settled}))
 	if flights := b.flights(t, signer); len(flights) != 0 {
 		t.Errorf("in flight after the end: %+v", flights)
 	}
+}
+
+// Several receipts are stored, and end their intents, in one statement: all of them or none.
+func batchOfReceipts(b *bench) {
+	t := b.t
+	signer := b.signer(t)
+	n := b.node(t, signer)
+	ctx := t.Context()
+	var receipts []txm.Receipt
+	var finals []txm.FinalReceipt
+	for i, intent := range b.queue(t, anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3)) {
+		r := minedAt(n.mustClaim(t, intent), 4, byte(i))
+		if i == 1 {
+			r.OK, r.Outcome, r.Reason, r.Settlement = false, job.Reverted, "a reason", nil
+		}
+		receipts = append(receipts, r)
+		finals = append(finals, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{RearmMs: uint64(i), GivenUp: i == 1}})
+	}
+	unknown := receipts[2]
+	unknown.TxHash[0]++
+	mustBeRefused(t, "a receipt of an unknown transaction beside others",
+		n.Intents.Record(ctx, n.fence, receipts[0], receipts[1], unknown), txm.Moved)
+	for _, f := range b.flights(t, signer) {
+		if f.Intent.State != txm.Signed || f.Mined != nil {
+			t.Errorf("stored beside what was refused: %+v", f)
+		}
+	}
+	must(t, n.Intents.Record(ctx, n.fence, receipts...))
+	for i, f := range b.flights(t, signer) {
+		if f.Intent.State != txm.Mined || f.Mined == nil || !reflect.DeepEqual(*f.Mined, receipts[i]) {
+			t.Errorf("recorded %+v, want %+v", f.Mined, receipts[i])
+		}
+	}
+	elsewhere := finals[2]
+	elsewhere.Block.Hash[5]++
+	mustBeRefused(t, "finishing one on another branch beside others",
+		n.Intents.Finish(ctx, n.fence, finals[0], finals[1], elsewhere), txm.Moved)
+	if flights := b.flights(t, signer); len(flights) != 3 {
+		t.Errorf("ended beside what was refused: %+v", flights)
+	}
+	must(t, n.Intents.Finish(ctx, n.fence, finals...))
+	ended, err := b.Intents.Unreported(ctx, signer, 9)
+	if err != nil || len(ended) != 3 || len(b.flights(t, signer)) != 0 {
+		t.Fatalf("ended: %+v, %v", ended, err)
+	}
+	for i, e := range ended {
+		if e.Intent.State != txm.Final(receipts[i].Outcome) || e.Intent.GivenUp != (i == 1) ||
+			e.Intent.Outcome != receipts[i].Outcome {
+			t.Errorf("ended as %+v", e.Intent)
+		}
+	}
+	mustBeRefused(t, "finishing again", n.Intents.Finish(ctx, n.fence, finals...), txm.Moved)
 }
 
 func guards(b *bench) {
@@ -121,13 +176,14 @@ func guards(b *bench) {
 	tx := n.mustClaim(t, intents[0])
 	r := minedAt(tx, 4, 0)
 	mustBeRefused(t, "skipping what has a number", n.Intents.Skip(ctx, n.fence, intents[0].ID, end), txm.Moved)
-	mustBeRefused(t, "finishing without a receipt", n.Intents.Finish(ctx, n.fence, r, settled), txm.Moved)
+	final := txm.FinalReceipt{Receipt: r, Rest: settled}
+	mustBeRefused(t, "finishing without a receipt", n.Intents.Finish(ctx, n.fence, final), txm.Moved)
 	mustBeRefused(t, "taking back what is not there", n.Intents.TakeBack(ctx, n.fence, r), txm.Moved)
 	mustBeRefused(t, "disowning what has no number", n.Intents.Disown(ctx, n.fence, intents[1].ID, end), txm.Moved)
 	must(t, n.Intents.Record(ctx, n.fence, r))
 	mustBeRefused(t, "disowning what was mined", n.Intents.Disown(ctx, n.fence, intents[0].ID, end), txm.Moved)
-	must(t, n.Intents.Finish(ctx, n.fence, r, settled))
-	mustBeRefused(t, "finishing twice", n.Intents.Finish(ctx, n.fence, r, settled), txm.Moved)
+	must(t, n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: r, Rest: settled}))
+	mustBeRefused(t, "finishing twice", n.Intents.Finish(ctx, n.fence, final), txm.Moved)
 	mustBeRefused(t, "recording what has ended", n.Intents.Record(ctx, n.fence, minedAt(tx, 6, 0)), txm.Moved)
 	mustBeRefused(t, "taking back what is final", n.Intents.TakeBack(ctx, n.fence, r), txm.Moved)
 	mustBeRefused(t, "noting a hash nobody stored", n.Intents.Noted(ctx, n.fence, sign(1, signer, 99).Hash, "accepted",

@@ -234,7 +234,7 @@ func (r *ring) confirm(ctx context.Context, n *node, rnd *rand.Rand) error {
 		receipt := minedAt(tx, tx.Nonce+1, 0)
 		err := r.Intents.Record(ctx, n.fence, receipt)
 		if err == nil {
-			err = r.Intents.Finish(ctx, n.fence, receipt, settled)
+			err = r.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: receipt, Rest: settled})
 		}
 		if err != nil {
 			return err

@@ -52,7 +52,8 @@ func minedFreesPlaces(b *bench) {
 	mustBeRefused(t, "a second liquidation of an account whose first is not final", err, txm.AccountBusy)
 	n.mustClaim(t, late)
 	b.pending(t, signer, limits.Signer)
-	must(t, n.Intents.Finish(ctx, n.fence, minedAt(landed, 5, 0), settled)) // its end frees nothing a second time
+	// its end frees nothing a second time
+	must(t, n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: minedAt(landed, 5, 0), Rest: settled}))
 	b.pending(t, signer, limits.Signer)
 	old := *n
 	n.succeed(t)

@@ -114,7 +114,7 @@ func cancelled(b *bench) {
 	r := minedAt(third, 4, 0)
 	r.Outcome, r.Reason = recovered.Outcome, recovered.Reason
 	must(t, n.Intents.Record(ctx, n.fence, r))
-	must(t, n.Intents.Finish(ctx, n.fence, r, settled))
+	must(t, n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: r, Rest: settled}))
 	ended, err := b.Intents.Unreported(ctx, signer, 9)
 	if err != nil || len(ended) != 1 || ended[0].Intent.State != txm.Cancelled ||
 		ended[0].Intent.Outcome != job.DroppedRecovered {

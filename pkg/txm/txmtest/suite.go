@@ -69,6 +69,7 @@ var tests = map[string]func(*bench){
 	"places are kept for liquidations":                         reservedPlaces,
 	"signers share the keeper's places":                        sharedPlaces,
 	"receipts come, go and stay":                               receipts,
+	"receipts are stored all or none":                          batchOfReceipts,
 	"a state is reached from its predecessors only":            guards,
 	"a foreign transaction pauses the signer":                  foreign,
 	"a paused signer claims nothing":                           paused,
@@ -298,7 +299,7 @@ func (n *node) land(t *testing.T, tx txm.SignedTx) {
 	t.Helper()
 	r := minedAt(tx, 5, 0)
 	must(t, n.Intents.Record(t.Context(), n.fence, r))
-	must(t, n.Intents.Finish(t.Context(), n.fence, r, settled))
+	must(t, n.Intents.Finish(t.Context(), n.fence, txm.FinalReceipt{Receipt: r, Rest: settled}))
 }
 
 func must(t *testing.T, err error) {

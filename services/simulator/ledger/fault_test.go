@@ -103,7 +103,7 @@ func TestSpendingIsForgotten(t *testing.T) {
 		must(l.TakeBack(t.Context(), fence, elsewhere))
 		must(l.Record(t.Context(), fence, elsewhere))
 		must(l.Record(t.Context(), fence, r))
-		must(l.Finish(t.Context(), fence, r, txm.Rest{}))
+		must(l.Finish(t.Context(), fence, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{}}))
 		spent(1000 * min(n+1, 2))
 		now = now.Add(12 * time.Hour)
 	}

@@ -58,16 +58,20 @@ func (l *Ledger) Noted(_ context.Context, f lease.Fence, hash chain.Hash, class 
 }
 
 // Record implements txm.Flights.
-func (l *Ledger) Record(_ context.Context, f lease.Fence, r txm.Receipt) error {
+func (l *Ledger) Record(_ context.Context, f lease.Fence, receipts ...txm.Receipt) error {
 	return l.fenced("record", f, func(a *account) bool {
-		i := l.of(f.Signer, r.TxHash)
-		if i == nil || !i.State.To(txm.Mined) && i.State != txm.Mined {
-			return false
+		for _, r := range receipts {
+			if i := l.of(f.Signer, r.TxHash); i == nil || !i.State.To(txm.Mined) && i.State != txm.Mined {
+				return false
+			}
 		}
-		a.burntBy(i).remove(i.receipt)
-		r.Block = chain.BlockRef{Number: r.Block.Number, Hash: r.Block.Hash}
-		i.State, i.receipt = txm.Mined, &r
-		a.burntBy(i).add(i.receipt, l.clock())
+		for _, r := range receipts {
+			i := l.of(f.Signer, r.TxHash)
+			a.burntBy(i).remove(i.receipt)
+			r.Block = chain.BlockRef{Number: r.Block.Number, Hash: r.Block.Hash}
+			i.State, i.receipt = txm.Mined, &r
+			a.burntBy(i).add(i.receipt, l.clock())
+		}
 		return true
 	})
 }
@@ -94,14 +98,18 @@ func (l *Ledger) TakeBack(_ context.Context, f lease.Fence, r txm.Receipt) error
 }
 
 // Finish implements txm.Flights.
-func (l *Ledger) Finish(_ context.Context, f lease.Fence, r txm.Receipt, rest txm.Rest) error {
+func (l *Ledger) Finish(_ context.Context, f lease.Fence, finals ...txm.FinalReceipt) error {
 	return l.fenced("finish", f, func(a *account) bool {
-		i, final := l.recorded(f.Signer, r), txm.Final(r.Outcome)
-		if i == nil || !i.State.To(final) {
-			return false
+		for _, r := range finals {
+			if i := l.recorded(f.Signer, r.Receipt); i == nil || !i.State.To(txm.Final(r.Outcome)) {
+				return false
+			}
 		}
-		l.landed(a, i)
-		l.end(a, i, final, txm.Verdict{Outcome: i.receipt.Outcome, Reason: i.receipt.Reason}, rest)
+		for _, r := range finals {
+			i := l.recorded(f.Signer, r.Receipt)
+			l.landed(a, i)
+			l.end(a, i, txm.Final(r.Outcome), txm.Verdict{Outcome: i.receipt.Outcome, Reason: i.receipt.Reason}, r.Rest)
+		}
 		return true
 	})
 }

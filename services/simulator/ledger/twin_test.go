@@ -479,7 +479,7 @@ func (w *twins) finish() call {
 		if !some || f.Mined == nil {
 			return "nothing is mined"
 		}
-		return said(s.txm.Finish(ctx, s.fences[signer], *f.Mined, rest))
+		return said(s.txm.Finish(ctx, s.fences[signer], txm.FinalReceipt{Receipt: *f.Mined, Rest: rest}))
 	}
 }
 
