@@ -15,13 +15,13 @@ import (
 const listedColumns = `i.id, i.job_id, i.arm, i.kind, i.class, i.account, i.signer, i.state, i.birth_ms, i.queued_at,
 	i.ended_at, i.nonce, coalesce(i.outcome, ''), coalesce(i.reason, '')`
 
-// Each has an index of its own; those that wait or are in flight are few beside those that ended.
+// Those that have ended may be in the archive. Each has an index of its own; those that wait or are in flight are few beside those that ended.
 var (
 	listQueued = register("list queued arms", `SELECT `+listedColumns+` FROM keeper.tx_intent i
 		WHERE i.state = 'QUEUED' AND ($1 = '' OR i.kind = $1) ORDER BY i.class, i.ratio, i.birth_ms, i.job_id LIMIT $2`)
 	listInFlight = register("list arms in flight", `SELECT `+listedColumns+` FROM keeper.tx_intent i
 		WHERE i.state IN `+inFlightStates+` AND ($1 = '' OR i.kind = $1) ORDER BY i.signer, i.nonce LIMIT $2`)
-	listEnded = register("list ended arms", `SELECT `+listedColumns+` FROM keeper.tx_intent i
+	listEnded = register("list ended arms", `SELECT `+listedColumns+` FROM keeper.every_intent i
 		WHERE i.ended_at < $3 AND ($1 = '' OR i.kind = $1) AND ($4 = '' OR i.outcome = $4)
 		ORDER BY i.ended_at DESC, i.id DESC LIMIT $2`)
 )

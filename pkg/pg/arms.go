@@ -14,15 +14,15 @@ import (
 
 var (
 	selectArms = register("arms of jobs", `SELECT `+intentColumns+`, `+receiptColumns+`, i.queued_at,
-			i.ended_at, i.reported_at, r.seen_at, coalesce(r.final, false)
-		FROM keeper.tx_intent i LEFT JOIN keeper.tx_receipt r ON r.intent = i.id
+			i.ended_at, i.reported_at, r.seen_at, coalesce(r.final, false), i.archived
+		FROM keeper.every_intent i LEFT JOIN keeper.every_receipt r ON r.intent = i.id
 		WHERE i.job_id = $1 OR i.key = $2 OR i.account = $3
-			OR i.id IN (SELECT a.intent FROM keeper.tx_attempt a WHERE a.hash = $2)
+			OR i.id = ANY (ARRAY(SELECT a.intent FROM keeper.every_attempt a WHERE a.hash = $2))
 		ORDER BY i.id DESC LIMIT $4`)
 	selectSigned = register("attempts of arms",
 		`SELECT t.id, a.hash, a.nonce, a.seq, a.kind, a.tip, a.cap, a.gas, a.token, a.sends,
 			coalesce(a.last_class, ''), a.created_at, a.first_sent_at, a.last_sent_at
-		FROM keeper.tx_intent t JOIN keeper.tx_attempt a ON `+attemptsOf("t")+`
+		FROM keeper.every_intent t JOIN keeper.every_attempt a ON `+attemptsOf("t")+`
 		WHERE t.id = ANY ($1) ORDER BY t.id, a.seq`)
 	selectFeesOfTx = register("fees of a transaction",
 		`SELECT coalesce(sum(f.amount), 0)::text FROM {state}.keeper_fee f
@@ -44,6 +44,7 @@ type Arm struct {
 	SeenAt    *time.Time // of Mined
 	Final     bool       // of Mined
 	FeeEarned perp.Uint  // wei that the exchange paid for Mined
+	Archived  bool       // it has left the tables that senders work with
 }
 
 // Signed is one transaction that was signed for an arm, and what was noted of its broadcasts.
@@ -68,7 +69,8 @@ type Wanted struct {
 }
 
 // Arms returns what is stored of the chosen arms, oldest first; of more than limit the newest. It is for people: there
-// is no index for keys and accounts of arms that have ended.
+// is no index for keys and accounts of arms that have ended and are not archived yet. What the archive has dropped is
+// not found.
 func (db *DB) Arms(ctx context.Context, w Wanted, limit int) (arms []Arm, err error) {
 	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var key, account []byte
@@ -97,7 +99,7 @@ func scanArm(row pgx.CollectableRow) (a Arm, err error) {
 	var i intentRow
 	var r receiptRow
 	if err := row.Scan(append(append(i.fields(), r.fields()...), &a.QueuedAt, &a.EndedAt, &a.Reported, &a.SeenAt,
-		&a.Final)...); err != nil {
+		&a.Final, &a.Archived)...); err != nil {
 		return a, err
 	}
 	if a.Intent, err = i.intent(); err != nil {

@@ -31,7 +31,7 @@ var (
 			AND status IN ('Created', 'Updated', 'Frozen')) OR
 		EXISTS (SELECT FROM {state}.request WHERE key = $1 AND deleted_at IS NULL
 			AND status IN ('Created', 'Updated', 'Frozen'))`)
-	countArms = register("arms that ended on a day", `SELECT kind, outcome, count(*) FROM keeper.tx_intent
+	countArms = register("arms that ended on a day", `SELECT kind, outcome, count(*) FROM keeper.every_intent
 		WHERE ended_at >= $1 AND ended_at < $1 + interval '1 day' AND kind <> $2 GROUP BY kind, outcome`)
 	sumFees = register("fees booked on a day", `SELECT agent, count(*), sum(amount)::text FROM keeper.commission
 		WHERE booked_at >= $1 AND booked_at < $1 + interval '1 day' GROUP BY agent`)

@@ -21,7 +21,7 @@ var (
 	// others it is a fifth less work to do without what finds them. Neither is overlooked: a liquidation that is not
 	// said to be one does not come through the first text, and a number that has a row collides with it.
 	claimSpecial = register("claim liquidations or gaps", claimText(claimParts{
-		only: ` AND (t.kind <> 'liquidation' OR $16)`,
+		only: ` AND (t.kind <> 'liquidation' OR $16) AND w.nonce >= ` + archivedBelow,
 		slot: `,
 			slot = CASE WHEN t.kind = 'liquidation' THEN (ARRAY(
 				SELECT s FROM generate_series(1, $15::integer) s

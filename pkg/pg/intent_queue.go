@@ -26,10 +26,10 @@ var (
 	), born AS (
 		INSERT INTO keeper.tx_intent (job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer,
 			state, said_ms)
-		SELECT $1, coalesce(newest.arm, 0) + 1, CASE WHEN newest.outcome = ANY ($11) THEN newest.tries + 1 ELSE 0 END,
+		SELECT $1, coalesce(newest.arm, (SELECT j.arm FROM keeper.archived_job j WHERE j.job_id = $1), 0) + 1, CASE WHEN newest.outcome = ANY ($11) THEN newest.tries + 1 ELSE 0 END,
 			$2, $3, $4, $5, $6, $7, $8, $9, 'QUEUED', $10
 		FROM (SELECT 1 AS one) AS always LEFT JOIN newest ON true
-		WHERE newest.id IS NULL OR newest.rearm_ms < $10
+		WHERE (newest.id IS NULL OR newest.rearm_ms < $10) AND $10 > `+archivedUpTo+`
 		ON CONFLICT DO NOTHING
 		RETURNING id
 	), told AS (
@@ -38,7 +38,7 @@ var (
 	SELECT CASE
 		WHEN (SELECT births FROM told) > 0 THEN 'queued'
 		WHEN EXISTS (SELECT FROM refreshed) THEN 'refreshed'
-		WHEN EXISTS (SELECT FROM newest WHERE rearm_ms IS NOT NULL) THEN 'cooling'
+		WHEN EXISTS (SELECT FROM newest WHERE rearm_ms IS NOT NULL) OR $10 <= `+archivedUpTo+` THEN 'cooling'
 		ELSE 'in_flight' END`)
 	selectHeads = register("heads of the queue", `WITH room AS MATERIALIZED (
 		SELECT $4::integer - count(*) AS places FROM keeper.tx_intent WHERE slot IS NOT NULL
@@ -68,6 +68,10 @@ var (
 		RETURNING t.id)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM changed)`)
 )
+
+// archivedUpTo is up to when a state may say of a job that it is due what an arm has done that is archived, and perhaps
+// dropped: see [Archive].
+const archivedUpTo = `coalesce((SELECT m.rearm_ms FROM keeper.archive_mark m), -1)`
 
 // failures are the outcomes after which the next arm is another try.
 func failures() (outcomes []string) {

@@ -39,6 +39,7 @@ var (
 	// A number below the cursor that nobody has gets an intent of its own, which is signed from birth.
 	fillGap = register("fill gap", `WITH `+fenceHeld+`, gap AS (
 		SELECT l.next_nonce FROM held, keeper.signer_lease l WHERE l.signer = $1 AND $4 < l.next_nonce
+			AND $4 >= `+archivedBelow+`
 			AND NOT EXISTS (SELECT FROM keeper.signer_nonce_allocation n WHERE n.signer = $1 AND n.nonce = $4
 				AND n.state <> 'RELEASED')
 	), filler AS (
@@ -62,6 +63,9 @@ var (
 	SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM stored), set_config('synchronous_commit', 'on', true),
 		1 / ((SELECT count(*) FROM filler) = (SELECT count(*) FROM stored))::integer`)
 )
+
+// archivedBelow is the number below which the signer $1 has none to give: all are spent, and archived or older.
+const archivedBelow = `coalesce((SELECT o.below FROM keeper.archived_nonce o WHERE o.signer = $1), 0)`
 
 // Replace implements txm.Flights.
 func (s Intents) Replace(ctx context.Context, f lease.Fence, r txm.Replacement) error {

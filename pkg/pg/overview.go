@@ -13,7 +13,8 @@ var (
 	countOrders = register("count of orders by kind and status",
 		`SELECT CASE order_type WHEN 7 THEN 'liquidation' ELSE 'order' END, status, count(*)
 		FROM {state}.perp_order WHERE deleted_at IS NULL GROUP BY 1, 2`)
-	countSent     = register("count of transactions sent", `SELECT count(*) FROM keeper.tx_attempt WHERE sends > 0`)
+	countSent = register("count of transactions sent", `SELECT (SELECT count(*) FROM keeper.tx_attempt WHERE sends > 0)
+			+ (SELECT coalesce(sum(sent), 0)::bigint FROM keeper.archive_week)`)
 	countRequests = register("count of requests by kind and status", `SELECT kind, status, count(*)
 		FROM {state}.request WHERE deleted_at IS NULL GROUP BY kind, status`)
 )

@@ -19,20 +19,36 @@ const ownTransactions = `SELECT t.key AS tx, t.tx_from AS signer, t.tx_ok AS ok,
 		WHERE t.tx_from = ANY ($1) AND t.stamp_time_ms > $2::numeric AND t.tx_block <= $3::numeric
 			AND t.deleted_at IS NULL`
 
+// pnlLines are the transactions and fees of the signers $1 in a range of blocks, as rows of "entry": t stands for the
+// table in the range's condition.
+func pnlLines(within string) string {
+	return `line AS (
+			SELECT t.key AS tx, t.tx_from AS signer, CASE WHEN t.tx_ok THEN 'executed' ELSE 'lost' END AS purpose,
+				t.stamp_time_ms AS at, 1 AS n, 0::numeric AS fee, t.tx_gas_used * t.tx_gas_price AS gas
+			FROM {state}.transaction t WHERE t.tx_from = ANY ($1) AND ` + within + ` AND t.deleted_at IS NULL
+			UNION ALL
+			SELECT t.stamp_tx_hash, t.keeper, 'executed', t.stamp_time_ms, 0, t.amount, 0
+			FROM {state}.keeper_fee t WHERE t.keeper = ANY ($1) AND ` + within + ` AND t.deleted_at IS NULL
+		), entry AS (
+			SELECT l.at, l.signer, coalesce(i.kind, '') AS kind, coalesce(i.job ->> 'market', '') AS market,
+				CASE WHEN a.kind <> 'EXEC' THEN 'freed' ELSE l.purpose END AS purpose, l.n, l.fee, l.gas
+			FROM line l LEFT JOIN keeper.every_attempt a ON a.hash = l.tx
+				LEFT JOIN keeper.every_intent i ON i.id = a.intent
+		)`
+}
+
 var (
 	selectSigners = register("signers of this keeper", `SELECT signer FROM keeper.signer ORDER BY signer`)
-	sumEntries    = register("profit and loss", `WITH own AS (`+ownTransactions+`), line AS (
-			SELECT tx, signer, CASE WHEN ok THEN 'executed' ELSE 'lost' END AS purpose, 1 AS n, 0::numeric AS fee, gas
-			FROM own
+	// Of the days that are summed up only the sums know what the transactions were for. They begin with the first whole
+	// day of the range, $4, and end where the marked day does, $5.
+	sumEntries = register("profit and loss", `WITH `+pnlLines(`(t.stamp_time_ms > $2::numeric
+				AND t.stamp_time_ms <= $4::numeric OR t.stamp_time_ms > $5::numeric) AND t.stamp_block <= $3::numeric`)+`
+		SELECT signer, kind, market, purpose, sum(n), sum(fee)::text, sum(gas)::text FROM (
+			SELECT signer, kind, market, purpose, n, fee, gas FROM entry
 			UNION ALL
-			SELECT f.stamp_tx_hash, f.keeper, 'executed', 0, f.amount, 0 FROM {state}.keeper_fee f
-			WHERE f.keeper = ANY ($1) AND f.stamp_time_ms > $2::numeric AND f.stamp_block <= $3::numeric
-				AND f.deleted_at IS NULL
-		)
-		SELECT l.signer, coalesce(i.kind, ''), coalesce(i.job ->> 'market', ''),
-			CASE WHEN a.kind <> 'EXEC' THEN 'freed' ELSE l.purpose END,
-			sum(l.n), sum(l.fee)::text, sum(l.gas)::text
-		FROM line l LEFT JOIN keeper.tx_attempt a ON a.hash = l.tx LEFT JOIN keeper.tx_intent i ON i.id = a.intent
+			SELECT signer, kind, market, purpose, transactions, fees, gas FROM keeper.pnl_day
+			WHERE signer = ANY ($1) AND extract(epoch FROM day) * 1000 >= $4::numeric
+				AND extract(epoch FROM day) * 1000 < $5::numeric) every
 		GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`)
 	sumAccounts = register("signers in profit and loss", `WITH own AS (`+ownTransactions+`)
 		SELECT s.signer, coalesce((SELECT max(o.nonce) - min(o.nonce) + 1 - count(*) FROM own o
@@ -85,7 +101,11 @@ func signersOf(ctx context.Context, tx pgx.Tx) ([][]byte, error) {
 // readStatement reads what came after the beginning of a statement's range, up to its last block.
 func readStatement(ctx context.Context, tx pgx.Tx, s *pnl.Statement, signers [][]byte) error {
 	since, last := int64(s.SinceMs), int64(s.Last)
-	rows, err := tx.Query(ctx, sumEntries.in(s.Generation), signers, since, last)
+	whole, summed, err := summedDays(ctx, tx, *s)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, sumEntries.in(s.Generation), signers, since, last, whole, summed)
 	if err != nil {
 		return err
 	}
@@ -108,6 +128,19 @@ func readStatement(ctx context.Context, tx pgx.Tx, s *pnl.Statement, signers [][
 		return err
 	}
 	return tx.QueryRow(ctx, countUnproven.in(s.Generation), int64(s.First), last).Scan(&s.Unproven)
+}
+
+// summedDays are the bounds of the whole days of a statement that are sums (see [Archive.Expire]), in ms: the first
+// begins after whole, the last ends with summed. They are equal where there is none.
+func summedDays(ctx context.Context, tx pgx.Tx, s pnl.Statement) (whole, summed int64, err error) {
+	const day = int64(24 * time.Hour / time.Millisecond)
+	if err := tx.QueryRow(ctx, selectMark.sql()).Scan(&summed); err != nil {
+		return 0, 0, err
+	}
+	since, until := int64(s.SinceMs), int64(s.UntilMs)
+	summed = max(min(summed, until/day*day), since)
+	whole = min((since+day-1)/day*day, summed)
+	return whole, summed, nil
 }
 
 func scanEntry(row pgx.CollectableRow) (e pnl.Entry, err error) {

@@ -1,6 +1,7 @@
 package pg_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -19,7 +20,12 @@ type ledgerOf struct {
 	signer chain.Address
 	nonce  uint64
 	blocks []pg.AppliedBlock
+	// since is the time of the block below the first, and apart how far blocks are apart if it is not an hour, in ms.
+	since, apart uint64
 }
+
+// timeOf is the time of the n-th block, from 1, in ms.
+func (l *ledgerOf) timeOf(n int) uint64 { return l.since + cmp.Or(l.apart, hourMs)*uint64(n) }
 
 // block adds a block.
 func (l *ledgerOf) block(rows ...perp.Row) {
@@ -28,14 +34,14 @@ func (l *ledgerOf) block(rows ...perp.Row) {
 		parent = l.blocks[n-1].BlockRef
 	}
 	b := follow(parent, rows...)
-	b.TimeMs = hourMs * uint64(len(l.blocks)+1)
+	b.TimeMs = l.timeOf(len(l.blocks) + 1)
 	l.blocks = append(l.blocks, b)
 }
 
 // tx is the rows of one transaction in the block that is added next.
 func (l *ledgerOf) tx(hash chain.Hash, ok bool, gas, price, fee uint64) []perp.Row {
 	n := uint64(len(l.blocks))
-	at := perp.Stamp{Block: ground.Number + n + 1, TxHash: hash, TimeMs: hourMs * (n + 1)}
+	at := perp.Stamp{Block: ground.Number + n + 1, TxHash: hash, TimeMs: l.timeOf(len(l.blocks) + 1)}
 	rows := []perp.Row{perp.Transaction{Stamp: at, Tx: chain.Tx{Hash: hash, From: l.signer, Nonce: l.nonce,
 		Block: at.Block, OK: ok, GasUsed: gas, GasPrice: price}}}
 	l.nonce++

@@ -57,20 +57,23 @@ type role struct {
 	reads       []string
 	writes      []string
 	writesState bool
+	runs        []string // functions of schema keeper that do what their owner may
 }
 
 func (p Passwords) roles() []role {
 	all := []string{"*"}
 	return []role{
 		{RoleStatevm, p.Statevm, []string{"generation", "active_generation", "generation_switch"},
-			[]string{"generation"}, true},
+			[]string{"generation"}, true, nil},
 		{RolePlanner, p.Planner, all, []string{"delayed_job", "delayed_scan", "wallet", "wallet_entry", "commission"},
-			false},
+			false, nil},
 		{RoleSender, p.Sender, all, []string{
 			"signer", "signer_lease", "signer_event", "signer_nonce_allocation", "tx_intent", "tx_attempt",
-			"tx_receipt", "notified", "shadow_trial",
-		}, false},
-		{RoleOps, p.Ops, all, all, true},
+			"tx_receipt", "notified", "shadow_trial", "archived_intent", "archived_attempt", "archived_receipt",
+			"archived_allocation", "archive_week", "archive_mark", "archived_nonce",
+			"archived_job", "pnl_day",
+		}, false, archiveFunctions},
+		{RoleOps, p.Ops, all, all, true, archiveFunctions},
 	}
 }
 
@@ -142,8 +145,14 @@ func (r role) grants() string {
 			fmt.Fprintf(&b, "GRANT %s ON %s TO %s;\n", g.privileges, on, r.name)
 		}
 	}
+	for _, f := range r.runs {
+		fmt.Fprintf(&b, "GRANT EXECUTE ON FUNCTION keeper.%s TO %s;\n", f, r.name)
+	}
 	return b.String()
 }
+
+// archiveFunctions make and drop the partitions of the archive, which belong to who owns the database.
+var archiveFunctions = []string{"open_archive_week(date)", "drop_archive_week(date)"}
 
 // letOpsOwn hands the generations over: operators fill, switch and drop them, and only an owner can. What is handed
 // over already is not touched again, as that would lock every table of the state while the processes read and write it.

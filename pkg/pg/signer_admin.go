@@ -55,7 +55,7 @@ var (
 		SELECT r.signer, l.fencing_token, 'resumed', $2 FROM resumed r JOIN keeper.signer_lease l
 			ON l.signer = r.signer`)
 	listNumbers = register("list numbers",
-		`SELECT n.n, coalesce(a.state, ''), coalesce(t.job_id, ''), coalesce(t.state, ''),
+		`SELECT n.n, coalesce(a.state, CASE WHEN n.n < `+archivedBelow+` THEN 'CONSUMED' END, ''), coalesce(t.job_id, ''), coalesce(t.state, ''),
 			(extract(epoch FROM clock_timestamp() - coalesce(a.updated_at, l.updated_at)) * 1000000)::bigint,
 				made.attempts, coalesce(made.newest, '')
 		FROM keeper.signer_lease l CROSS JOIN LATERAL generate_series($2::bigint, l.next_nonce - 1) AS n (n)
@@ -162,7 +162,7 @@ func unknownSigner(signer chain.Address) error {
 type NumberStanding struct {
 	Nonce uint64
 	State nonce.State // empty if nobody was ever given the number
-	// JobID and Intent are those of the intent it was last given to.
+	// JobID and Intent are those of the intent it was last given to; empty where that is archived.
 	JobID  string
 	Intent txm.State
 	// Attempts counts the transactions that were signed with it, and LastClass is what the newest was last answered

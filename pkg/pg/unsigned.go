@@ -10,9 +10,11 @@ import (
 )
 
 var selectUnsigned = register("unsigned transactions", `SELECT asked.hash FROM unnest($1::bytea[]) AS asked (hash)
-	WHERE NOT EXISTS (SELECT FROM keeper.tx_attempt a WHERE a.hash = asked.hash)`)
+	WHERE NOT EXISTS (SELECT FROM keeper.tx_attempt a WHERE a.hash = asked.hash)
+		AND NOT EXISTS (SELECT FROM keeper.archived_attempt a WHERE a.hash = asked.hash)`)
 
-// Unsigned returns those of the hashes that are of no transaction this keeper has ever signed.
+// Unsigned returns those of the hashes that are of no transaction this keeper has signed, as far back as the archive
+// reaches.
 func (s Intents) Unsigned(ctx context.Context, hashes []chain.Hash) ([]chain.Hash, error) {
 	ctx, cancel := s.db.bounded(ctx)
 	defer cancel()

@@ -101,10 +101,16 @@ func commands() []command {
 			},
 		},
 		{
-			use:   "pnl [day|week]",
+			use:   "pnl [day|week|DAYSd]",
 			short: "say what signers earned and spent in final blocks, and hold it against their balances",
 			group: groupLook, data: true, preset: minute, setup: pnlCommand,
 			needs: []string{"keeper", "chain", "postgres", "keeperctl.patience"},
+		},
+		{
+			use: "archive", short: "show what has ended: what is at hand, the weeks of the archive, and those that " +
+				"were dropped",
+			group: groupLook, data: true, needs: []string{"postgres", "keeperctl.patience"}, preset: minute,
+			run: onDatabase(archive),
 		},
 		{
 			use: "shadow", short: "score a keeper without keys (sender.mode = shadow)", group: groupLook, run: noVerb,

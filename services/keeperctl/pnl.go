@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pnl"
 )
+
+// mostPnlDays is ten years.
+const mostPnlDays = 3650
 
 // pnlCommand shows what the keeper's signers earned and spent, and with --check holds it against their balances.
 func pnlCommand(cmd *cobra.Command) runner {
@@ -46,8 +50,14 @@ func wantedPeriod(args []string) (time.Duration, error) {
 		return pnl.Period("day"), nil
 	case len(args) == 1 && pnl.Period(args[0]) > 0:
 		return pnl.Period(args[0]), nil
+	case len(args) == 1:
+		text, whole := strings.CutSuffix(args[0], "d")
+		if days, err := strconv.Atoi(text); whole && err == nil && days > 0 && days <= mostPnlDays {
+			return time.Duration(days) * pnl.Period("day"), nil
+		}
 	}
-	return 0, usagef("usage: keeperctl pnl [%s]", strings.Join(pnl.Periods(), "|"))
+	return 0, usagef("usage: keeperctl pnl [%s|DAYSd], such as 365d (%d days at most)",
+		strings.Join(pnl.Periods(), "|"), mostPnlDays)
 }
 
 func (s *session) profitAndLoss(ctx context.Context, db *pg.DB, period time.Duration, by pnl.Dimension,

@@ -12,6 +12,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/retention"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txm"
@@ -29,6 +30,8 @@ type Config struct {
 	Signer   signer.Config `toml:"signer"`
 	Tier     tier.Config   `toml:"tier"`
 	Sender   Settings      `toml:"sender"`
+	// Retention is how long what has ended is kept. The sender writes it, so it is the one to move it.
+	Retention retention.Config `toml:"retention"`
 }
 
 // Settings is the [sender] section.
@@ -76,7 +79,7 @@ func DefaultConfig() Config {
 	return Config{
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(),
 		Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
-		Signer: signer.DefaultConfig(), Tier: tier.DefaultConfig(),
+		Signer: signer.DefaultConfig(), Tier: tier.DefaultConfig(), Retention: retention.DefaultConfig(),
 		Sender: Settings{
 			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second,
 			MaxInFlight: 16, Reserved: 4, Batch: 8, MaxLiquidations: 10,

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"perpkeeper/pkg/retention"
 	"perpkeeper/pkg/txmanager"
 	"perpkeeper/services/sender/preflight"
 	"perpkeeper/services/sender/turns"
@@ -14,6 +15,7 @@ type Metrics struct {
 	Txs       *txmanager.Metrics
 	turns     *turns.Metrics
 	preflight *preflight.Metrics
+	archive   *retention.Metrics
 
 	admissions *prometheus.CounterVec
 	unreadable *prometheus.CounterVec
@@ -25,7 +27,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	f := promauto.With(reg)
 	m := &Metrics{
 		Txs: txmanager.NewMetrics(reg), turns: turns.NewMetrics(reg),
-		preflight: preflight.NewMetrics(reg),
+		preflight: preflight.NewMetrics(reg), archive: retention.NewMetrics(reg),
 		admissions: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_admissions_total",
 			Help: "Jobs read from the topic, by what became of them: queued, refreshed, in_flight, cooling, misrouted.",

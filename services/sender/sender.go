@@ -141,6 +141,7 @@ func Start(sh *service.Shell, cfg Config) error {
 		return nil
 	}
 	sh.Go("send", s.Run)
+	sh.Go("archive", func(ctx context.Context) error { return runArchive(ctx, cfg, db, metrics, sh.Log) })
 	p := &pauses{signers: db.Signers(), own: s.addresses(), metrics: metrics, log: sh.Log}
 	sh.Go("pauses", p.Run)
 	return nil

@@ -10,7 +10,7 @@ var (
 	rooms        = []string{
 		"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/liquidation/...", "pkg/due/...", "pkg/tier/...",
 		"pkg/delayed/...", "pkg/ttl/...",
-		"pkg/execution/...", "pkg/emergency/...", "pkg/pnl", "pkg/shadow",
+		"pkg/execution/...", "pkg/emergency/...", "pkg/pnl", "pkg/shadow", "pkg/retention",
 	}
 	shell = []string{"pkg/service/..."}
 )
@@ -41,6 +41,7 @@ var House = Table{
 		{Path: "pkg/emergency/...", May: inner},
 		{Path: "pkg/pnl", May: inner},
 		{Path: "pkg/shadow", May: inner},
+		{Path: "pkg/retention", May: tools},
 
 		{Path: "pkg/agreement", May: []string{"pkg/chain"}},
 		{Path: "pkg/evm/...", May: append([]string{"pkg/agreement"}, inner...)},

@@ -159,6 +159,9 @@ func (y *Story) Turn(age time.Duration) string {
 func (y *Story) addArm(a pg.Arm) {
 	i := a.Intent
 	id, row := i.Job.ID, fmt.Sprintf("keeper.tx_intent %d", i.ID)
+	if a.Archived {
+		row = fmt.Sprintf("archived: keeper.archived_intent %d", i.ID)
+	}
 	y.births[id] = max(y.births[id], i.Job.BirthMs)
 	y.signers[i.Signer] = true
 	y.addf(time.UnixMilli(int64(i.Job.BirthMs)), id, 0, "born", fmt.Sprintf("block %d", i.Job.Evidence.Block.Number),

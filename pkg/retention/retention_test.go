@@ -1,0 +1,122 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
+)
+
+// fake is a store with so many jobs to move and weeks to drop, each step of which takes a while.
+type fake struct {
+	waiting, weeks int
+	step           time.Duration
+	fail           error
+	busy           time.Duration // of all steps
+	said           []string
+}
+
+func (f *fake) Move(_ context.Context, after time.Duration, most int) (int, error) {
+	if f.fail != nil {
+		return 0, f.fail
+	}
+	n := min(f.waiting, most)
+	if n > 0 {
+		time.Sleep(f.step) // of the bubble's clock
+		f.busy += f.step
+	}
+	f.waiting -= n
+	f.said = append(f.said, after.String())
+	return n, nil
+}
+
+func (f *fake) Expire(context.Context, time.Duration) (d Dropped, err error) {
+	if f.weeks > 0 {
+		f.weeks--
+		d.Week = time.Unix(1, 0)
+	}
+	return d, f.fail
+}
+
+func (f *fake) Stock(context.Context) (Stock, error) {
+	gone := time.Unix(5, 0)
+	return Stock{Live: int64(f.waiting), LiveBytes: 7, OldestLive: time.Now().Add(-50 * time.Hour), Weeks: []Week{
+		{Start: time.Unix(100, 0), Intents: 1000, Bytes: 1000, DroppedAt: &gone},
+		{Start: time.Unix(200, 0), Intents: 3, Bytes: 11},
+		{Start: time.Unix(300, 0), Intents: 4, Bytes: 22},
+	}}, nil
+}
+
+func run(t *testing.T, cfg Config, f *fake, last time.Duration) *Metrics {
+	t.Helper()
+	m := NewMetrics(prometheus.NewRegistry())
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), last)
+		defer cancel()
+		if err := New(cfg, f, m, zerolog.Nop()).Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("ended with %v", err)
+		}
+	})
+	return m
+}
+
+// What has piled up is moved batch by batch, for a fifth of the time at most, before weeks are dropped.
+func TestBacklogIsMovedGently(t *testing.T) {
+	f := &fake{waiting: 1050, weeks: 2, step: 100 * time.Millisecond}
+	cfg := DefaultConfig()
+	cfg.Batch = 100
+	m := run(t, cfg, f, 3900*time.Millisecond)
+	if f.waiting < 1050-800 || f.waiting > 1050-700 || f.weeks != 2 {
+		t.Errorf("after 3.9 s %d wait, and %d weeks: the archive took %s", f.waiting, f.weeks, f.busy)
+	}
+	m = run(t, cfg, f, time.Minute)
+	if f.waiting != 0 || f.weeks != 0 {
+		t.Errorf("after a minute %d wait, and %d weeks", f.waiting, f.weeks)
+	}
+	for want, c := range map[float64]prometheus.Collector{2: m.dropped, 0: m.failures, 7: m.rows.WithLabelValues("archive"),
+		33: m.bytes.WithLabelValues("archive"), 200: m.oldest, 7200: m.late} {
+		if got := testutil.ToFloat64(c); got != want {
+			t.Errorf("%f, want %f", got, want)
+		}
+	}
+}
+
+// A store that fails is asked again a minute later, and nothing ends.
+func TestFailureIsTriedAgain(t *testing.T) {
+	m := run(t, DefaultConfig(), &fake{fail: errors.New("away")}, 3*time.Minute+time.Second)
+	if got := testutil.ToFloat64(m.failures); got != 4 {
+		t.Errorf("%f failures in three minutes", got)
+	}
+}
+
+// What is to be kept for ever is.
+func TestForEver(t *testing.T) {
+	f := &fake{waiting: 5, weeks: 5}
+	run(t, Config{Batch: 1}, f, time.Hour)
+	if f.waiting != 5 || f.weeks != 5 {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestConfigNamesEveryProblem(t *testing.T) {
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Error(err)
+	}
+	for want, c := range map[string]Config{
+		"after: 24h0m0s":   {After: 24 * time.Hour, Batch: 1},
+		"keep: 168h0m0s":   {After: 48 * time.Hour, Keep: 7 * 24 * time.Hour, Batch: 1},
+		"keep: -1h0m0s":    {Keep: -time.Hour, Batch: 1},
+		"batch: 0 is":      {},
+		"after: -1ns is n": {After: -1, Batch: 1},
+	} {
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package keeperctl
+
+import (
+	"context"
+	"time"
+
+	"perpkeeper/pkg/operator/text"
+	"perpkeeper/pkg/pg"
+)
+
+const archiveUsage = "archive"
+
+// archive shows where the arms of jobs are that have ended.
+func archive(ctx context.Context, db *pg.DB, _ Settings, args []string, out printer) error {
+	if len(args) > 0 {
+		return usagef("usage: keeperctl %s", archiveUsage)
+	}
+	stock, err := db.Archive().Stock(ctx)
+	if err != nil {
+		return err
+	}
+	rows := newTable("where", "arms", "transactions", "bytes", "since", "dropped")
+	for _, w := range stock.Weeks {
+		dropped := "-"
+		if w.DroppedAt != nil {
+			dropped = text.Moment(*w.DroppedAt)
+		}
+		rows.add("archive", w.Intents, w.Attempts, w.Bytes, w.Start.Format(time.DateOnly), dropped)
+	}
+	since := "-"
+	if !stock.OldestLive.IsZero() {
+		since = text.Moment(stock.OldestLive)
+	}
+	rows.add("live", stock.Live, "-", stock.LiveBytes, since, "-")
+	if !stock.Summed.IsZero() {
+		if err := out.note("profit and loss up to " + text.Moment(stock.Summed) + " stands as sums of days"); err != nil {
+			return err
+		}
+	}
+	return out.table(rows)
+}
