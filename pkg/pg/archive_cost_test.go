@@ -71,7 +71,8 @@ func (s *site) round(t *testing.T) {
 	r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: n + 1, Hash: chain.Hash{1}}, OK: true, GasUsed: 7,
 		GasPrice: 3, Outcome: job.Done}
 	s.timed(t, "record a receipt", func() error { return store.Record(ctx, s.fence, r) })
-	s.timed(t, "end a job", func() error { return store.Finish(ctx, s.fence, r, txm.Rest{RearmMs: 10}) })
+	final := txm.FinalReceipt{Receipt: r, Rest: txm.Rest{RearmMs: 10}}
+	s.timed(t, "end a job", func() error { return store.Finish(ctx, s.fence, final) })
 	s.timed(t, "report", func() error { return store.Reported(ctx, s.fence, []int64{heads[0].ID}) })
 	s.timed(t, "rows of a job", func() error { _, err := s.db.Look(ctx, pg.Keys{Orders: []chain.Hash{key}}); return err })
 	var rows []perp.Row

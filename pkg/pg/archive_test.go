@@ -31,7 +31,7 @@ func (d holder) ended(t *testing.T) (txs []txm.SignedTx) {
 		r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: uint64(n) + 1, Hash: chain.Hash{byte(n), 1}},
 			OK: true, GasUsed: 7, GasPrice: 3, Outcome: job.Done}
 		must(t, store.Record(t.Context(), d.fence, r))
-		must(t, store.Finish(t.Context(), d.fence, r, txm.Rest{RearmMs: 500}))
+		must(t, store.Finish(t.Context(), d.fence, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{RearmMs: 500}}))
 		txs = append(txs, tx)
 	}
 	must(t, store.Reported(t.Context(), d.fence, d.intents))
