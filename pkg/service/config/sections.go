@@ -10,6 +10,7 @@ var sections = []string{
 	"log", "http",
 	"keeper", "chain", "venue", "gmx", "rpc", "evm", "kafka", "postgres", "price", "signer", "wallet", "alert",
 	"tier", "liquidation", "lease", "nonce", "txm", "delayed", "ttl", "commission", "notify", "emergency", "snapshot",
+	"retention",
 }
 
 func isSection(name string) bool { return slices.Contains(sections, name) }
