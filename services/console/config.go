@@ -54,6 +54,7 @@ type Settings struct {
 	TLS       bool            `toml:"tls" help:"browsers come by https, to a proxy before this process: its cookies and pages are for https alone"`
 	URL       string          `toml:"url" help:"what browsers reach this process by, http(s)://HOST[:PORT], for the link in the log; empty = http.listen"`
 	Processes []string        `toml:"processes" help:"where the keeper's processes serve their pages, NAME=http://HOST:PORT each; the overview asks them"`
+	Doctor    []string        `toml:"doctor" help:"keeperctl, with the arguments by which it reads the configuration of all the keeper's processes: the page of the doctor runs it; empty = that page has nothing to run"`
 	Signers   []chain.Address `toml:"signers" help:"this keeper's own signers, beside those that its database knows; the others' are tier.peers"`
 }
 

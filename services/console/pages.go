@@ -10,6 +10,7 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/service"
+	"perpkeeper/services/console/doctor"
 	"perpkeeper/services/console/signin"
 	"perpkeeper/services/console/web"
 )
@@ -23,7 +24,10 @@ func startPages(sh *service.Shell, cfg Config, db *pg.DB, client *bus.Client, no
 	}
 	authority := signin.NewAuthority(users, time.Now)
 	deps := web.Deps{DB: db, Kafka: client, Authority: authority, Keeper: cfg.Keeper, Tier: cfg.Tier,
-		Signers: cfg.Own.Signers, PriceMaxAge: priceMaxAge, TLS: cfg.Own.TLS, Log: sh.Log, Now: time.Now}
+		Signers: cfg.Own.Signers, PriceMaxAge: priceMaxAge,
+		VolatilityWindow: cfg.Liquidation.VolatilityWindow,
+		Doctor:           &doctor.Doctor{Command: cfg.Own.Doctor, Now: time.Now}, TLS: cfg.Own.TLS, Log: sh.Log,
+		Now: time.Now}
 	deps.Rules = due.Rules{FireRatio: cfg.Liquidation.FireRatio.Factor, SliceFactor: cfg.Liquidation.Slice.Factor}
 	if node != nil {
 		deps.Node = node

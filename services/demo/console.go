@@ -18,7 +18,8 @@ func (k *Keeper) startConsole(ctx context.Context, config string) error {
 		processes = append(processes, p.Name+"=http://"+p.HTTP)
 	}
 	return k.start(ctx, "console", "console", "--config", config,
-		"--console.users", filepath.Join(k.dir, "console-users"), "--console.processes", strings.Join(processes, ","))
+		"--console.users", filepath.Join(k.dir, "console-users"), "--console.processes", strings.Join(processes, ","),
+		"--console.doctor", "keeperctl,--config,"+config)
 }
 
 // ConsoleLink is where the first user of the keeper's console is made, as the console's log says. It waits until the

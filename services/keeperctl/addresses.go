@@ -10,8 +10,8 @@ import (
 	"unicode"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/operator/contract"
 )
 
 const addressesUsage = "addresses DATASTORE|ROUTER | addresses --keeperctl.deployments FILE"
@@ -43,26 +43,11 @@ func addresses(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return notAsked(fmt.Errorf("asking for the newest block: %w", err))
 	}
-	found, err := gmx.Discover(ctx, asker{node, head.Hash}, start)
+	found, err := gmx.Discover(ctx, contract.Asker{Node: node, Block: head.Hash}, start)
 	if err != nil {
 		return err
 	}
 	return writeAddresses(s.out, found)
-}
-
-// asker calls contracts at one block.
-type asker struct {
-	node  *evm.Client
-	block chain.Hash
-}
-
-// Ask implements gmx.Asker.
-func (a asker) Ask(ctx context.Context, to chain.Address, data []byte) (output []byte, answered bool, err error) {
-	output, err = a.node.Call(ctx, to, data, a.block)
-	if reason, reverted := evm.RevertData(err); reverted {
-		return reason, false, nil
-	}
-	return output, err == nil && len(output) > 0, err
 }
 
 // writeAddresses prints what was found as lines of an env file, and what was not as comments.

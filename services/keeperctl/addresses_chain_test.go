@@ -9,6 +9,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/operator/contract"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/devnet/devnettest"
 )
@@ -45,7 +46,7 @@ func TestAddressesOfARunningExchange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := gmx.Discover(t.Context(), asker{node, head.Hash}, start)
+		found, err := gmx.Discover(t.Context(), contract.Asker{Node: node, Block: head.Hash}, start)
 		if err != nil || found.Config != want || len(found.Several) > 0 {
 			t.Errorf("from the %s: found %+v, %v, several %v; want %+v", name, found.Config, err, found.Several, want)
 		}

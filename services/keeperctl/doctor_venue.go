@@ -8,6 +8,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/contract"
 	"perpkeeper/services/keeperctl/doctor"
 )
 
@@ -31,7 +32,7 @@ func (s *session) lookAtContracts(ctx context.Context, f *doctor.Facts, p *probe
 		f.VenueError = err
 		return
 	}
-	at := asker{p.node, head.Hash}
+	at := contract.Asker{Node: p.node, Block: head.Hash}
 	v := &doctor.Venue{MarketsAtStart: -1, Missing: missing(s.Venue, f.Settings), Providers: map[chain.Address]bool{}}
 	if f.VenueError = s.inspect(ctx, at, v); f.VenueError != nil {
 		return
@@ -142,7 +143,7 @@ func marketsBefore(ctx context.Context, p *probes, start uint64, store chain.Add
 	if err != nil {
 		return -1
 	}
-	count, err := gmx.Markets(ctx, asker{p.start, hash}, store)
+	count, err := gmx.Markets(ctx, contract.Asker{Node: p.start, Block: hash}, store)
 	if err != nil {
 		return -1
 	}
@@ -163,7 +164,8 @@ func (s *session) lookAtProviders(ctx context.Context, f *doctor.Facts, p *probe
 			if _, asked := f.Venue.Providers[report.Provider]; asked {
 				continue
 			}
-			takes, err := gmx.TakesReportsFrom(ctx, asker{p.node, head.Hash}, f.Venue.DataStore.Address,
+			takes, err := gmx.TakesReportsFrom(ctx, contract.Asker{Node: p.node, Block: head.Hash},
+				f.Venue.DataStore.Address,
 				report.Provider)
 			if err == nil {
 				f.Venue.Providers[report.Provider] = takes

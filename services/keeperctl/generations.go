@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
+	"perpkeeper/pkg/operator/generation"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 )
@@ -86,18 +86,6 @@ func dropGeneration(ctx context.Context, db *pg.DB, number int, out printer) err
 	return err
 }
 
-// mustExist refuses a number that no generation has.
-func mustExist(ctx context.Context, db *pg.DB, number int) error {
-	all, err := db.Generations(ctx)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(all, func(g pg.Generation) bool { return g.Number == number }) {
-		return nil
-	}
-	return fmt.Errorf("generation %d does not exist (keeperctl generations list shows those that do)", number)
-}
-
 func compareGenerations(ctx context.Context, db *pg.DB, own Settings, numbers []string, out printer) error {
 	a, err := generationNumber(numbers[0])
 	if err != nil {
@@ -107,12 +95,7 @@ func compareGenerations(ctx context.Context, db *pg.DB, own Settings, numbers []
 	if err != nil {
 		return err
 	}
-	for _, number := range []int{a, b} {
-		if err := mustExist(ctx, db, number); err != nil {
-			return err
-		}
-	}
-	c, err := compareWhenLevel(ctx, db, a, b, own.Patience)
+	c, err := generation.Compare(ctx, db, a, b, own.Patience)
 	if err != nil {
 		return err
 	}
@@ -141,11 +124,7 @@ func switchGeneration(ctx context.Context, db *pg.DB, own Settings, to string, o
 	if err != nil {
 		return err
 	}
-	if err := mustExist(ctx, db, number); err != nil {
-		return err
-	}
-	err = whenLevel(ctx, db, own.Patience,
-		func(ctx context.Context) error { return db.Switch(ctx, number, own.Reason) })
+	err = generation.Switch(ctx, db, number, own.Reason, own.Patience)
 	if errors.Is(err, pg.ErrApart) || pg.Refused(err) {
 		return fmt.Errorf("%w (to switch all the same, say why: --keeperctl.reason)", err)
 	}
@@ -160,9 +139,5 @@ func generationToServe(ctx context.Context, db *pg.DB, to string) (int, error) {
 	if to != "back" {
 		return generationNumber(to)
 	}
-	number, err := db.PreviousGeneration(ctx)
-	if err == nil && number == 0 {
-		return 0, errors.New("there has been no other generation to go back to")
-	}
-	return number, err
+	return generation.Previous(ctx, db)
 }

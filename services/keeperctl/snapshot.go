@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/backup"
+	"perpkeeper/pkg/operator/generation"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/snapshot"
 	"perpkeeper/pkg/snapshot/store"
@@ -170,12 +171,12 @@ func (r Rebuilder) continues(ctx context.Context, m snapshot.Manifest) error {
 }
 
 // checkRetention refuses a log topic that drops records where nothing is left to rebuild from.
-func (s *session) checkRetention(ctx context.Context, topic boundsOf) error {
+func (s *session) checkRetention(ctx context.Context, topic generation.Topic) error {
 	retention := s.Keeper.LogRetention
 	if err := s.Snapshot.Allows(retention); err != nil || retention == 0 {
 		return err
 	}
-	whole, err := hasBeginning(ctx, topic, s.Keeper)
+	whole, err := generation.HasBeginning(ctx, topic, s.Keeper)
 	if err != nil || whole {
 		return err
 	}
@@ -193,20 +194,4 @@ func (s *session) checkRetention(ctx context.Context, topic boundsOf) error {
 			"could not be rebuilt (keeperctl snapshot create)", retention, age)
 	}
 	return err
-}
-
-// boundsOf says which records a partition of a topic has.
-type boundsOf interface {
-	Bounds(ctx context.Context, topic string, partition int) (first, end int64, err error)
-}
-
-// hasBeginning tells whether the log topic still has its first records.
-func hasBeginning(ctx context.Context, topic boundsOf, keeper wire.Config) (bool, error) {
-	for partition := range keeper.LogPartitions {
-		first, _, err := topic.Bounds(ctx, wire.LogTopic(keeper.ChainID), partition)
-		if err != nil || first > 0 {
-			return false, err
-		}
-	}
-	return true, nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/operator/generation"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/keeperctl"
@@ -34,12 +35,12 @@ func TestRebuildLive(t *testing.T) {
 	}
 	killed, kill := context.WithCancel(t.Context())
 	r := keeperctl.Rebuilder{DB: n.db, Topic: n.client, Keeper: n.cfg.Keeper, Patience: patience,
-		Show: func(keeperctl.Progress) { kill() }}
+		Show: func(generation.Progress) { kill() }}
 	if err := r.Run(killed, new(bytes.Buffer)); err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatalf("the killed rebuild ended with %v", err)
 	}
-	var last keeperctl.Progress
-	r.Show = func(p keeperctl.Progress) {
+	var last generation.Progress
+	r.Show = func(p generation.Progress) {
 		last = p
 		grow()
 	}

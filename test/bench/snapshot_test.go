@@ -11,6 +11,7 @@ import (
 
 	"perpkeeper/pkg/backup"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/operator/generation"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/snapshot"
 	"perpkeeper/pkg/snapshot/store"
@@ -67,7 +68,7 @@ func TestRestoreWithoutABeginning(t *testing.T) {
 	}
 	var out bytes.Buffer
 	r := keeperctl.Rebuilder{DB: n.db, Topic: n.client, Keeper: n.cfg.Keeper, Patience: patience,
-		Show: func(keeperctl.Progress) { n.venue.publish(n.venue.next()) }}
+		Show: func(generation.Progress) { n.venue.publish(n.venue.next()) }}
 	if err := r.Run(t.Context(), &out); err == nil || !strings.Contains(err.Error(), "snapshot restore latest") {
 		t.Errorf("a rebuild from the topic alone: %v", err)
 	}

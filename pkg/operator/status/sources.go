@@ -126,14 +126,9 @@ func Process(ctx context.Context, name, address string, l *Looks) error {
 	} else {
 		l.Addf(true, name, "not ready: %s", strings.Join(strings.Fields(ready), " "))
 	}
-	text, _, err := Get(ctx, address+"/metrics")
+	families, err := metricsOf(ctx, address)
 	if err != nil {
 		return err
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
-	if err != nil {
-		return fmt.Errorf("reading metrics: %w", err)
 	}
 	for _, m := range pageMetrics {
 		if family, has := families[m.metric]; has {
@@ -144,6 +139,20 @@ func Process(ctx context.Context, name, address string, l *Looks) error {
 		}
 	}
 	return nil
+}
+
+// metricsOf asks a process for its metrics.
+func metricsOf(ctx context.Context, address string) (map[string]*dto.MetricFamily, error) {
+	text, _, err := Get(ctx, address+"/metrics")
+	if err != nil {
+		return nil, err
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("reading metrics: %w", err)
+	}
+	return families, nil
 }
 
 // pageMetrics are the metrics that say what no store does.

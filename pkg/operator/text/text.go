@@ -29,6 +29,30 @@ func USD(v perp.Uint) string {
 	return "$" + digits[:len(digits)-2] + "." + digits[len(digits)-2:]
 }
 
+// priceDigits are how many digits of a price are shown that are not leading zeros.
+const priceDigits = 6
+
+// Price is what a token costs, in USD: of 30 decimals a smallest unit, of which a token has 10^decimals. It is cut to
+// six digits, but never before the point.
+func Price(v perp.Uint, decimals int) string {
+	digits := v.String()
+	if decimals > 30 {
+		digits, decimals = digits+strings.Repeat("0", decimals-30), 30
+	}
+	places := 30 - decimals
+	digits = strings.Repeat("0", max(places+1-len(digits), 0)) + digits
+	whole, fraction := digits[:len(digits)-places], digits[len(digits)-places:]
+	leading := len(fraction) - len(strings.TrimLeft(fraction, "0"))
+	keep := leading + priceDigits
+	if whole != "0" {
+		keep = max(priceDigits-len(whole), 2)
+	}
+	if fraction = strings.TrimRight(fraction[:min(keep, len(fraction))], "0"); fraction != "" {
+		return "$" + whole + "." + fraction
+	}
+	return "$" + whole
+}
+
 // Percent is a 30-decimal factor in percent, cut to two decimals; what is beyond a thousand times is said to be.
 func Percent(factor perp.Uint) string {
 	if perp.U64(1000).Mul(perp.One).Cmp(factor) <= 0 {

@@ -28,6 +28,20 @@ func TestAmounts(t *testing.T) {
 	if got := text.Percent(perp.One.Div(perp.U64(80))); got != "1.25 %" {
 		t.Error(got)
 	}
+	for want, v := range map[string]struct {
+		price    perp.Uint
+		decimals int
+	}{
+		"$64250.5":     {perp.U64(642_505).Mul(perp.Pow10(21)), 8}, // 64250.5 USD a coin of 10^8
+		"$1":           {perp.One.Div(perp.Pow10(6)), 6},
+		"$0.000123456": {perp.U64(1234567).Mul(perp.Pow10(20)), 0},
+		"$0":           {perp.Uint{}, 18},
+		"$700":         {perp.U64(7), 32},
+	} {
+		if got := text.Price(v.price, v.decimals); got != want {
+			t.Errorf("%s with %d decimals: %s, want %s", v.price, v.decimals, got, want)
+		}
+	}
 	if got := text.Because("first\nsecond"); got != ": first" {
 		t.Error(got)
 	}

@@ -11,38 +11,18 @@ import (
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/due"
+	"perpkeeper/pkg/operator/market"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/wire"
 )
 
 // Reports reads the price reports that may be judged with, up to the newest there is now.
 func Reports(ctx context.Context, client *bus.Client, chainID uint64, maxAge time.Duration) (*price.Board, error) {
-	topic := wire.PriceTopic(chainID)
-	_, end, err := client.Bounds(ctx, topic, 0)
-	if err != nil {
-		return nil, fmt.Errorf("looking for price reports: %w", err)
-	}
-	offset, err := client.OffsetAt(ctx, topic, 0, time.Now().Add(-2*maxAge))
-	if err != nil {
-		return nil, fmt.Errorf("looking for price reports: %w", err)
-	}
-	board, reader := price.NewBoard(), client.Reader(topic, 0, offset)
-	for reader.Offset() < end {
-		records, err := reader.NextBatch(ctx, 1000)
-		if err != nil {
-			return nil, fmt.Errorf("reading price reports: %w", err)
-		}
-		for _, r := range records {
-			m, _, err := wire.Decode(r)
-			if report, is := m.(wire.Price); err == nil && is { // what nobody can read, planners pass over
-				board.Add(price.FromMessage(report))
-			}
-		}
-	}
-	return board, nil
+	board := price.NewBoard()
+	err := market.Each(ctx, client, chainID, time.Now().Add(-2*maxAge), func(r price.Report) { board.Add(r) })
+	return board, err
 }
 
 // Present is what a planner would decide by now.
@@ -68,8 +48,8 @@ func Present(ctx context.Context, db *pg.DB, board *price.Board, rules due.Rules
 		Glvs: due.GlvsOf(slices.Values(s.Values)), Rules: rules,
 	}
 	return m.Quoted(func(yield func(chain.Address) bool) {
-		for _, market := range s.Markets {
-			for _, token := range market.Tokens() {
+		for _, one := range s.Markets {
+			for _, token := range one.Tokens() {
 				if !yield(token) {
 					return
 				}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -24,6 +25,8 @@ type act struct {
 	// Warning is said beside what will change.
 	Warning   string
 	WhyNeeded bool // a reason has to be given
+	// long says that it takes longer than anybody waits for a page: it is done beside it, one at a time.
+	long bool
 	// state is what it changes, as it is.
 	state func(ctx context.Context, target string) (facts, error)
 	// will says what of it will be otherwise; what it cannot be done to is an error.
@@ -120,18 +123,40 @@ func (c *console) perform(w http.ResponseWriter, r *http.Request, s signin.Sessi
 		c.refuse(w, s, http.StatusConflict, err.Error())
 		return
 	}
+	if a.long && !c.tasks.begin(a.name, task{Title: a.Title, Target: target, Who: s.Name, Began: c.Now()}) {
+		c.refuse(w, s, http.StatusConflict, "The last one is still under way: wait for it.")
+		return
+	}
 	entry := pg.ConsoleAction{Run: uuid.New(), Who: s.Name, Role: s.Role.String(), Address: address(r),
 		Action: a.name, Target: target, Reason: why, Stage: pg.ActionAsked, Before: before}
 	if err := c.DB.ConsoleActions().Record(ctx, entry); err != nil {
+		if a.long {
+			c.tasks.end(a.name, c.Now(), err)
+		}
 		c.refuse(w, s, http.StatusServiceUnavailable, "Nothing was done, because it cannot be written down: "+
 			err.Error())
 		return
 	}
-	if err := c.finish(ctx, a, s, entry, planned); err != nil {
+	if a.long {
+		c.beside(a, s, entry, planned)
+	} else if err := c.finish(ctx, a, s, entry, planned); err != nil {
 		c.refuse(w, s, http.StatusConflict, err.Error())
 		return
 	}
 	http.Redirect(w, r, a.back+"?"+url.Values{"done": {a.name}}.Encode(), http.StatusSeeOther)
+}
+
+// longTimeout is for what is done beside its page.
+const longTimeout = 15 * time.Minute
+
+// beside finishes an action after its page has been answered. It ends with the console: what was under way then stands
+// in the record as not ended.
+func (c *console) beside(a act, s signin.Session, entry pg.ConsoleAction, planned facts) {
+	go func() {
+		ctx, cancel := context.WithTimeout(c.running, longTimeout)
+		defer cancel()
+		c.tasks.end(a.name, c.Now(), c.finish(ctx, a, s, entry, planned))
+	}()
 }
 
 // finish does an action and writes down what came of it: things as they are afterwards, and of what cannot be asked for

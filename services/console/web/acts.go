@@ -59,7 +59,7 @@ func (c *console) acts() map[string]act {
 			state:   c.sessionState, will: revokeWill, do: c.revoke},
 	}
 	byName := map[string]act{}
-	for _, a := range all {
+	for _, a := range append(all, c.generationActs()...) {
 		byName[a.name] = a
 	}
 	return byName

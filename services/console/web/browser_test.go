@@ -15,6 +15,10 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/wire"
+	"perpkeeper/services/console/web"
 )
 
 // chromium is a tab of a real browser.
@@ -124,14 +128,17 @@ func (c *chromium) serious() (found []string) {
 
 // pagesSeen are the pages with their names as screenshots.
 var pagesSeen = []struct{ path, name string }{
-	{"/", "overview"}, {"/jobs", "jobs"}, {"/positions", "positions"}, {"/signers", "signers"}, {"/delayed", "delayed"},
+	{"/", "overview"}, {"/jobs", "jobs"}, {"/positions", "positions"}, {"/market", "market"},
+	{"/pnl", "pnl"}, {"/doctor", "doctor"}, {"/signers", "signers"}, {"/delayed", "delayed"},
 	{"/deadletters", "deadletters"}, {"/generations", "generations"}, {"/audit", "audit"}, {"/sessions", "sessions"},
 	{"/act?do=signer-pause&target=" + signer.Hex(), "confirm"},
 }
 
 // An operator's day in a real browser: every page, each action with its entry in the record, refusals, updates.
 func TestConsoleInABrowser(t *testing.T) {
-	s := newSite(t)
+	s := newSite(t, func(d *web.Deps) {
+		d.Node, d.Processes, d.Doctor = seenNode{}, processes(t), playing(t, sick, "1")
+	})
 	s.seed()
 	c := s.open()
 	c.screen(1280, 900, "light")
@@ -157,6 +164,12 @@ func TestConsoleInABrowser(t *testing.T) {
 		s.must(err)
 	})
 	t.Run("actions", c.actions)
+	t.Run("doctor", func(t *testing.T) {
+		c.goTo("/doctor")
+		c.run(chromedp.Click("button.main"), chromedp.Poll(`document.body.innerText.includes("29 checks")`, nil))
+		c.wants("endpoint lag", "Failures", "leave it out of chain.urls")
+	})
+	t.Run("generations", c.steerGenerations)
 	t.Run("refusals", c.refusals)
 	t.Run("pages", c.everyPage)
 	t.Run("keyboard", func(t *testing.T) {
@@ -191,6 +204,43 @@ func (c *chromium) actions(t *testing.T) {
 	}
 	c.goTo("/audit")
 	c.wants("signer pause", "“for the test”", "letter replay", "anna")
+}
+
+// steerGenerations rebuilds the state, compares, switches and goes back, and has a third one being filled in the end.
+func (c *chromium) steerGenerations(t *testing.T) {
+	topic := wire.LogTopic(c.deps.Keeper.ChainID)
+	steps := []struct{ link, action string }{
+		{"do=generation-rebuild", "generation-rebuild"}, {"do=generation-compare&target=2", "generation-compare"},
+		{"do=generation-switch&target=2", "generation-switch"}, {"do=generation-back", "generation-back"},
+		{"do=generation-compare&target=2", "generation-compare"},
+		{"do=generation-switch&target=2", "generation-switch"},
+		{"do=generation-rebuild", "generation-rebuild"},
+	}
+	for i, a := range steps {
+		before := len(c.recorded())
+		c.act("/generations", a.link, "for the test")
+		all := c.awaitRecorded(before + 2)
+		if len(all) != before+2 || all[before].Action != a.action || all[before+1].Stage != "done" {
+			t.Fatalf("%s: %d entries: %+v; the page says\n%s", a.action, len(all)-before, all[before:], c.text())
+		}
+		if i == 0 {
+			c.render(2)
+		}
+	}
+	c.records(topic, 40)
+	c.grow(c.rendering(3), 1)
+	c.goTo("/generations")
+	c.wants("equal to generation", "1 of 40 records", "done in")
+}
+
+// render gives a generation what the seed has given the first one.
+func (c *chromium) render(number int) {
+	c.t.Helper()
+	part, err := c.db.Claim(c.t.Context(), pg.ClaimRequest{Generation: number, Partitions: 1})
+	c.must(err)
+	block := seededBlock()
+	c.expose(part, 1, block, 0, 40)
+	c.sell(part, 2, block)
 }
 
 func (c *chromium) refusals(t *testing.T) {

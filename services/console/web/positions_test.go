@@ -37,7 +37,8 @@ func (s *site) expose(part *pg.Partition, next int64, block chain.BlockRef, from
 		Changes: rows}}}))
 	for token, price := range map[chain.Address]perp.Uint{someMarket.IndexToken: perp.U64(1000).Mul(perp.One),
 		someMarket.ShortToken: perp.One} {
-		report := wire.Price{Token: token, Min: price, Max: price, TimeMs: uint64(time.Now().UnixMilli())}
+		report := wire.Price{Token: token, Source: "stream-1", Min: price, Max: price,
+			TimeMs: uint64(time.Now().UnixMilli())}
 		r, err := wire.Encode(token[:], report, 0, 0)
 		s.must(err)
 		_, err = s.client.Producer(wire.PriceTopic(s.deps.Keeper.ChainID)).Produce(s.t.Context(), 0, []bus.Record{r})

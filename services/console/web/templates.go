@@ -46,7 +46,8 @@ var functions = template.FuncMap{
 	"coins": text.Coins, "usd": text.USD, "first": text.FirstLine, "moment": text.Moment,
 	"short": short, "clock": func(at time.Time) string { return at.UTC().Format("15:04:05") },
 	"lower":      func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
-	"coinsShort": coinsShort, "signed": signed, "lasts": age, "words": words, "shortIn": shortIn, "jobname": jobName, "outcomeTone": outcomeTone,
+	"coinsShort": coinsShort, "signed": signed, "lasts": age, "words": words, "shortIn": shortIn, "jobname": jobName,
+	"outcomeTone": outcomeTone,
 }
 
 // short is a hash or address with its middle left out; anything else as it is.

@@ -122,35 +122,6 @@ func (c *console) deadLetters(ctx context.Context, _ url.Values) (any, error) {
 	return views, nil
 }
 
-// generationView is a generation of the state, and how far it is.
-type generationView struct {
-	pg.Generation
-	Role, Halted string
-	Block        uint64
-	Skew         uint64
-	Known        bool // whether this build can read how far it is
-}
-
-func (c *console) generations(ctx context.Context, _ url.Values) (any, error) {
-	all, err := c.DB.Generations(ctx)
-	if err != nil {
-		return nil, err
-	}
-	views := make([]generationView, 0, len(all))
-	for _, g := range all {
-		v := generationView{Generation: g, Role: g.Role(), Known: g.Fits()}
-		if v.Known {
-			at, err := c.DB.StandingOf(ctx, g.Number)
-			if err != nil {
-				return nil, err
-			}
-			v.Block, v.Halted, v.Skew = at.Watermark.Number, at.Halted, at.Skew()
-		}
-		views = append(views, v)
-	}
-	return views, nil
-}
-
 // auditView is what was done by the console, an action a row.
 type auditView struct {
 	Actions []actionView

@@ -19,6 +19,7 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/wire"
+	"perpkeeper/services/console/doctor"
 	"perpkeeper/services/console/exposure"
 	"perpkeeper/services/console/signin"
 )
@@ -35,7 +36,10 @@ type Deps struct {
 	Rules     due.Rules
 	// PriceMaxAge is the age of reports that are judged with.
 	PriceMaxAge time.Duration
-	Processes   []Process
+	// VolatilityWindow is over how long the movement of prices is looked at (LIQ-1).
+	VolatilityWindow time.Duration
+	Processes        []Process
+	Doctor           *doctor.Doctor // makes the checks of keeperctl doctor
 	// TLS says that browsers come by https, to this process or to a proxy before it.
 	TLS bool
 	Log zerolog.Logger
@@ -48,6 +52,7 @@ type Node interface {
 	Finalized(ctx context.Context) (chain.BlockRef, error)
 	NonceAt(ctx context.Context, account chain.Address, tag evm.Tag) (uint64, error)
 	Balance(ctx context.Context, account chain.Address) (perp.Uint, error)
+	Call(ctx context.Context, contract chain.Address, data []byte, block chain.Hash) ([]byte, error)
 }
 
 // Process is where one of the keeper's processes serves its pages.
@@ -57,10 +62,16 @@ type Process struct{ Name, Address string }
 type console struct {
 	Deps
 
-	live  *hub
-	near  *exposure.Follower
-	pages []page
-	shown templates
+	live   *hub
+	near   *exposure.Follower
+	tokens tokens
+
+	running  context.Context //nolint:containedctx // the console's own: what is done beside pages ends with it
+	tasks    tasks
+	filling  fillings
+	compared comparisons
+	pages    []page
+	shown    templates
 }
 
 //go:embed static
@@ -68,7 +79,7 @@ var static embed.FS
 
 // New makes the handler of all pages. What it has running ends with ctx.
 func New(ctx context.Context, d Deps) (http.Handler, error) {
-	c := &console{Deps: d}
+	c := &console{Deps: d, running: ctx}
 	c.near = &exposure.Follower{DB: d.DB, Moment: c.present, Most: listLimit, Now: d.Now}
 	c.pages = c.allPages()
 	var err error
@@ -89,6 +100,7 @@ func New(ctx context.Context, d Deps) (http.Handler, error) {
 	mux.HandleFunc("POST /signout", c.authenticated(signin.Viewer, c.signOut))
 	mux.HandleFunc("GET /live", c.authenticated(signin.Viewer, c.stream))
 	mux.HandleFunc("GET /act", c.authenticated(signin.Operator, c.confirm))
+	mux.HandleFunc("POST /doctor", c.authenticated(signin.Operator, c.runDoctor))
 	mux.HandleFunc("POST /act", c.authenticated(signin.Operator, c.perform))
 	for _, p := range c.pages {
 		mux.HandleFunc("GET "+p.path, c.authenticated(p.needs, func(w http.ResponseWriter, r *http.Request,

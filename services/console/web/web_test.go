@@ -24,6 +24,7 @@ import (
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/wire"
+	"perpkeeper/services/console/doctor"
 	"perpkeeper/services/console/signin"
 	"perpkeeper/services/console/web"
 )
@@ -76,7 +77,8 @@ func newSite(t testing.TB, change ...func(*web.Deps)) *site {
 		s.must(s.users.Add(signin.User{Name: name, Role: role, Hash: hashed()}))
 	}
 	s.deps = web.Deps{DB: s.db, Kafka: client, Authority: signin.NewAuthority(s.users, time.Now), Keeper: keeper,
-		Tier: tier.DefaultConfig(), PriceMaxAge: 30 * time.Second, Log: zerolog.Nop(), Now: time.Now}
+		Tier: tier.DefaultConfig(), PriceMaxAge: 30 * time.Second, VolatilityWindow: time.Minute,
+		Doctor: &doctor.Doctor{Now: time.Now}, Log: zerolog.Nop(), Now: time.Now}
 	for _, c := range change {
 		c(&s.deps)
 	}
@@ -158,7 +160,7 @@ func (b *browser) post(from, to string, fields url.Values) (int, string) {
 // paths are all pages that anybody signed in may see.
 var paths = []string{"/", "/jobs", "/jobs?show=waiting", "/jobs?show=flight", "/jobs?show=ended&outcome=refused",
 	"/jobs?kind=liquidation", "/job", "/signers", "/delayed", "/delayed?status=parked", "/deadletters", "/generations",
-	"/audit", "/pnl", "/pnl?period=week&by=market"}
+	"/audit", "/doctor", "/market", "/pnl", "/pnl?period=week&by=market"}
 
 // No page breaks with an empty database, and none is shown to who is not signed in.
 func TestPagesOfAnEmptyKeeper(t *testing.T) {

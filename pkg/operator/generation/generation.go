@@ -1,0 +1,142 @@
+// Package generation fills, compares and switches generations of the state (PIPE-8), for the command line and the
+// console alike. Statevm does the work of filling; nothing here holds a generation's rows.
+//
+// Guaranteed: two generations are compared, and a switch without a reason is made, only while both stand at the same
+// place. Not guaranteed: that they come to stand there; who asks says for how long to wait.
+package generation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/wire"
+)
+
+// Topic says which records a partition of a topic has.
+type Topic interface {
+	Bounds(ctx context.Context, topic string, partition int) (first, end int64, err error)
+}
+
+// HasBeginning tells whether the log topic still has its first records.
+func HasBeginning(ctx context.Context, topic Topic, keeper wire.Config) (bool, error) {
+	for partition := range keeper.LogPartitions {
+		first, _, err := topic.Bounds(ctx, wire.LogTopic(keeper.ChainID), partition)
+		if err != nil || first > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Filling returns the number of the generation that is being filled, 0 where none is.
+func Filling(all []pg.Generation) (number int) {
+	for _, g := range all {
+		if g.Followed && !g.Served && g.Fits() {
+			number = g.Number
+		}
+	}
+	return number
+}
+
+// Fill returns the number of the generation that is being filled from the beginning of the log topic: there is one
+// already, or one is made. patience bounds how long the topic is asked.
+func Fill(ctx context.Context, db *pg.DB, topic Topic, keeper wire.Config, patience time.Duration) (int, error) {
+	all, err := db.Generations(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if filling := Filling(all); filling != 0 {
+		return filling, nil
+	}
+	asking, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("gave up after %s", patience))
+	defer cancel()
+	whole, err := HasBeginning(asking, topic, keeper)
+	if err != nil {
+		return 0, err
+	}
+	if !whole {
+		return 0, errors.New("the log topic no longer has its first records (keeper.log_retention): fill the " +
+			"generation from a snapshot (keeperctl snapshot restore latest)")
+	}
+	return db.AddGeneration(ctx)
+}
+
+// Active returns the generation that readers use.
+func Active(ctx context.Context, db *pg.DB) (pg.Generation, error) {
+	all, err := db.Generations(ctx)
+	if err != nil {
+		return pg.Generation{}, err
+	}
+	i := slices.IndexFunc(all, func(g pg.Generation) bool { return g.Active })
+	if i < 0 {
+		return pg.Generation{}, errors.New("the database has no active generation (run keeperctl prepare)")
+	}
+	return all[i], nil
+}
+
+// MustExist refuses a number that no generation has.
+func MustExist(ctx context.Context, db *pg.DB, number int) error {
+	all, err := db.Generations(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(g pg.Generation) bool { return g.Number == number }) {
+		return nil
+	}
+	return fmt.Errorf("generation %d does not exist (keeperctl generations list shows those that do)", number)
+}
+
+// Previous returns the generation that readers used before, which is an error where there is none.
+func Previous(ctx context.Context, db *pg.DB) (int, error) {
+	number, err := db.PreviousGeneration(ctx)
+	if err == nil && number == 0 {
+		return 0, errors.New("there has been no other generation to go back to")
+	}
+	return number, err
+}
+
+// Compare compares two generations as soon as both stand at the same place. It reads all rows of both.
+func Compare(ctx context.Context, db *pg.DB, a, b int, patience time.Duration) (c pg.Comparison, err error) {
+	for _, number := range []int{a, b} {
+		if err := MustExist(ctx, db, number); err != nil {
+			return c, err
+		}
+	}
+	err = whenLevel(ctx, db, patience, func(ctx context.Context) error {
+		if c, err = db.Compare(ctx, a, b); err == nil && !c.SamePlace() {
+			err = pg.ErrApart
+		}
+		return err
+	})
+	return c, err
+}
+
+// Switch has readers use another generation. Without a reason the two have to be equal, see [pg.DB.Switch].
+func Switch(ctx context.Context, db *pg.DB, to int, reason string, patience time.Duration) error {
+	if err := MustExist(ctx, db, to); err != nil {
+		return err
+	}
+	return whenLevel(ctx, db, patience, func(ctx context.Context) error { return db.Switch(ctx, to, reason) })
+}
+
+// whenLevel tries again at every change for as long as two generations have not read equally far.
+func whenLevel(ctx context.Context, db *pg.DB, patience time.Duration, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("gave up after %s (is one of the two not kept up to date?)", patience))
+	defer cancel()
+	changes := db.Listener()
+	defer changes.Close()
+	for {
+		err := try(ctx)
+		if !errors.Is(err, pg.ErrApart) {
+			return err
+		}
+		if changes.WaitChange(ctx) != nil {
+			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/wire"
+)
+
+// rendering is a generation that a test writes in place of statevm.
+type rendering struct {
+	*pg.Partition
+
+	next int64
+	tip  chain.BlockRef
+}
+
+func (s *site) rendering(generation int) *rendering {
+	s.t.Helper()
+	part, err := s.db.Claim(s.t.Context(), pg.ClaimRequest{Generation: generation, Partitions: 1})
+	s.must(err)
+	return &rendering{Partition: part, tip: chain.BlockRef{Number: 6, Hash: chain.Hash{6}}}
+}
+
+// grow adds a block with a position to a generation.
+func (s *site) grow(r *rendering, position int) {
+	s.t.Helper()
+	r.next++
+	r.tip = chain.BlockRef{Number: r.tip.Number + 1, Hash: chain.Hash{byte(r.tip.Number + 1)}, Parent: r.tip.Hash,
+		TimeMs: 1_800_000_000_000 + 1000*r.tip.Number}
+	s.must(r.Commit(s.t.Context(), pg.Commit{Next: r.next, Blocks: []pg.AppliedBlock{{Block: pg.Block{BlockRef: r.tip},
+		Changes: []pg.Change{{After: somePosition(position)}}}}}))
+}
+
+// awaitRecorded waits until so many entries stand in the record.
+func (s *site) awaitRecorded(n int) []pg.ConsoleAction {
+	s.t.Helper()
+	waiting, cancel := context.WithTimeout(s.t.Context(), 90*time.Second) // guards against a hang
+	defer cancel()
+	for tick := time.NewTicker(20 * time.Millisecond); ; {
+		if all := s.recorded(); len(all) >= n {
+			return all
+		}
+		select {
+		case <-tick.C:
+		case <-waiting.Done():
+			s.t.Fatalf("%d entries never come: %+v", n, s.recorded())
+		}
+	}
+}
+
+func (s *site) active() int {
+	s.t.Helper()
+	number, err := s.db.ActiveGeneration(s.t.Context())
+	s.must(err)
+	return number
+}
+
+// A state is rebuilt, compared, switched to and left again, each with its entry (PIPE-8).
+func TestGenerationsAreSteered(t *testing.T) {
+	s := newSite(t)
+	anna := s.as("anna")
+	one := s.rendering(1)
+	s.grow(one, 1)
+	topic := wire.LogTopic(s.deps.Keeper.ChainID)
+	s.records(topic, 4)
+
+	if status, page := anna.do("generation-rebuild", "", ""); status != http.StatusOK ||
+		!strings.Contains(page, "0 of 4 records") {
+		t.Fatalf("rebuilt: %d\n%s", status, page)
+	}
+	if status, page := anna.do("generation-rebuild", "", ""); status != http.StatusConflict ||
+		!strings.Contains(page, "generation 2 is being filled already") {
+		t.Errorf("rebuilt twice: %d\n%s", status, page)
+	}
+	two := s.rendering(2)
+	if status, _ := anna.do("generation-compare", "2", ""); status != http.StatusOK {
+		t.Errorf("compared: %d", status)
+	}
+	if status, page := anna.do("generation-compare", "2", ""); status != http.StatusConflict ||
+		!strings.Contains(page, "still under way") {
+		t.Errorf("compared twice at a time: %d\n%s", status, page)
+	}
+	s.grow(two, 1) // now both stand at the same place
+	all := s.awaitRecorded(4)
+	if all[1].After["being filled"] != "generation 2" || all[3].Stage != pg.ActionDone ||
+		all[3].After["compared"] != "equal to generation 1 at block 7" {
+		t.Errorf("the record: %+v", all)
+	}
+	anna.awaitPage("/generations", "equal to generation 1 at block 7")
+
+	if status, _ := anna.do("generation-switch", "2", "tested"); status != http.StatusOK {
+		t.Errorf("switched: %d", status)
+	}
+	if all = s.awaitRecorded(6); s.active() != 2 || all[5].Before["readers use"] != "generation 1" ||
+		all[5].After["readers use"] != "generation 2" || all[5].Reason != "tested" {
+		t.Errorf("generation %d is read: %+v", s.active(), all[4:])
+	}
+
+	s.grow(one, 2)
+	s.grow(two, 3)
+	anna.do("generation-switch", "1", "for the looks of it")
+	if all = s.awaitRecorded(8); s.active() != 2 || all[7].Stage != pg.ActionFailed ||
+		!strings.Contains(all[7].Outcome, "generation 1 differs from generation 2") {
+		t.Errorf("what differs is switched to: generation %d, %+v", s.active(), all[6:])
+	}
+	anna.awaitPage("/generations", "failed after")
+	anna.do("generation-compare", "1", "")
+	if all = s.awaitRecorded(10); !strings.HasPrefix(all[9].After["compared"], "DIFFERENT from generation 2") {
+		t.Errorf("compared: %+v", all[9])
+	}
+	if status, page := anna.do("generation-back", "", "the new one is wrong"); status != http.StatusOK ||
+		s.active() != 1 {
+		t.Errorf("the way back: %d, generation %d\n%s", status, s.active(), page)
+	}
+	if all = s.awaitRecorded(12); all[11].After["readers use"] != "generation 1" {
+		t.Errorf("the record: %+v", all[11])
+	}
+}
+
+// records gives a topic that many records in partition 0, which nobody reads.
+func (s *site) records(topic string, n int) {
+	s.t.Helper()
+	for range n {
+		r, err := wire.Encode([]byte("key"), wire.Price{Token: chain.Address{1}}, 0, 0)
+		s.must(err)
+		_, err = s.client.Producer(topic).Produce(s.t.Context(), 0, []wire.Record{r})
+		s.must(err)
+	}
+}
+
+// Who may not steer generations does not, and what makes no sense is refused before it is written down.
+func TestGenerationsAreGuarded(t *testing.T) {
+	s := newSite(t)
+	s.grow(s.rendering(1), 1)
+	otto, anna := s.as("otto"), s.as("anna")
+	for _, action := range []string{"generation-rebuild", "generation-switch", "generation-back"} {
+		if status, _ := otto.do(action, "1", "x"); status != http.StatusForbidden {
+			t.Errorf("an operator does %s: %d", action, status)
+		}
+		if _, page := otto.get("/generations"); strings.Contains(page, action) {
+			t.Errorf("an operator is offered %s", action)
+		}
+	}
+	for _, c := range []struct{ action, target, says string }{
+		{"generation-switch", "1", "generation 1 is the one that readers use"},
+		{"generation-compare", "1", "generation 1 is the one that readers use"},
+		{"generation-switch", "7", "generation 7 does not exist"},
+		{"generation-compare", "new", "is no generation"},
+		{"generation-back", "", "no other generation to go back to"},
+	} {
+		if status, page := anna.do(c.action, c.target, "x"); status != http.StatusConflict ||
+			!strings.Contains(page, c.says) {
+			t.Errorf("%+v: %d\n%s", c, status, page)
+		}
+	}
+	if all := s.recorded(); len(all) != 0 {
+		t.Errorf("something was done: %s", fmt.Sprint(all))
+	}
+}
