@@ -34,7 +34,7 @@ func (a stateAPI) at(ref *rpc.BlockNumberOrHash) (*state.StateDB, *types.Header,
 	if err != nil {
 		return nil, nil, err
 	}
-	st, err := a.n.chain.StateAt(h.Root, h.Number, h.Time)
+	st, err := a.n.states.at(h.Root)
 	return st, h, err
 }
 
@@ -114,6 +114,7 @@ func (a stateAPI) execute(ctx context.Context, msg *core.Message, h *types.Heade
 	st *state.StateDB) (*core.ExecutionResult, error) {
 	evm := vm.NewEVM(core.NewEVMBlockContext(h, a.n.chain, nil), st, a.n.chain.Config(), vm.Config{NoBaseFee: true})
 	defer evm.Release()
+	evm.SetJumpDestCache(a.n.chain.JumpDestCache())
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	stopped := make(chan struct{})

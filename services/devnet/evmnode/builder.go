@@ -95,6 +95,7 @@ func (n *Node) execute(header *types.Header, st *state.StateDB, from candidates)
 	[]*types.Receipt) {
 	evm := vm.NewEVM(core.NewEVMBlockContext(header, n.chain, &header.Coinbase), st, n.chain.Config(), vm.Config{})
 	defer evm.Release()
+	evm.SetJumpDestCache(n.chain.JumpDestCache())
 	var (
 		txs      []*types.Transaction
 		receipts []*types.Receipt

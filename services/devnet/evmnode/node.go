@@ -15,6 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/rawdb"
+	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/txpool"
 	"github.com/ethereum/go-ethereum/core/txpool/legacypool"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -27,6 +28,7 @@ type Node struct {
 	cfg    Config
 	chain  *core.BlockChain
 	pool   *txpool.TxPool
+	states states // for whoever reads them; blocks are built on states of their own
 	signer types.Signer
 	faults faults
 	feed   feed
@@ -66,6 +68,7 @@ func New(cfg Config) (*Node, error) {
 		return nil, fmt.Errorf("making the transaction pool: %w", err)
 	}
 	n := &Node{cfg: cfg, chain: chain, pool: pool, signer: types.LatestSigner(chain.Config()), server: rpc.NewServer()}
+	n.states.db = state.NewMPTDatabase(chain.TrieDB(), chain.CodeDB())
 	n.head.Store(chain.CurrentBlock())
 	n.minGasPrice.Store(cfg.MinGasPrice)
 	n.close = sync.OnceValue(n.shutDown)
@@ -101,7 +104,7 @@ func genesis(cfg Config) *core.Genesis {
 }
 
 // chainOptions keeps every state, for calls in the past and forks of any depth, and no caches: the database is memory
-// already.
+// already. (Calls share what they read, see states.)
 func chainOptions() *core.BlockChainConfig {
 	opts := core.DefaultConfig().WithStateScheme(rawdb.HashScheme).WithArchive(true)
 	opts.TrieCleanLimit, opts.SnapshotLimit = 0, 0
