@@ -2,7 +2,8 @@
 // it for every test.
 //
 // The server is an embedded one, unless PERPKEEPER_TEST_POSTGRES names an existing server by the address of a user who
-// may create databases.
+// may create databases. Tests do not wait for its disk, unless PERPKEEPER_TEST_DURABLE is 1: benchmarks are to be run
+// both ways, for what a commit costs is what an operator pays.
 package pgtest
 
 import (
@@ -27,6 +28,9 @@ import (
 
 // ServerVariable names an existing server to use.
 const ServerVariable = "PERPKEEPER_TEST_POSTGRES"
+
+// DurableVariable, set to 1, has the embedded server wait for its disk at each commit, as an operator's does.
+const DurableVariable = "PERPKEEPER_TEST_DURABLE"
 
 // Main runs the tests of a package and stops the server afterwards: func TestMain(m *testing.M) { pgtest.Main(m) }.
 // Without it the server ends with the process all the same, but its directory stays until the next server starts on
@@ -103,7 +107,7 @@ var shared = sync.OnceValues(start)
 func start() (*server, error) {
 	s := &server{address: os.Getenv(ServerVariable)}
 	if s.address == "" {
-		embedded, err := postgres.Start(postgres.Config{NoSync: true})
+		embedded, err := postgres.Start(postgres.Config{NoSync: os.Getenv(DurableVariable) != "1"})
 		if err != nil {
 			return nil, err
 		}
