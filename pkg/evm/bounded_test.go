@@ -57,7 +57,10 @@ func TestAnswersAreBoundedAfterUnpacking(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	call := func() error { return c.Simulate(t.Context(), chain.Address{1}, chain.Address{2}, nil, 1, perp.Uint{}) }
+	call := func() error {
+		_, err := c.Simulate(t.Context(), chain.Address{1}, chain.Address{2}, nil, 1, perp.Uint{})
+		return err
+	}
 	if err := call(); err != nil {
 		t.Errorf("an answer within the limit: %v", err)
 	}

@@ -52,15 +52,17 @@ func (r Reader) Call(ctx context.Context, to chain.Address, data []byte, block c
 
 // Simulate executes what a transaction would execute, on the newest state, and returns nil if it would succeed.
 // RevertData tells a revert and its reason. Gas is the transaction's limit; value is in wei.
-func (r Reader) Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) error {
+func (r Reader) Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64,
+	value perp.Uint) (Source, error) {
 	arg := callArg{From: &from, To: to, Gas: hexNumber(gas), Data: data}
 	if !value.IsZero() {
 		arg.Value = (*hexutil.Big)(value.Big())
 	}
-	if _, _, err := ask(ctx, r, scalar[hexBytes](methodCall, arg, Latest)); err != nil {
-		return fmt.Errorf("simulating a transaction to %s: %w", to, err)
+	_, one, err := ask(ctx, r, scalar[hexBytes](methodCall, arg, Latest))
+	if err != nil {
+		return "", fmt.Errorf("simulating a transaction to %s: %w", to, err)
 	}
-	return nil
+	return one.name, nil
 }
 
 // NonceAt returns how many transactions an account has sent: the nonce of its next one. A gap in the pool is invisible

@@ -71,7 +71,7 @@ func (p Passwords) roles() []role {
 			"signer", "signer_lease", "signer_event", "signer_nonce_allocation", "tx_intent", "tx_attempt",
 			"tx_receipt", "notified", "shadow_trial", "archived_intent", "archived_attempt", "archived_receipt",
 			"archived_allocation", "archive_week", "archive_mark", "archived_nonce",
-			"archived_job", "pnl_day",
+			"archived_job", "pnl_day", "preflight_check",
 		}, false, archiveFunctions},
 		{RoleOps, p.Ops, all, all, true, archiveFunctions},
 	}

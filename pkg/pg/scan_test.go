@@ -14,7 +14,7 @@ import (
 )
 
 // growing are the tables that get a row for each job or transaction, forever.
-var growing = []string{"tx_intent", "tx_attempt", "tx_receipt", "signer_nonce_allocation"}
+var growing = []string{"tx_intent", "tx_attempt", "tx_receipt", "signer_nonce_allocation", "preflight_check"}
 
 // wholesale are the statements that may read a growing table from end to end: those of an operator's command, never
 // those of a process at work.

@@ -68,6 +68,14 @@ const (
 	Ended             // never; the arm ends here, without a nonce
 )
 
+// Word is a verdict in one word, for people: what becomes of the task, or the outcome by which its arm ends.
+func (v Verdict) Word() string {
+	if v.Kind == Ended {
+		return string(v.Outcome)
+	}
+	return [...]string{Onward: "onward", Waiting: "waiting", Yielding: "yielding", Closed: "closed"}[v.Kind]
+}
+
 // Wait holds a task back for the usual pause.
 func Wait(reason string) Verdict { return Verdict{Kind: Waiting, Reason: reason} }
 

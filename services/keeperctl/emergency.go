@@ -11,6 +11,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/emergency"
+	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
@@ -52,7 +53,7 @@ type venueNode interface {
 	sendingNode
 	Head(ctx context.Context) (chain.BlockRef, error)
 	Call(ctx context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error)
-	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) error
+	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) (evm.Source, error)
 }
 
 func (d emergencyDesk) run(ctx context.Context, args []string) error {

@@ -106,7 +106,8 @@ func (m *emergencyMeans) Rehearse(ctx context.Context, d emergency.Step) error {
 	if d.Contract.IsZero() {
 		return nil
 	}
-	return m.node.Simulate(ctx, m.cfg.Emergency.Account, d.Contract, d.Calldata, gasToAdjust, perp.Uint{})
+	_, err := m.node.Simulate(ctx, m.cfg.Emergency.Account, d.Contract, d.Calldata, gasToAdjust, perp.Uint{})
+	return err
 }
 
 // Do implements emergency.Means.

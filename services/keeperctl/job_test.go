@@ -10,6 +10,7 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/perp"
@@ -113,7 +114,7 @@ func TestJobStory(t *testing.T) {
 		for _, want := range []string{
 			"made block 5 log 3, perp.56.log.v1 0/0 order", "said due perp.56.job.v1 0/0 market order\\u001b[2J; born",
 			"price report perp.56.price.v1 0/0 41 to 42", "streams\\u001b[1m", "said 2 times, last at 0/1",
-			"said due perp.56.job.v1 0/2", "admitted keeper.tx_intent 1",
+			"born again perp.56.job.v1 0/2", "admitted keeper.tx_intent 1",
 			"signed tx " + mine.Hex(), "nonce 0, exec", "result perp.56.result.v1 0/0 lost_race: somebody was first",
 			"changed block 6 log 9", "tier 1's signer", "the order is Executed", "nonce 77, gas 2",
 			"now keeper.tx_intent 1 SIGNED",
@@ -128,13 +129,11 @@ func TestJobStory(t *testing.T) {
 	}
 }
 
-// The story of a job that another tier took over, after this one's transaction was replaced by one that only frees the
-// nonce, tells both, and who it was in the end; that of an order that its owner cancelled while our transaction was in
-// flight says whose ended it, and that ours is still out.
-func TestJobTakenOverAndJobCancelled(t *testing.T) {
+// The story of a job that another region executed, after this one's transaction was replaced by one that only frees the
+// nonce, tells both, and who it was in the end.
+func TestJobExecutedByAnotherRegion(t *testing.T) {
 	y := newStoried(t)
-	y.claim(y.fence, 1)
-	freeing, owner := chain.Hash{0xdd}, chain.Address{0xac}
+	freeing := chain.Hash{0xdd}
 	flights, err := y.bench.db.Intents().InFlight(t.Context(), y.signer)
 	y.must(err)
 	y.must(y.bench.db.Intents().Replace(t.Context(), y.fence, txm.Replacement{
@@ -142,18 +141,25 @@ func TestJobTakenOverAndJobCancelled(t *testing.T) {
 		Tx:     txm.SignedTx{Nonce: 0, Gas: txm.EmptyGas, Tip: 2, Cap: 2, Hash: freeing, Raw: []byte{2}},
 		Cancel: txm.Verdict{Outcome: job.LostRace, Reason: "its window has passed, and the Master executed it"},
 	}))
-	cancelled := chain.Hash{2}
-	withdrawn := y.done
-	withdrawn.TxHash = chain.Hash{0xee}
-	y.fold(perp.Order{Key: y.key, Account: owner, Status: perp.Executed, Changes: 1, Birth: y.made, Stamp: y.done},
+	y.fold(perp.Order{Key: y.key, Account: chain.Address{0xac}, Status: perp.Executed, Changes: 1, Birth: y.made,
+		Stamp: y.done},
 		perp.Transaction{Tx: chain.Tx{Hash: y.hash, From: chain.Address{0xbe}, Nonce: 77, Block: 6, OK: true},
-			Stamp: y.done},
-		perp.Order{Key: cancelled, Account: owner, Status: perp.Cancelled, Reason: "USER_INITIATED_CANCEL", Changes: 1,
-			Birth: y.made, Stamp: withdrawn},
-		perp.Transaction{Tx: chain.Tx{Hash: withdrawn.TxHash, From: owner, Nonce: 3, Block: 6, OK: true},
-			Stamp: withdrawn})
+			Stamp: y.done})
 	y.wantStory(y.id, "signed tx "+chain.Hash(y.pay(0).Hash()).Hex(), "nonce 0, exec", "signed again tx "+freeing.Hex(),
 		"nonce 0, cancel", "by tx "+y.hash.Hex()+" tier 1's signer", "the order is Executed")
+}
+
+// The story of an order that its owner cancelled while our transaction was in flight says whose ended it, and that ours
+// is still out.
+func TestJobCancelledByItsOwnerInFlight(t *testing.T) {
+	y := newStoried(t)
+	y.claim(y.fence, 1)
+	cancelled, owner, withdrawn := chain.Hash{2}, chain.Address{0xac}, y.done
+	withdrawn.TxHash = chain.Hash{0xee}
+	y.fold(perp.Order{Key: cancelled, Account: owner, Status: perp.Cancelled, Reason: "USER_INITIATED_CANCEL",
+		Changes: 1, Birth: y.made, Stamp: withdrawn},
+		perp.Transaction{Tx: chain.Tx{Hash: withdrawn.TxHash, From: owner, Nonce: 3, Block: 6, OK: true},
+			Stamp: withdrawn})
 	y.wantStory(job.OrderID(cancelled, 1), "the order is Cancelled: USER_INITIATED_CANCEL",
 		owner.Hex()+", which is no keeper that is configured", "now keeper.tx_intent 2 SIGNED")
 }
@@ -167,6 +173,48 @@ func (y *storied) wantStory(id string, parts ...string) {
 		t.Fatalf("exit code %d, %s%s", code, out, complaint)
 	}
 	wantTold(t, strings.Join(strings.Fields(out), " "), parts...)
+}
+
+// The story of a job that was born twice more, as nobody executed it, tells each birth with its place, what each check
+// said of it before it got its nonce, by whom and as of which block, and that another sender of this keeper took its
+// signer over while its transaction was under way. Ages are since the birth that was the newest then.
+func TestJobRebornTwiceAndTakenOverMidWay(t *testing.T) {
+	y := newStoried(t)
+	first := y.made.TimeMs - 600_000
+	j := wire.Job{Job: job.Job{ID: y.id, Kind: job.Order, Key: y.key, Class: job.ClassMarketOrder, Signer: y.signer}}
+	topic := wire.JobTopic(y.s.Keeper.ChainID)
+	for n := range uint64(3) {
+		j.BirthMs = first + 300_000*n
+		y.publish(topic, y.signer[:], j)
+	}
+	flights, err := y.bench.db.Intents().InFlight(t.Context(), y.signer)
+	y.must(err)
+	intent, at := flights[0].Intent.ID, time.Now()
+	y.must(y.bench.db.CheckLog().Save(t.Context(), []checklog.Entry{
+		{Intent: intent, At: at, Check: checklog.Gate, Verdict: "closed", Said: "the head is 4s old", By: "this keeper"},
+		{Intent: intent, At: at, Check: checklog.Pending, Verdict: "onward", By: "this keeper", Block: 41},
+		{Intent: intent, At: at, Check: checklog.Price, Verdict: "onward", Said: "reports a@1\x1b[2J", By: "streams"},
+		{Intent: intent, At: at, Check: checklog.Call, Verdict: "onward", Said: "the simulated call succeeds",
+			By: "https://a/, https://b/", Block: 42},
+		{Intent: intent + 1, At: at, Check: checklog.Call, Verdict: "onward", Said: "of another arm"},
+	}))
+	y.must(y.bench.db.Leases().Release(t.Context(), y.fence))
+	second, err := y.bench.db.Leases().Acquire(t.Context(), y.signer, lease.NewOwner("sender-b"), time.Minute)
+	y.must(err)
+	y.must(y.bench.db.Intents().Replace(t.Context(), second, txm.Replacement{Intent: intent,
+		After: flights[0].Newest().Hash, Kind: txm.Exec,
+		Tx: txm.SignedTx{Nonce: 0, Gas: 1, Tip: 2, Cap: 2, Hash: chain.Hash{0xdd}, Raw: []byte{2}}}))
+	y.wantStory(y.id, "said due perp.56.job.v1 0/0", "born again perp.56.job.v1 0/1", "born again perp.56.job.v1 0/2",
+		fmt.Sprintf("checked keeper.preflight_check of %d gate, closed: the head is 4s old; says this keeper", intent),
+		fmt.Sprintf("checked keeper.preflight_check of %d, block 41 pending, onward; says this keeper", intent),
+		"price, onward: reports a@1\\u001b[2J; says streams",
+		fmt.Sprintf("of %d, block 42 call, onward: the simulated call succeeds; says https://a/, https://b/", intent),
+		"taken over keeper.tx_intent 1 another sender holds signer "+y.signer.Hex()+" now: tenure 2, after 1",
+		"signed again tx "+chain.Hash{0xdd}.Hex()+" nonce 0, exec", "tenure 2")
+	out, _, _ := y.ask(y.id)
+	if strings.Contains(out, "of another arm") || strings.Contains(out, " 10m") {
+		t.Errorf("it tells of another arm, or ages since the first of three births:\n%s", out)
+	}
 }
 
 // What nobody knows is said to be unknown, and what is no name of a job is refused.

@@ -3,9 +3,12 @@ package sender
 import (
 	"context"
 	"math/big"
+	"slices"
 	"testing"
 
+	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/devnet/exchange"
 )
@@ -29,6 +32,16 @@ func TestRoad(t *testing.T) {
 		if got := s.nonce(by); got != before+1 {
 			t.Errorf("%d transactions for one job", got-before)
 		}
+		s.eventually("what was said of it before is kept", func(ctx context.Context) bool {
+			arms, err := s.db.Arms(ctx, pg.Wanted{JobID: j.ID}, 1)
+			if err != nil || len(arms) != 1 {
+				return false
+			}
+			said, err := s.db.CheckLog().Of(ctx, []int64{arms[0].Intent.ID})
+			return err == nil && slices.ContainsFunc(said, func(e checklog.Entry) bool {
+				return e.Check == checklog.Call && e.Verdict == "onward" && e.By != "" && e.Block > 0
+			})
+		})
 	})
 
 	t.Run("said again when it is done, it is skipped without a nonce", func(t *testing.T) {

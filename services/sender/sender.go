@@ -11,6 +11,7 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/evidence"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
@@ -62,7 +63,8 @@ type outside struct {
 	heard   listener
 	history txmanager.History
 	signed  turns.Transactions
-	told    progress // how far damaged records are dead letters
+	told    progress      // how far damaged records are dead letters
+	checks  *checklog.Log // what is said of arms before they get nonces; nil where nobody is to read it
 	// results begins to publish, for one tenure, what has ended and what was given up.
 	results func() (ended, givenUp txmanager.Publisher)
 }
@@ -162,6 +164,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 	leases, intents := db.Leases(), db.Intents()
 	s.outside = outside{client: client, node: node, schema: db, state: db, leases: leases, nonces: leases,
 		intents: intents, heard: intents.Listener(), history: leases, signed: intents, told: db.Notified(),
+		checks: checklog.New(db.CheckLog(), s.clock, metrics.preflight.Dropped, log),
 		results: func() (ended, givenUp txmanager.Publisher) {
 			return newResultProducer(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
 		}}
@@ -196,7 +199,7 @@ func (s *Sender) gate() preflight.Gate {
 func (s *Sender) newPreflight() *preflight.Preflight {
 	cfg := preflight.Config{Venue: s.cfg.Venue, Gas: s.cfg.Sender.Gas, FrozenRole: s.cfg.Sender.FrozenRole}
 	return preflight.New(cfg, preflight.Parts{Node: s.node, State: s.state, Head: s.horizon, Quotes: s.quotes,
-		Clock: s.clock, Metrics: s.metrics.preflight, Log: s.log})
+		Clock: s.clock, Metrics: s.metrics.preflight, Notes: s.checks, Log: s.log})
 }
 
 // Run waits for a database and topics it can work with, and then sends until ctx ends.
@@ -223,6 +226,7 @@ func (s *Sender) Run(ctx context.Context) error {
 			group.Go(func() error { return s.manager.Work(ctx, key) })
 		}
 	}
+	group.Go(func() error { return s.checks.Run(ctx) })
 	group.Go(func() error { return s.observe(ctx) })
 	group.Go(func() error { return s.takeTurns(ctx) })
 	group.Go(func() error {

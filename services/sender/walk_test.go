@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/perp"
@@ -152,13 +153,13 @@ type walkedNode struct {
 }
 
 func (n walkedNode) Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64,
-	value perp.Uint) error {
-	err := n.node.Simulate(ctx, from, to, data, gas, value)
+	value perp.Uint) (evm.Source, error) {
+	one, err := n.node.Simulate(ctx, from, to, data, gas, value)
 	n.w.mu.Lock()
 	mine := err == nil && to == n.handler && n.w.arm != 0 && n.w.raw == nil
 	n.w.mu.Unlock()
 	n.w.notef(mine, "services/sender/preflight", "with fresh reports and enough gas, the simulated call succeeds")
-	return err
+	return one, err
 }
 
 func (n walkedNode) SendRaw(ctx context.Context, raw []byte) error {

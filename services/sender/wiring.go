@@ -2,6 +2,7 @@ package sender
 
 import (
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txmanager"
 	"perpkeeper/services/sender/turns"
@@ -28,9 +29,9 @@ func (s *Sender) open(account chain.Address, look func()) txmanager.Work {
 	check := s.preflight.Checker(account, look)
 	return txmanager.Work{
 		Pipeline: func(signer txmanager.Standing) []txmanager.Stage {
-			return []txmanager.Stage{
-				s.gate().Stage(signer.Held, signer.Reconciled), // what is known is of now
-				s.turns.Stage(),                // the window is ours, on the chain's clock
+			return []txmanager.Stage{ // what is known is of now, the window is ours, and the job is still to be done
+				check.Noted(checklog.Gate, s.gate().Stage(signer.Held, signer.Reconciled)),
+				check.Noted(checklog.Turn, s.turns.Stage()),
 				s.turns.Observe(check.Stage()), // still pending, fresh reports, gas, a simulated call
 			}
 		},

@@ -10,7 +10,7 @@ var (
 	rooms        = []string{
 		"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/liquidation/...", "pkg/due/...", "pkg/tier/...",
 		"pkg/delayed/...", "pkg/ttl/...",
-		"pkg/execution/...", "pkg/emergency/...", "pkg/pnl", "pkg/shadow", "pkg/retention",
+		"pkg/execution/...", "pkg/emergency/...", "pkg/pnl", "pkg/shadow", "pkg/retention", "pkg/checklog",
 	}
 	shell = []string{"pkg/service/..."}
 )
@@ -42,6 +42,7 @@ var House = Table{
 		{Path: "pkg/pnl", May: inner},
 		{Path: "pkg/shadow", May: inner},
 		{Path: "pkg/retention", May: tools},
+		{Path: "pkg/checklog", May: inner},
 
 		{Path: "pkg/agreement", May: []string{"pkg/chain"}},
 		{Path: "pkg/evm/...", May: append([]string{"pkg/agreement"}, inner...)},
@@ -89,7 +90,7 @@ var House = Table{
 			"pkg/txmanager", "pkg/headtrack", "pkg/evidence"})},
 		// preflight knows the venue, the state and the nodes; neither nonces nor turns.
 		{Path: "services/sender/preflight", May: slices.Concat(inner, []string{"pkg/tier", "pkg/txm", "pkg/txmanager",
-			"pkg/headtrack", "pkg/liquidation", "pkg/due", "pkg/bus", "pkg/wire", "pkg/gmx", "pkg/pg", "pkg/price",
+			"pkg/checklog", "pkg/headtrack", "pkg/liquidation", "pkg/due", "pkg/bus", "pkg/wire", "pkg/gmx", "pkg/pg", "pkg/price",
 			"pkg/evm"})},
 		// what operators see and do, by the command line and by the console alike
 		{Path: "pkg/operator/...", May: slices.Concat(inner, rooms, []string{"pkg/wire", "pkg/bus", "pkg/pg",

@@ -49,13 +49,13 @@ type Story struct {
 	Lines []Line       // in no order until Sort
 
 	client  topicReader
-	births  map[string]uint64 // chain's ms, by job id: the newest that is known
+	births  map[string][]uint64 // chain's ms, by job id: those that are known
 	signers map[chain.Address]bool
 }
 
 // Read reads what the stores of this keeper have.
 func (s Source) Read(ctx context.Context, w pg.Wanted) (*Story, error) {
-	y := &Story{Source: s, client: topicReader{s.Kafka}, births: map[string]uint64{}, signers: map[chain.Address]bool{}}
+	y := &Story{Source: s, client: topicReader{s.Kafka}, births: map[string][]uint64{}, signers: map[chain.Address]bool{}}
 	for _, own := range s.Signers {
 		y.signers[own] = true
 	}
@@ -65,6 +65,9 @@ func (s Source) Read(ctx context.Context, w pg.Wanted) (*Story, error) {
 	}
 	for _, a := range arms {
 		y.addArm(a)
+	}
+	if err := y.addChecks(ctx, s.DB, arms); err != nil {
+		return nil, err
 	}
 	for _, key := range y.Keys {
 		if err := y.addChain(ctx, s.DB, key); err != nil {
@@ -79,10 +82,34 @@ func (y *Story) Sort() {
 	slices.SortStableFunc(y.Lines, func(a, b Line) int { return a.At.Compare(b.At) })
 }
 
-// Age is how long after the birth of its job a line happened; unknown where the birth is.
+// Age is how long after the birth of its job a line happened, the last one that was then over where it was born again;
+// unknown where the birth is.
 func (y *Story) Age(l Line) (age time.Duration, known bool) {
-	birth := y.births[l.Job]
-	return l.At.Sub(time.UnixMilli(int64(birth))), birth > 0
+	births := y.births[l.Job]
+	if len(births) == 0 {
+		return 0, false
+	}
+	birth := births[0]
+	for _, later := range births[1:] {
+		if !l.At.Before(time.UnixMilli(int64(later))) {
+			birth = later
+		}
+	}
+	return l.At.Sub(time.UnixMilli(int64(birth))), true
+}
+
+// born notes a birth of a job, and tells which of those that are known it is, from 1.
+func (y *Story) born(id string, birthMs uint64) int {
+	births := y.births[id]
+	if birthMs == 0 {
+		y.births[id] = births // the job is known all the same
+		return 0
+	}
+	at, known := slices.BinarySearch(births, birthMs)
+	if !known {
+		y.births[id] = slices.Insert(births, at, birthMs)
+	}
+	return at + 1
 }
 
 // Wanted reads what a job is named by.
@@ -162,14 +189,18 @@ func (y *Story) addArm(a pg.Arm) {
 	if a.Archived {
 		row = fmt.Sprintf("archived: keeper.archived_intent %d", i.ID)
 	}
-	y.births[id] = max(y.births[id], i.Job.BirthMs)
+	y.born(id, i.Job.BirthMs)
 	y.signers[i.Signer] = true
 	y.addf(time.UnixMilli(int64(i.Job.BirthMs)), id, 0, "born", fmt.Sprintf("block %d", i.Job.Evidence.Block.Number),
 		"%s; found in generation %d, by reports %s", i.Job.Evidence.Reason, i.Job.Evidence.Generation,
 		cmp.Or(strings.Join(i.Job.Evidence.Reports, " "), "none"))
 	y.addf(a.QueuedAt, id, i.Arm, "admitted", row, "%s of %s, for signer %s, after %d failed arms", i.Job.Kind,
 		i.Job.Account, i.Signer, i.Tries)
-	for _, s := range a.Attempts {
+	for n, s := range a.Attempts {
+		if n > 0 && s.Token != a.Attempts[n-1].Token {
+			y.addf(s.At, id, i.Arm, "taken over", row, "another sender holds signer %s now: tenure %d, after %d",
+				i.Signer, s.Token, a.Attempts[n-1].Token)
+		}
 		what := "signed"
 		if s.Seq > 1 {
 			what = "signed again"

@@ -134,8 +134,11 @@ func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
 	}
 	for _, name := range order {
 		b := births[name]
-		y.births[b.job.ID] = max(y.births[b.job.ID], b.job.BirthMs)
-		y.addf(b.first.Time, b.job.ID, 0, "said due", placeOf(topic, b.first),
+		what := "said due"
+		if y.born(b.job.ID, b.job.BirthMs) > 1 {
+			what = "born again"
+		}
+		y.addf(b.first.Time, b.job.ID, 0, what, placeOf(topic, b.first),
 			"%s; born %s, by block %d and reports %s, "+
 				"for signer %s; said %d times, last at %d/%d", b.job.Evidence.Reason,
 			time.UnixMilli(int64(b.job.BirthMs)).UTC().Format("15:04:05.000"), b.job.Evidence.Block.Number,

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
@@ -34,6 +35,7 @@ type Checker struct {
 	// second asks other endpoints before a job is held back for what one has said.
 	second  *opinions
 	metrics *Metrics
+	notes   *checklog.Log // nil where nobody is to read them
 	log     zerolog.Logger
 }
 
@@ -56,19 +58,30 @@ func (r *Checker) Run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict
 			strconv.FormatUint(j.Evidence.Block.Number, 10)), nil
 	}
 	terms, v, err := r.terms(ctx, t)
+	r.noteOwn(t, checklog.Pending, v, err)
 	if err != nil || v.Kind != txmanager.Onward {
 		return v, err
 	}
 	if v, err = r.audits.ask(ctx, j, terms.markets); err != nil || v.Kind != txmanager.Onward {
+		r.noteOwn(t, checklog.Words, v, err)
 		return v, err
 	}
-	if t.Call, v = r.prepare(j, terms, t.Intent.Tries); v.Kind != txmanager.Onward {
+	var reports []price.Report
+	t.Call, reports, v = r.prepare(j, terms, t.Intent.Tries)
+	if r.noteReports(t, reports, v); v.Kind != txmanager.Onward {
 		return v, nil
 	}
-	made := t.Call // another endpoint may be asked about it for longer than this takes
+	decided, v, err := r.call(ctx, t)
+	r.noteCall(t, decided, v, err)
+	return v, err
+}
+
+// call asks whether the venue would do it, and sets the gas limit that it was done with.
+func (r *Checker) call(ctx context.Context, t *txmanager.Task) (opinion, txmanager.Verdict, error) {
+	j, made := t.Job(), t.Call // another endpoint may be asked about it for longer than this takes
 	first, err := r.simulate(ctx, r.node, j, made)
 	if err != nil {
-		return txmanager.Verdict{}, err
+		return first, txmanager.Verdict{}, err
 	}
 	decided := r.second.decide(ctx, t.Intent.ID, j.Evidence.Block.Number, first,
 		func(ctx context.Context, other simulator) (opinion, error) {
@@ -78,15 +91,16 @@ func (r *Checker) Run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict
 	if decided.short {
 		r.tellShort(j, decided)
 	}
-	v = decided.verdict
+	v := decided.verdict
 	if v.Outcome == job.LostRace { // or the node that was asked has not heard of it yet: our own state will tell which
 		v = txmanager.Wait("the node says that it is done, and the state does not yet: " + v.Reason)
 	}
+	head, _ := r.head.Newest()
 	v = premature(j, v, head.TimeMs)
 	if v.Heads > 0 {
 		v.Heads = headsToWait(j, t.Intent.Waited)
 	}
-	return v, nil
+	return decided, v, nil
 }
 
 // terms asks whether a task's job is still to be done, and on which terms.
@@ -108,37 +122,47 @@ func headsToWait(j job.Job, waited time.Duration) uint64 {
 	return min(1+uint64(waited/each), mostHeads)
 }
 
-// prepare makes the call that executes a job with the reports its terms ask for; failed arms came before it.
-func (r *Checker) prepare(j job.Job, terms terms, failed uint32) (txmanager.Call, txmanager.Verdict) {
+// choose finds the reports that a job's terms ask for.
+func (r *Checker) choose(j job.Job, terms terms) ([]price.Report, txmanager.Verdict) {
 	choose := r.quotes.Latest
 	if terms.first {
 		choose = r.quotes.AtOrAfter(terms.window.From)
 	}
 	reports, err := price.Set(j.Tokens, choose)
 	if err != nil {
-		return txmanager.Call{}, txmanager.Wait(err.Error())
+		return nil, txmanager.Wait(err.Error())
 	}
 	for _, report := range reports {
 		switch second := report.Second(); {
 		case second < terms.window.From:
-			return txmanager.Call{},
+			return nil,
 				txmanager.Wait(fmt.Sprintf("the report of %s is of second %d, the venue wants one from %d on",
 					report.Token, second, terms.window.From))
 		case !terms.window.Holds(second):
-			return txmanager.Call{}, txmanager.End(job.Expired,
+			return nil, txmanager.End(job.Expired,
 				fmt.Sprintf("the report of %s is of second %d, the venue wants none after %d", report.Token, second,
 					terms.window.To))
 		}
 	}
+	return reports, txmanager.Verdict{}
+}
+
+// prepare makes the call that executes a job with the reports its terms ask for; failed arms came before it.
+func (r *Checker) prepare(j job.Job, terms terms, failed uint32) (txmanager.Call, []price.Report,
+	txmanager.Verdict) {
+	reports, v := r.choose(j, terms)
+	if v.Kind != txmanager.Onward {
+		return txmanager.Call{}, nil, v
+	}
 	to, data, err := r.venue.Call(j, setOf(reports))
 	if err != nil {
-		return txmanager.Call{}, txmanager.End(job.Refused, err.Error())
+		return txmanager.Call{}, nil, txmanager.End(job.Refused, err.Error())
 	}
 	c := txmanager.Call{To: to, Data: data, Gas: r.gas.limit(j, terms.work, failed)}
 	if j.Kind == job.Order && !terms.first {
 		c.Rehearsal = gmx.SimulateExecuteOrder(j.Key, simulatedOf(reports))
 	}
-	return c, txmanager.Verdict{}
+	return c, reports, txmanager.Verdict{}
 }
 
 // simulatedOf are reports as a rehearsal takes them.

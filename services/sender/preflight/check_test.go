@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
@@ -48,7 +49,7 @@ func TestPrepareChoosesReports(t *testing.T) {
 		"none old enough any more": {terms{window: perp.Window{From: 62, To: 80}, first: true}, nil, txmanager.Ended,
 			"none after 80"},
 	} {
-		got, v := r.prepare(j, c.terms, 0)
+		got, _, v := r.prepare(j, c.terms, 0)
 		if v.Kind != c.want || !strings.Contains(v.Reason, c.why) {
 			t.Errorf("%s: %+v", name, v)
 			continue
@@ -58,7 +59,7 @@ func TestPrepareChoosesReports(t *testing.T) {
 			t.Errorf("%s: call %+v", name, got)
 		}
 	}
-	if _, v := r.prepare(job.Job{ID: "deposit:x", Kind: job.Deposit}, terms{}, 0); v.Kind != txmanager.Ended ||
+	if _, _, v := r.prepare(job.Job{ID: "deposit:x", Kind: job.Deposit}, terms{}, 0); v.Kind != txmanager.Ended ||
 		v.Outcome != job.Refused {
 		t.Errorf("a kind without a handler: %+v", v)
 	}
@@ -84,8 +85,9 @@ func TestForetold(t *testing.T) {
 // errNode is a node that answers every simulated call alike.
 type errNode struct{ err error }
 
-func (n errNode) Simulate(context.Context, chain.Address, chain.Address, []byte, uint64, perp.Uint) error {
-	return n.err
+func (n errNode) Simulate(context.Context, chain.Address, chain.Address, []byte, uint64, perp.Uint) (evm.Source,
+	error) {
+	return "", n.err
 }
 
 func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {

@@ -58,7 +58,7 @@ func causeOf(seen gmx.Outcome) string {
 
 // postMortem explains a transaction that failed. It returns an error only when nobody could be asked.
 func (o Judge) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, error) {
-	call, v := o.checker.prepare(j, terms{window: perp.Window{}}, 0)
+	call, _, v := o.checker.prepare(j, terms{window: perp.Window{}}, 0)
 	if v.Kind != txmanager.Onward {
 		return job.Reverted, "cause unknown: " + v.Reason, nil
 	}

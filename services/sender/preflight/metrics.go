@@ -10,7 +10,11 @@ type Metrics struct {
 	gasRaises *prometheus.CounterVec
 	gasShort  *prometheus.CounterVec
 	opinions  *prometheus.CounterVec
+	dropped   prometheus.Counter
 }
+
+// Dropped counts verdicts that the log of checks has lost.
+func (m *Metrics) Dropped(entries int) { m.dropped.Add(float64(entries)) }
 
 // NewMetrics registers them.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
@@ -30,5 +34,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Help: "Second endpoints asked before a job was held back, by their answer: agrees, differs, contradicts (it " +
 			"would succeed), silent.",
 	}, []string{"result"})
+	m.dropped = f.NewCounter(prometheus.CounterOpts{
+		Name: "sender_checks_dropped_total",
+		Help: "Verdicts of preflight checks that were not kept for job stories, as the database was away or slow.",
+	})
 	return m
 }

@@ -117,6 +117,7 @@ func (o *opinions) compare(first opinion, q *question) opinion {
 		return q.second
 	case one.Kind == other.Kind && one.Outcome == other.Outcome:
 		o.metrics.opinions.WithLabelValues("agrees").Inc()
+		first.too = q.second.from
 	default:
 		o.metrics.opinions.WithLabelValues("differs").Inc()
 		first.verdict = odd(fmt.Sprintf("%s (as one endpoint says; as another: %s)", one.Reason, other.Reason))

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/headtrack"
 )
@@ -19,7 +20,7 @@ type Config struct {
 	FrozenRole bool
 }
 
-// Parts are what it works with. All are needed.
+// Parts are what it works with. All are needed, but for Notes.
 type Parts struct {
 	Node    Node
 	State   State
@@ -27,7 +28,9 @@ type Parts struct {
 	Quotes  *Quotes
 	Clock   func() time.Time // the machine's, compared with itself alone
 	Metrics *Metrics
-	Log     zerolog.Logger
+	// Notes take what each check said of an arm; nil where nobody is to read it.
+	Notes *checklog.Log
+	Log   zerolog.Logger
 }
 
 // Node is what is asked of the chain.
@@ -67,7 +70,7 @@ func (p *Preflight) Checker(from chain.Address, look func()) *Checker {
 		pending: pending{state: p.parts.State, frozenRole: p.cfg.FrozenRole, markets: p.gas.markets},
 		audits:  p.audits, head: p.parts.Head, quotes: p.parts.Quotes, venue: p.cfg.Venue, gas: p.gas, from: from,
 		node: p.parts.Node, second: newOpinions(p.parts.Node, p.parts.Clock, look, p.parts.Metrics),
-		metrics: p.parts.Metrics, log: p.parts.Log,
+		metrics: p.parts.Metrics, notes: p.parts.Notes, log: p.parts.Log,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
@@ -23,12 +24,13 @@ type rehearsing struct {
 	made int
 }
 
-func (n *rehearsing) Simulate(_ context.Context, _, _ chain.Address, data []byte, _ uint64, _ perp.Uint) error {
+func (n *rehearsing) Simulate(_ context.Context, _, _ chain.Address, data []byte, _ uint64,
+	_ perp.Uint) (evm.Source, error) {
 	if !bytes.HasPrefix(data, gmx.SimulateExecuteOrder(chain.Hash{}, gmx.SimulatedPrices{})[:4]) {
-		return nil
+		return "", nil
 	}
 	n.made++
-	return n.ends
+	return "", n.ends
 }
 
 // TIER-14: an order that may wait is not sent while the venue would freeze it, although its simulated execution
@@ -59,7 +61,7 @@ func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
 		"a market order": {market, revertWith("InsufficientSwapOutputAmount(uint256,uint256)", 5, 6),
 			txmanager.Onward, false},
 	} {
-		made, v := r.prepare(order, c.terms, 0)
+		made, _, v := r.prepare(order, c.terms, 0)
 		if v.Kind != txmanager.Onward {
 			t.Fatalf("%s: %+v", name, v)
 		}
@@ -73,7 +75,7 @@ func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
 			t.Errorf("%s: %+v", name, o.verdict)
 		}
 	}
-	if made, _ := r.prepare(job.Job{Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth}}, waits,
+	if made, _, _ := r.prepare(job.Job{Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth}}, waits,
 		0); !bytes.Equal(made.Rehearsal,
 		gmx.SimulateExecuteOrder(chain.Hash{1}, gmx.SimulatedPrices{
 			Tokens: []chain.Address{weth}, From: 90, To: 90,

@@ -11,9 +11,9 @@ import (
 	"perpkeeper/pkg/txmanager"
 )
 
-// simulator executes a call on the newest state and forgets it.
+// simulator executes a call on the newest state and forgets it. It tells who says that it succeeds.
 type simulator interface {
-	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) error
+	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) (evm.Source, error)
 }
 
 // opinion is what a simulated call says of a job.
@@ -21,6 +21,7 @@ type opinion struct {
 	verdict txmanager.Verdict
 	gas     uint64     // the limit it was given in the end
 	from    evm.Source // whose word it is, where it is one endpoint's
+	too     evm.Source // who else says so
 	short   bool       // the most gas a transaction may have is not enough
 }
 
@@ -38,9 +39,9 @@ const gasTries = 3
 func (r *Checker) simulate(ctx context.Context, node simulator, j job.Job, c txmanager.Call) (o opinion, err error) {
 	o.gas = c.Gas
 	for try := 1; ; try++ {
-		failure := node.Simulate(ctx, r.from, c.To, c.Data, o.gas, perp.Uint{})
+		one, failure := node.Simulate(ctx, r.from, c.To, c.Data, o.gas, perp.Uint{})
 		if failure == nil {
-			return r.rehearse(ctx, node, c, opinion{gas: o.gas})
+			return r.rehearse(ctx, node, c, opinion{gas: o.gas, from: one})
 		}
 		a, answered := answerIn(failure)
 		if !answered {
@@ -67,7 +68,7 @@ func (r *Checker) rehearse(ctx context.Context, node simulator, c txmanager.Call
 	if c.Rehearsal == nil {
 		return o, nil
 	}
-	failure := node.Simulate(ctx, r.from, c.To, c.Rehearsal, o.gas, perp.Uint{})
+	_, failure := node.Simulate(ctx, r.from, c.To, c.Rehearsal, o.gas, perp.Uint{})
 	if failure == nil {
 		return o, nil
 	}

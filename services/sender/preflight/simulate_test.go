@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
@@ -90,11 +91,12 @@ type replies struct {
 	gas     []uint64 // of the calls
 }
 
-func (r *replies) Simulate(_ context.Context, _, _ chain.Address, _ []byte, gas uint64, _ perp.Uint) error {
+func (r *replies) Simulate(_ context.Context, _, _ chain.Address, _ []byte, gas uint64,
+	_ perp.Uint) (evm.Source, error) {
 	r.gas = append(r.gas, gas)
 	answer := r.answers[0]
 	r.answers = r.answers[min(1, len(r.answers)-1):]
-	return answer
+	return "", answer
 }
 
 // nodeError is an error of a node's own, as the JSON-RPC client gives it.

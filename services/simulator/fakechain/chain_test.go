@@ -156,7 +156,7 @@ func TestOrderIsExecuted(t *testing.T) {
 	w := newWorld(t)
 	key := w.order()
 	tx := w.execution(orderJob(key), 0)
-	if err := w.Simulate(t.Context(), alice.Account, tx.To, tx.Data, tx.Gas, perp.Uint{}); err != nil {
+	if _, err := w.Simulate(t.Context(), alice.Account, tx.To, tx.Data, tx.Gas, perp.Uint{}); err != nil {
 		t.Fatal(err)
 	}
 	hash := w.mustSend(alice, tx)
@@ -181,7 +181,7 @@ func TestOrderIsExecuted(t *testing.T) {
 	if len(sent) != 1 || sent[0].Key != key || sent[0].Kind != job.Order || sent[0].Tx.Hash != hash {
 		t.Errorf("sent: %+v", sent)
 	}
-	err = w.Simulate(t.Context(), bob.Account, tx.To, tx.Data, tx.Gas, perp.Uint{})
+	_, err = w.Simulate(t.Context(), bob.Account, tx.To, tx.Data, tx.Gas, perp.Uint{})
 	data, reverted := evm.RevertData(err)
 	if !reverted || gmx.DecodeRevert(data).Class != gmx.DoneElsewhere {
 		t.Errorf("rehearsed once more: %v", err)

@@ -161,7 +161,8 @@ func (e *Endpoint) Receipt(_ context.Context, hash chain.Hash) (*evm.Receipt, er
 }
 
 // Simulate executes a call on the newest state and forgets it.
-func (e *Endpoint) Simulate(_ context.Context, from, to chain.Address, data []byte, gas uint64, _ perp.Uint) error {
+func (e *Endpoint) Simulate(_ context.Context, from, to chain.Address, data []byte, gas uint64,
+	_ perp.Uint) (evm.Source, error) {
 	_, err := show(e, "simulating a transaction", func(c *Chain, s headAt) (struct{}, error) {
 		stamp := perp.Stamp{Block: s.tip.ref.Number, TimeMs: s.tip.ref.TimeMs}
 		effect := c.venue.Execute(&draft{c, s.tip, nil}, venue.Call{From: from, To: to, Data: data, Gas: gas}, stamp,
@@ -171,7 +172,7 @@ func (e *Endpoint) Simulate(_ context.Context, from, to chain.Address, data []by
 		}
 		return struct{}{}, nil
 	})
-	return err
+	return "", err
 }
 
 // draft is a state over a block that is thrown away.

@@ -271,7 +271,7 @@ func BenchmarkJob(b *testing.B) {
 			b.Fatal(err)
 		}
 		tx := w.execution(orderJob(key), w.nonce(alice, evm.Latest))
-		if err := w.Simulate(b.Context(), alice.Account, tx.To, tx.Data, tx.Gas, perp.Uint{}); err != nil {
+		if _, err := w.Simulate(b.Context(), alice.Account, tx.To, tx.Data, tx.Gas, perp.Uint{}); err != nil {
 			b.Fatal(err)
 		}
 		hash := w.mustSend(alice, tx)

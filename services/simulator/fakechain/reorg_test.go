@@ -139,8 +139,8 @@ func TestLaggingViewsStayOnTheirBranch(t *testing.T) {
 		t.Errorf("nonce %d, %v", n, err)
 	}
 	tx := w.execution(orderJob(key), 0)
-	if _, reverted := evm.RevertData(slow.Simulate(t.Context(), bob.Account, tx.To, tx.Data, tx.Gas,
-		perp.Uint{})); !reverted {
+	_, err = slow.Simulate(t.Context(), bob.Account, tx.To, tx.Data, tx.Gas, perp.Uint{})
+	if _, reverted := evm.RevertData(err); !reverted {
 		t.Error("rehearsed on the wrong branch")
 	}
 	if w.status(state, key) != perp.Executed || w.status(w.Derived(), key) != perp.Created {
@@ -186,7 +186,7 @@ func TestEndpointFaults(t *testing.T) {
 	if _, err := w.send(alice, payment(1, txm.Gwei)); !evm.IsAmbiguous(err) {
 		t.Errorf("sent to one that is down: %v", err)
 	}
-	if err := w.Simulate(t.Context(), alice.Account, chain.Address{}, nil, 0, perp.Uint{}); err == nil {
+	if _, err := w.Simulate(t.Context(), alice.Account, chain.Address{}, nil, 0, perp.Uint{}); err == nil {
 		t.Error("one that is down rehearses")
 	}
 	if _, err := w.Receipt(t.Context(), hash); err == nil {

@@ -1,0 +1,186 @@
+// Package checklog keeps what was said of an arm before it got its nonce: by the freshness gate, by whose turn it was,
+// by the state, by the choice of price reports and by the simulated call. It is for people who ask for one job's story.
+//
+// It stands beside the road: [Log.Note] takes a lock and never waits for anybody, and what was noted is written in
+// batches, once a second. Guaranteed: a verdict that says what the last one of the same check said is not written
+// again, whatever figures it has in it. Not guaranteed: completeness. What is noted in the last second of a process, or
+// while the database is away for long, is lost and counted.
+package checklog
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/rs/zerolog"
+)
+
+// The checks, in the order in which they are made.
+const (
+	Gate    = "gate"    // does this keeper see what happens?
+	Turn    = "turn"    // is it this keeper's?
+	Pending = "pending" // is it still to be done, by our own state?
+	Words   = "words"   // were its markets' words compared with the chain?
+	Price   = "price"   // do fresh reports fit it?
+	Call    = "call"    // would the venue do it?
+)
+
+// Entry is what one check said of an arm.
+type Entry struct {
+	Intent  int64 // the arm, as the store numbers it
+	At      time.Time
+	Check   string // one of the above
+	Verdict string // onward, waiting, yielding, closed, unknown, or the outcome by which it ended
+	Said    string
+	By      string // whose word it is: endpoints, sources of prices, or this keeper's own
+	Block   uint64 // as of which it was said; 0 where that is not known
+}
+
+// Store keeps entries.
+type Store interface {
+	Save(ctx context.Context, entries []Entry) error
+	// Prune drops what is older than a time.
+	Prune(ctx context.Context, before time.Time) error
+}
+
+// Bounds of what is held in memory, and for how long entries are kept.
+const (
+	mostWaiting = 8192             // entries that are not written yet
+	mostOfArm   = 64               // entries of one arm: what goes to and fro says nothing new
+	armForgot   = 10 * time.Minute // after the last verdict on it
+	kept        = 14 * 24 * time.Hour
+	pruneEvery  = time.Hour
+	flushEvery  = time.Second
+)
+
+// Log takes entries. A nil one takes none. It is safe for concurrent use.
+type Log struct {
+	store   Store
+	clock   func() time.Time
+	dropped func(entries int)
+	log     zerolog.Logger
+
+	mu      sync.Mutex
+	waiting []Entry
+	arms    map[int64]*arm
+}
+
+// arm is what was last said of one.
+type arm struct {
+	said    map[string]string // by check
+	entries int
+	at      time.Time
+}
+
+// New makes a log that writes while [Log.Run] runs. Dropped is told of entries that are lost.
+func New(store Store, clock func() time.Time, dropped func(entries int), log zerolog.Logger) *Log {
+	return &Log{store: store, clock: clock, dropped: dropped, log: log, arms: map[int64]*arm{}}
+}
+
+// Note takes in what a check has said, unless it says nothing new. Its time is now.
+func (l *Log) Note(e Entry) {
+	if l == nil {
+		return
+	}
+	e.At = l.clock()
+	gist := e.Verdict + " " + gistOf(e.Said)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.arms[e.Intent]
+	if a == nil {
+		a = &arm{said: map[string]string{}}
+		l.arms[e.Intent] = a
+	}
+	a.at = e.At
+	if a.said[e.Check] == gist {
+		return
+	}
+	a.said[e.Check] = gist
+	if a.entries++; a.entries > mostOfArm {
+		return
+	}
+	if len(l.waiting) >= mostWaiting {
+		l.dropped(1)
+		return
+	}
+	l.waiting = append(l.waiting, e)
+}
+
+// gistOf is a text without its figures, which change from one look to the next.
+func gistOf(said string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, said)
+}
+
+// Run writes what is noted until ctx ends, and then what is left.
+func (l *Log) Run(ctx context.Context) error {
+	ticker := time.NewTicker(flushEvery)
+	defer ticker.Stop()
+	var pruned time.Time
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushEvery)
+			defer cancel()
+			l.flush(last)
+			return context.Cause(ctx)
+		}
+		l.flush(ctx)
+		if now := l.clock(); now.Sub(pruned) > pruneEvery {
+			pruned = now
+			if err := l.store.Prune(ctx, now.Add(-kept)); err != nil && ctx.Err() == nil {
+				l.log.Warn().Err(err).Msg("old verdicts of checks are not dropped yet")
+			}
+		}
+	}
+}
+
+// flush writes what waits. What cannot be written waits on, while there is room.
+func (l *Log) flush(ctx context.Context) {
+	entries := l.take()
+	if len(entries) == 0 {
+		return
+	}
+	if err := l.store.Save(ctx, entries); err != nil {
+		l.log.Debug().Err(err).Int("entries", len(entries)).Msg("verdicts of checks are not written yet")
+		l.giveBack(entries)
+	}
+}
+
+func (l *Log) take() (entries []Entry) {
+	now := l.clock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, a := range l.arms {
+		if now.Sub(a.at) > armForgot {
+			delete(l.arms, id)
+		}
+	}
+	entries, l.waiting = l.waiting, nil
+	return entries
+}
+
+func (l *Log) giveBack(entries []Entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	room := max(0, mostWaiting-len(l.waiting))
+	if lost := len(entries) - room; lost > 0 {
+		l.dropped(lost)
+		entries = entries[lost:]
+	}
+	l.waiting = append(entries, l.waiting...)
+}
+
+// Compare orders entries by time, and those of one moment by the order in which checks are made.
+func Compare(a, b Entry) int {
+	order := map[string]int{Gate: 1, Turn: 2, Pending: 3, Words: 4, Price: 5, Call: 6}
+	return cmp.Or(a.At.Compare(b.At), cmp.Compare(order[a.Check], order[b.Check]))
+}

@@ -1,0 +1,91 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"perpkeeper/pkg/checklog"
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/txmanager"
+)
+
+// Noted is a stage of the pipeline before the checker's, whose refusals stand in the log of checks.
+func (r *Checker) Noted(check string, stage txmanager.Stage) txmanager.Stage {
+	run := stage.Run
+	stage.Run = func(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
+		v, err := run(ctx, t)
+		if err != nil || v.Kind != txmanager.Onward {
+			r.noteOwn(t, check, v, err)
+		}
+		return v, err
+	}
+	return stage
+}
+
+// noteOwn keeps what this keeper itself has said of a task; an error says that nobody could be asked.
+func (r *Checker) noteOwn(t *txmanager.Task, check string, v txmanager.Verdict, err error) {
+	note(r.notes, t, checklog.Entry{Check: check, By: ownWord}, v, err)
+}
+
+// ownWord is in place of endpoints and sources where this keeper itself is who says something.
+const ownWord = "this keeper"
+
+// note fills an entry in, for a log that may be nil. A shadow's trials are no arms. What waits for another endpoint's word is no verdict yet.
+func note(log *checklog.Log, t *txmanager.Task, e checklog.Entry, v txmanager.Verdict, err error) {
+	switch {
+	case log == nil || t.Intent.Arm == 0 || v.News != nil:
+		return
+	case err != nil:
+		e.Verdict, e.Said = "unknown", err.Error()
+	default:
+		if e.Verdict = v.Word(); v.Kind != txmanager.Onward {
+			e.Said = v.Reason
+		}
+	}
+	e.Intent = t.Intent.ID
+	if e.Block == 0 {
+		if read, is := readFor(t); is {
+			e.Block = read.Standing.Watermark.Number
+		}
+	}
+	log.Note(e)
+}
+
+// noteReports keeps what the choice of reports came to.
+func (r *Checker) noteReports(t *txmanager.Task, reports []price.Report, v txmanager.Verdict) {
+	if r.notes == nil {
+		return
+	}
+	head, _ := r.head.Newest()
+	e := checklog.Entry{Check: checklog.Price, By: ownWord, Block: head.Number}
+	if v.Kind == txmanager.Onward {
+		var ids, sources []string
+		for _, report := range reports {
+			ids = append(ids, report.ID())
+			if !slices.Contains(sources, report.Source) {
+				sources = append(sources, report.Source)
+			}
+		}
+		e.Said, e.By = "reports "+strings.Join(ids, " "), strings.Join(sources, ", ")
+	}
+	note(r.notes, t, e, v, nil)
+}
+
+// noteCall keeps what the simulated call came to. It was made on the newest state of whoever answered, which is that
+// of the newest head or a moment older.
+func (r *Checker) noteCall(t *txmanager.Task, o opinion, v txmanager.Verdict, err error) {
+	if r.notes == nil {
+		return
+	}
+	head, _ := r.head.Newest()
+	e := checklog.Entry{Check: checklog.Call, By: string(o.from), Block: head.Number}
+	if o.too != "" {
+		e.By += ", " + string(o.too)
+	}
+	if v.Kind == txmanager.Onward {
+		e.Said = fmt.Sprintf("the simulated call succeeds with %d gas", o.gas)
+	}
+	note(r.notes, t, e, v, err)
+}

@@ -1,0 +1,95 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/checklog"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmanager"
+)
+
+// noted are the entries of a log, as a store gets them.
+type noted struct{ lines []string }
+
+func (n *noted) Save(_ context.Context, entries []checklog.Entry) error {
+	for _, e := range entries {
+		n.lines = append(n.lines, fmt.Sprintf("%d %s %s %q by %s at %d", e.Intent, e.Check, e.Verdict, e.Said,
+			e.By, e.Block))
+	}
+	return nil
+}
+
+func (n *noted) Prune(context.Context, time.Time) error { return nil }
+
+// namedNode is a node that lets every call pass, under a name.
+type namedNode evm.Source
+
+func (n namedNode) Simulate(context.Context, chain.Address, chain.Address, []byte, uint64, perp.Uint) (evm.Source,
+	error) {
+	return evm.Source(n), nil
+}
+
+// LIQ-7: each check of a job that goes on is kept with what it said, who said it and as of which block; and so is why
+// one waits, and that nobody could be asked.
+func TestChecksAreNoted(t *testing.T) {
+	order := perp.Order{Key: chain.Hash{1}, Status: perp.Created, OrderType: perp.LimitSwap, Changes: 1}
+	state := written{orders: map[chain.Hash]perp.Order{order.Key: order}}
+	j := job.Job{ID: job.OrderID(order.Key, 1), Kind: job.Order, Key: order.Key, Tokens: []chain.Address{weth}}
+	report := reportAt(weth, nowMs)
+	report.Source = "streams"
+	store := &noted{}
+	synctest.Test(t, func(t *testing.T) {
+		log := checklog.New(store, time.Now, func(int) {}, zerolog.Nop())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- log.Run(ctx) }()
+		r := &Checker{pending: pending{state: state}, audits: &audits{state: state}, head: horizonAt(nowMs, time.Now()),
+			quotes: quotesOf(report), venue: gmx.Config{OrderHandler: chain.Address{7}}, gas: reckoned(Gas{}),
+			node: namedNode("https://a/"), metrics: NewMetrics(prometheus.NewRegistry()), notes: log, log: zerolog.Nop()}
+		read := pg.Rows{}
+		read.Standing.Watermark.Number = 98
+		run := func(intent int64, want txmanager.Decision) {
+			t.Helper()
+			task := &txmanager.Task{Intent: txm.Intent{ID: intent, Arm: 1, Job: j}, Read: read}
+			if v, err := r.Run(t.Context(), task); err == nil && v.Kind != want {
+				t.Errorf("intent %d: %+v", intent, v)
+			}
+		}
+		run(1, txmanager.Onward)
+		run(1, txmanager.Onward) // says nothing new
+		r.quotes = quotesOf()
+		run(2, txmanager.Waiting)
+		r.quotes, r.node = quotesOf(report), errNode{errors.New("connection refused")}
+		run(3, txmanager.Onward)
+		cancel()
+		<-ended
+	})
+	passes := fmt.Sprintf("price onward %q by streams at 100", "reports "+report.ID())
+	want := []string{
+		`1 pending onward "" by this keeper at 98`, "1 " + passes,
+		`1 call onward "the simulated call succeeds with %d gas" by https://a/ at 100`,
+		`2 pending onward "" by this keeper at 98`,
+		`2 price waiting "no price report of ` + weth.Hex() + `" by this keeper at 100`,
+		`3 pending onward "" by this keeper at 98`, "3 " + passes,
+		`3 call unknown "connection refused" by  at 100`,
+	}
+	want[2] = fmt.Sprintf(want[2], reckoned(Gas{}).limit(j, gmx.OrderWork(order, nil), 0))
+	if !slices.Equal(store.lines, want) {
+		t.Errorf("noted\n%q, want\n%q", store.lines, want)
+	}
+}
