@@ -16,6 +16,13 @@ for pair in slack_url:SLACK_URL_FILE pagerduty_key:PAGERDUTY_KEY_FILE smtp_passw
   fi
 done
 
-sed -e "s|\${SMTP_HOST}|$SMTP_HOST|" -e "s|\${SMTP_PORT}|$SMTP_PORT|" -e "s|\${SMTP_FROM}|$SMTP_FROM|" -e "s|\${SMTP_USER}|$SMTP_USER|" \
+# Who hears of the Watchdog is outside, and each region's choice.
+watchdog='/# watchdog/d'
+if [ -s /run/secrets/watchdog_url ]; then
+  watchdog="s|https://watchdog.invalid/|$(sed 's/[\\|&]/\\&/g' /run/secrets/watchdog_url)|"
+fi
+
+umask 077 # that address is a secret
+sed -e "$watchdog" -e "s|\${SMTP_HOST}|$SMTP_HOST|" -e "s|\${SMTP_PORT}|$SMTP_PORT|" -e "s|\${SMTP_FROM}|$SMTP_FROM|" -e "s|\${SMTP_USER}|$SMTP_USER|" \
   -e "s|\${REPORT_TO}|$REPORT_TO|" /etc/alertmanager/alertmanager.yml >/tmp/alertmanager.yml
 exec /bin/alertmanager --config.file=/tmp/alertmanager.yml --storage.path=/alertmanager --cluster.listen-address= --web.external-url="$ALERTMANAGER_URL" --web.route-prefix=/

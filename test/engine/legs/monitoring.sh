@@ -1,4 +1,4 @@
-# monitoring: Prometheus finds every process, every rule and every query of the board can be evaluated, and an alert reaches whom it is for.
+# monitoring: Prometheus finds every process, every rule and every query of the boards can be evaluated, and an alert reaches whom it is for.
 leg_monitoring() {
 	made "the watchers' stand-ins are made" prometheus alertmanager grafana
 	region_up || return
@@ -33,7 +33,7 @@ targets_up() {
 	[ "$t" = "alertmanager=up*1 console=up*1 planner=up*1 scanner=up*1 sender=up*1 statevm=up*1" ]
 }
 
-# board: each query of the board answers with something, but for those of which event-only.txt says that they show only what happens when something is wrong.
+# board: each query of every board answers with something, but for those of which event-only.txt says that they show only what happens when something is wrong.
 board() {
 	local expr answer all=0 silent=0
 	while read -r expr; do
@@ -44,6 +44,6 @@ board() {
 		elif [ "$(jq '.data.result | length' <<<"$answer")" = 0 ]; then
 			if grep -qxF "$expr" "$here/event-only.txt"; then silent=$((silent + 1)); else fail "the board shows nothing for: $expr"; fi
 		fi
-	done < <(jq -r '.panels[].targets[]?.expr' "$repo/deploy/compose/grafana/dashboards/keeper.json")
-	ok "the board asks $all times, $silent of them about what has not happened"
+	done < <(jq -r '.panels[].targets[]?.expr' "$repo"/deploy/compose/grafana/dashboards/*.json)
+	ok "the boards ask $all times, $silent of them about what has not happened"
 }
