@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/perp"
@@ -137,7 +138,7 @@ type watchedNode struct {
 }
 
 func (n watchedNode) Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64,
-	value perp.Uint) error {
+	value perp.Uint) (evm.Source, error) {
 	n.w.note(called)
 	defer n.w.note(simulated)
 	return n.node.Simulate(ctx, from, to, data, gas, value)
