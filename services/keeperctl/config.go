@@ -15,7 +15,7 @@ import (
 	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/notify/receivers"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/price/source"
+	"perpkeeper/pkg/price/sources"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/signer"
@@ -52,7 +52,7 @@ var borrowed = []string{"scanner", "planner", "sender"}
 type Scanner struct {
 	StartBlock uint64          `toml:"start_block" help:"the scanner's: first block of an empty topic"`
 	Signers    []chain.Address `toml:"signers" help:"the scanner's: signers whose transactions are recorded"`
-	Price      source.Config   `toml:"price"`
+	Price      sources.Config  `toml:"price"`
 }
 
 // Planner is what doctor reads of the planner's section.
@@ -114,7 +114,7 @@ func DefaultConfig() Config {
 		Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(),
 		Tier: tier.DefaultConfig(), Liquidation: liquidation.DefaultConfig(), Notify: receivers.DefaultConfig(),
 		Emergency: emergency.DefaultConfig(), Signer: signer.DefaultConfig(), Snapshot: store.DefaultConfig(),
-		Scanner: Scanner{Price: source.DefaultConfig()}, Planner: Planner{PriceMaxAge: 30 * time.Second},
+		Scanner: Scanner{Price: sources.DefaultConfig()}, Planner: Planner{PriceMaxAge: 30 * time.Second},
 		Own: Settings{
 			Limit: 50, Patience: 30 * time.Second, DryRun: true, PriceMaxAge: 30 * time.Second, Workers: how.Workers,
 			Lead: how.Lead, EmergencySigner: signer.DefaultConfig(),

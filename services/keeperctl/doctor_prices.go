@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/operator/whynot"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
+	"perpkeeper/pkg/price/sources"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/services/keeperctl/doctor"
 )
@@ -34,7 +35,7 @@ func (s *session) askSources(ctx context.Context, f *doctor.Facts, node *evm.Cli
 		}
 		tables[t.Name] = t
 	}
-	members, closeIdle := source.Open(cfg, caller)
+	members, closeIdle := sources.Open(cfg, caller)
 	defer closeIdle()
 	ctx, cancel := context.WithTimeout(ctx, sourcePatience)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
-	"perpkeeper/pkg/price/source"
+	"perpkeeper/pkg/price/sources"
 	"perpkeeper/pkg/wire"
 )
 
@@ -36,9 +36,9 @@ type Settings struct {
 	// AcceptReorgTo lifts a HALT: the chain has left a block it had called final, and the operator knows of it.
 	// Everything above the named block is taken back. The HALT names the newest block that will do; an older one does
 	// too. It is to be removed afterwards.
-	AcceptReorgTo chain.Hash    `toml:"accept_reorg_to" help:"after a HALT: hash of the block to go back to, which the HALT names; else all zero"`
-	Price         source.Config `toml:"price"`
-	MaxHeadAge    time.Duration `toml:"max_head_age" help:"how long no new head may have come before this process calls itself not ready"`
+	AcceptReorgTo chain.Hash     `toml:"accept_reorg_to" help:"after a HALT: hash of the block to go back to, which the HALT names; else all zero"`
+	Price         sources.Config `toml:"price"`
+	MaxHeadAge    time.Duration  `toml:"max_head_age" help:"how long no new head may have come before this process calls itself not ready"`
 	// TakeoverAfter must be longer than a range of history takes, or a scanner that stands by claims the topic from one
 	// that is at work.
 	TakeoverAfter time.Duration `toml:"takeover_after" help:"how long the topic must stay behind the chain before a scanner that stands by claims it"`
@@ -50,7 +50,7 @@ func DefaultConfig() Config {
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(),
 		Venue: gmx.DefaultConfig(),
 		Scanner: Settings{
-			Price: source.DefaultConfig(), MaxHeadAge: 15 * time.Second, TakeoverAfter: 30 * time.Second,
+			Price: sources.DefaultConfig(), MaxHeadAge: 15 * time.Second, TakeoverAfter: 30 * time.Second,
 			AuditInterval: time.Hour,
 			Backfill:      Backfill{MinBlocks: 512, Workers: 8, MaxRange: 2000, MaxBlocks: 50_000, MaxBytes: 128 << 20},
 		},

@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/price/source"
+	"perpkeeper/pkg/price/sources"
 	"perpkeeper/pkg/service"
 )
 
@@ -35,9 +35,9 @@ func Start(sh *service.Shell, cfg Config) error {
 	}
 	sh.Ready("chain").Note(node.OneWord())
 	if metrics := price.NewMetrics(sh.Registry); cfg.Scanner.Price.IsSet() {
-		sources, closeIdle := source.Open(cfg.Scanner.Price, node)
+		members, closeIdle := sources.Open(cfg.Scanner.Price, node)
 		sh.OnStop("price feed", func(context.Context) error { closeIdle(); return nil })
-		p := newPrices(cfg, sources, s.clock, kafka, sh.Log, metrics)
+		p := newPrices(cfg, members, s.clock, kafka, sh.Log, metrics)
 		checks = append(checks, check{"prices", p.feed.Health})
 		sh.Go("prices", func(ctx context.Context) error {
 			if err := kafka.Verify(ctx, bus.Specs(cfg.Keeper.Named(p.topic)...)); err != nil {

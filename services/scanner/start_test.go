@@ -17,7 +17,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/price/source"
+	"perpkeeper/pkg/price/sources"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/wire"
@@ -97,7 +97,7 @@ func TestProcess(t *testing.T) {
 	t.Cleanup(func() { cancel(); wg.Wait() })
 
 	cfg := testConfig(d, k.Addr())
-	cfg.Scanner.Price = source.DefaultConfig()
+	cfg.Scanner.Price = sources.DefaultConfig()
 	cfg.Scanner.Price.URL = secret.MustURL(feed.URL())
 	cfg.Scanner.Price.Failover.After = time.Second
 	cfg.Scanner.MaxHeadAge = time.Second

@@ -14,19 +14,23 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// maxAnswer bounds what is read of an answer, or of one event of a stream.
-const maxAnswer = 8 << 20
+// MaxAnswer bounds what is read of an answer, or of one event of a stream, in bytes.
+const MaxAnswer = 8 << 20
 
-// client sends requests to one service over HTTP. Its errors name the service without the secret parts of its address.
-type client struct {
+// Client sends requests to one service over HTTP. Its errors name the service without the secret parts of its address
+// once they have gone through [Client.Wrap].
+type Client struct {
+	// Sign adds credentials; nil for services that want none.
+	Sign func(*http.Request)
+
 	base    secret.URL
 	http    *http.Client
 	timeout time.Duration
-	sign    func(*http.Request) // adds credentials; nil for services that want none
 }
 
-func newClient(base secret.URL, timeout time.Duration) *client {
-	return &client{base: base, timeout: timeout, http: &http.Client{
+// NewClient returns a client of the service at an address. No request takes longer than timeout, streams left out.
+func NewClient(base secret.URL, timeout time.Duration) *Client {
+	return &Client{base: base, timeout: timeout, http: &http.Client{
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 			ForceAttemptHTTP2:     true,
@@ -37,23 +41,27 @@ func newClient(base secret.URL, timeout time.Duration) *client {
 	}}
 }
 
-// statusError is an answer with an HTTP status that means failure.
-type statusError struct {
-	code int
-	text string
+// Close drops idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// StatusError is an answer with an HTTP status that means failure.
+type StatusError struct {
+	Code int
+	Text string
 }
 
-func (e *statusError) Error() string { return "HTTP " + e.text }
+// Error shows the status.
+func (e *StatusError) Error() string { return "HTTP " + e.Text }
 
-// isNotFound tells whether a service does not have a page at all, as opposed to failing to answer.
-func isNotFound(err error) bool {
-	status, is := errors.AsType[*statusError](err)
-	return is && (status.code == http.StatusNotFound || status.code == http.StatusMethodNotAllowed ||
-		status.code == http.StatusNotImplemented)
+// IsNotFound tells whether a service does not have a page at all, as opposed to failing to answer.
+func IsNotFound(err error) bool {
+	status, is := errors.AsType[*StatusError](err)
+	return is && (status.Code == http.StatusNotFound || status.Code == http.StatusMethodNotAllowed ||
+		status.Code == http.StatusNotImplemented)
 }
 
-// wrap adds the service's address, without its secret parts, to an error.
-func (c *client) wrap(err error) error {
+// Wrap adds the service's address, without its secret parts, to an error.
+func (c *Client) Wrap(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -64,7 +72,7 @@ func (c *client) wrap(err error) error {
 }
 
 // do sends a GET. Besides 200, the statuses named are answers too.
-func (c *client) do(ctx context.Context, header http.Header, query url.Values, answers []int,
+func (c *Client) do(ctx context.Context, header http.Header, query url.Values, answers []int,
 	path ...string) (*http.Response, error) {
 	address, err := url.Parse(c.base.Reveal())
 	if err != nil {
@@ -79,8 +87,8 @@ func (c *client) do(ctx context.Context, header http.Header, query url.Values, a
 		return nil, errors.New("not an address")
 	}
 	maps.Copy(request.Header, header)
-	if c.sign != nil {
-		c.sign(request)
+	if c.Sign != nil {
+		c.Sign(request)
 	}
 	answer, err := c.http.Do(request)
 	if err != nil {
@@ -90,18 +98,18 @@ func (c *client) do(ctx context.Context, header http.Header, query url.Values, a
 		return answer, nil
 	}
 	_ = answer.Body.Close() // nothing depends on how a read connection closes
-	return nil, &statusError{answer.StatusCode, answer.Status}
+	return nil, &StatusError{answer.StatusCode, answer.Status}
 }
 
-// get reads a whole answer.
-func (c *client) get(ctx context.Context, query url.Values, path ...string) ([]byte, error) {
-	body, _, err := c.getChanged(ctx, "", query, path...)
+// Get reads a whole answer.
+func (c *Client) Get(ctx context.Context, query url.Values, path ...string) ([]byte, error) {
+	body, _, err := c.GetChanged(ctx, "", query, path...)
 	return body, err
 }
 
-// getChanged reads a whole answer unless it is still the one with a tag (RFC 9110, 13.1.2); then there is no body. It
+// GetChanged reads a whole answer unless it is still the one with a tag (RFC 9110, 13.1.2); then there is no body. It
 // returns the answer's own tag.
-func (c *client) getChanged(ctx context.Context, tag string, query url.Values, path ...string) (body []byte,
+func (c *Client) GetChanged(ctx context.Context, tag string, query url.Values, path ...string) (body []byte,
 	newTag string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -118,15 +126,15 @@ func (c *client) getChanged(ctx context.Context, tag string, query url.Values, p
 	if answer.StatusCode == http.StatusNotModified {
 		return nil, tag, nil
 	}
-	body, err = io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
-	if err == nil && len(body) > maxAnswer {
-		err = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+	body, err = io.ReadAll(io.LimitReader(answer.Body, MaxAnswer+1))
+	if err == nil && len(body) > MaxAnswer {
+		err = fmt.Errorf("the answer is longer than %d bytes", MaxAnswer)
 	}
 	return body, answer.Header.Get("ETag"), err
 }
 
-// poll calls ask at once and then at an interval, until it fails or ctx ends.
-func poll(ctx context.Context, interval time.Duration, ask func(context.Context) error) error {
+// Poll calls ask at once and then at an interval, until it fails or ctx ends.
+func Poll(ctx context.Context, interval time.Duration, ask func(context.Context) error) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {

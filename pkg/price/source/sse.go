@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// event is one server-sent event (WHATWG HTML, section 9.2).
-type event struct {
-	id   string // of the newest event that had one
-	name string
-	data string
+// Event is one server-sent event (WHATWG HTML, section 9.2).
+type Event struct {
+	ID   string // of the newest event that had one
+	Name string
+	Data string
 }
 
 // events reads a stream of them.
@@ -30,21 +30,21 @@ type events struct {
 }
 
 // next returns the next event that has data. An event that the end of the stream cuts off is none.
-func (e *events) next() (event, error) {
-	var ev event
+func (e *events) next() (Event, error) {
+	var ev Event
 	var data strings.Builder
 	some := false
 	for {
 		line, err := e.readLine()
 		if err != nil {
-			return event{}, err
+			return Event{}, err
 		}
 		if line == "" {
 			if some {
-				ev.id, ev.data = e.id, data.String()
+				ev.ID, ev.Data = e.id, data.String()
 				return ev, nil
 			}
-			ev.name = ""
+			ev.Name = ""
 			continue
 		}
 		field, value, _ := strings.Cut(line, ":")
@@ -55,11 +55,11 @@ func (e *events) next() (event, error) {
 				data.WriteByte('\n')
 			}
 			some = true
-			if data.WriteString(value); data.Len() > maxAnswer {
-				return event{}, fmt.Errorf("an event is longer than %d bytes", maxAnswer)
+			if data.WriteString(value); data.Len() > MaxAnswer {
+				return Event{}, fmt.Errorf("an event is longer than %d bytes", MaxAnswer)
 			}
 		case "event":
-			ev.name = value
+			ev.Name = value
 		case "id":
 			if !strings.ContainsRune(value, 0) {
 				e.id = value
@@ -84,8 +84,8 @@ func (e *events) readLine() (string, error) {
 		if c == '\n' || c == '\r' {
 			break
 		}
-		if e.line.WriteByte(c); e.line.Len() > maxAnswer {
-			return "", fmt.Errorf("a line is longer than %d bytes", maxAnswer)
+		if e.line.WriteByte(c); e.line.Len() > MaxAnswer {
+			return "", fmt.Errorf("a line is longer than %d bytes", MaxAnswer)
 		}
 	}
 	line := e.line.String()
@@ -101,9 +101,9 @@ func (e *events) readLine() (string, error) {
 // errIdle means that nothing came on a stream for too long: the connection may be dead without an error.
 var errIdle = errors.New("the stream fell silent")
 
-// listen opens a stream of events and hands each on until the stream breaks, ctx ends, or not even a comment has come
+// Listen opens a stream of events and hands each on until the stream breaks, ctx ends, or not even a comment has come
 // for the idle time.
-func (c *client) listen(ctx context.Context, idle time.Duration, lastID string, query url.Values, on func(event) error,
+func (c *Client) Listen(ctx context.Context, idle time.Duration, lastID string, query url.Values, on func(Event) error,
 	path ...string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

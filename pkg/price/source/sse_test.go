@@ -18,7 +18,7 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-func read(in io.Reader) (all []event, lines int, err error) {
+func read(in io.Reader) (all []Event, lines int, err error) {
 	stream := &events{in: bufio.NewReader(in), onLine: func() { lines++ }}
 	for {
 		ev, err := stream.next()
@@ -58,7 +58,7 @@ func TestEvents(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := read(io.LimitReader(endless{}, maxAnswer+100)); err == nil || errors.Is(err, io.EOF) {
+	if _, _, err := read(io.LimitReader(endless{}, MaxAnswer+100)); err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("an endless line: %v", err)
 	}
 }
@@ -77,7 +77,7 @@ func TestEventsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		end := rapid.SampledFrom([]string{"\n", "\r\n", "\r"}).Draw(t, "end")
 		var text strings.Builder
-		var want []event
+		var want []Event
 		id := ""
 		for range rapid.IntRange(0, 5).Draw(t, "events") {
 			if rapid.Bool().Draw(t, "has id") {
@@ -89,7 +89,7 @@ func TestEventsRoundTrip(t *testing.T) {
 				text.WriteString("data: " + l + end)
 			}
 			text.WriteString(end)
-			want = append(want, event{id: id, data: strings.Join(lines, "\n")})
+			want = append(want, Event{ID: id, Data: strings.Join(lines, "\n")})
 		}
 		got, _, _ := read(strings.NewReader(text.String()))
 		if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -112,11 +112,11 @@ func (p *pipe) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestSilentStreamIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := &pipe{}
-		c := newClient(secret.MustURL("http://h"), time.Second)
+		c := NewClient(secret.MustURL("http://h"), time.Second)
 		c.http.Transport = service
 		ended := make(chan error, 1)
 		go func() {
-			ended <- c.listen(t.Context(), 50*time.Second, "", nil, func(event) error { return nil })
+			ended <- c.Listen(t.Context(), 50*time.Second, "", nil, func(Event) error { return nil })
 		}()
 		begin := time.Now()
 		for range 10 {
@@ -141,7 +141,7 @@ func FuzzEvents(f *testing.F) {
 			t.Fatalf("%d events of %d lines, %v", len(whole), lines, err)
 		}
 		for _, ev := range whole {
-			if strings.ContainsAny(ev.data, "\r") || strings.ContainsAny(ev.id+ev.name, "\r\n") {
+			if strings.ContainsAny(ev.Data, "\r") || strings.ContainsAny(ev.ID+ev.Name, "\r\n") {
 				t.Fatalf("%+v", ev)
 			}
 		}

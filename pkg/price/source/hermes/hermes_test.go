@@ -1,4 +1,4 @@
-package source
+package hermes
 
 import (
 	"encoding/hex"
@@ -13,6 +13,8 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price/source"
+	"perpkeeper/pkg/price/source/sourcetest"
 	"perpkeeper/pkg/secret"
 )
 
@@ -29,13 +31,13 @@ func update(price string, conf string, second int) string {
 		second%10000, ethFeed[2:], price, conf, second, second, second+1, second-1)
 }
 
-func hermesTable() Table {
-	return Table{Kind: "hermes", Provider: provider, Tokens: []Token{{Address: wbnb, Feed: ethFeed, Decimals: 18},
-		{Address: usdc, Feed: usdcFeed, Decimals: 6}}}
+func hermesTable() source.Table {
+	return source.Table{Kind: "hermes", Provider: sourcetest.Provider, Tokens: []source.Token{{Address: sourcetest.Wbnb, Feed: ethFeed, Decimals: 18},
+		{Address: sourcetest.Usdc, Feed: usdcFeed, Decimals: 6}}}
 }
 
 func TestHermes(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := sourcetest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		if q.Get("encoding") != "hex" || q.Get("parsed") != "true" ||
 			!slices.Equal(q["ids[]"], []string{ethFeed, usdcFeed}) {
@@ -57,17 +59,17 @@ func TestHermes(t *testing.T) {
 		}
 	})
 	table := hermesTable()
-	table.URL, table.Key = at(s), secret.New("hunter2")
-	r := open(t, config(table), nil)
-	g := r.next(t)
-	if len(g.reports) != 1 {
+	table.URL, table.Key = sourcetest.At(s), secret.New("hunter2")
+	r := sourcetest.Run(t, Plugin, table, nil)
+	g := r.Next(t)
+	if len(g.Reports) != 1 {
 		t.Fatalf("%+v", g)
 	}
-	eth := g.reports[0]
+	eth := g.Reports[0]
 	// 1841.36023127 ± 1.77166324 USD per 10^18
 	if eth.Min.String() != "1839588568030000" || eth.Max.String() != "1843131894510000" ||
-		eth.TimeMs != 1692110601000 || eth.Token != wbnb ||
-		eth.Provider != provider {
+		eth.TimeMs != 1692110601000 || eth.Token != sourcetest.Wbnb ||
+		eth.Provider != sourcetest.Provider {
 		t.Errorf("%+v", eth)
 	}
 	proof := "0000000000000000000000000000000000000000000000000000000000000020" + // where the list is
@@ -78,18 +80,18 @@ func TestHermes(t *testing.T) {
 	if got := hex.EncodeToString(eth.Data); got != proof {
 		t.Errorf("data %s, want %s", got, proof)
 	}
-	if g := r.next(t); g.reports[0].TimeMs != 1692110602000 || g.reports[0].Min.String() != "1841999999990000" {
+	if g := r.Next(t); g.Reports[0].TimeMs != 1692110602000 || g.Reports[0].Min.String() != "1841999999990000" {
 		t.Errorf("%+v", g)
 	}
-	if g := r.next(t); len(g.reports) != 0 || len(g.unreadable) != 1 ||
-		!strings.Contains(g.unreadable[0].Error(), "price:") {
+	if g := r.Next(t); len(g.Reports) != 0 || len(g.Unreadable) != 1 ||
+		!strings.Contains(g.Unreadable[0].Error(), "price:") {
 		t.Errorf("a negative price: %+v", g)
 	}
 }
 
 func TestHermesWithoutStreamIsPolled(t *testing.T) {
 	var second atomic.Int64
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := sourcetest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/latest") {
 			http.NotFound(w, r)
 			return
@@ -97,22 +99,22 @@ func TestHermesWithoutStreamIsPolled(t *testing.T) {
 		_, _ = io.WriteString(w, update("100", "1", int(1692110600+second.Add(1))))
 	})
 	table := hermesTable()
-	table.URL = at(s)
-	r := open(t, config(table), nil)
+	table.URL = sourcetest.At(s)
+	r := sourcetest.Run(t, Plugin, table, nil)
 	for i := range 3 {
-		if g := r.next(t); g.reports[0].TimeMs != uint64(1692110601+i)*1000 {
+		if g := r.Next(t); g.Reports[0].TimeMs != uint64(1692110601+i)*1000 {
 			t.Errorf("%+v", g)
 		}
 	}
 }
 
 func TestHermesRefuses(t *testing.T) {
-	feeds := map[chain.Hash]Token{}
+	feeds := map[chain.Hash]source.Token{}
 	id, err := chain.ParseHash(ethFeed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	feeds[id] = Token{Address: wbnb, Decimals: 18}
+	feeds[id] = source.Token{Address: sourcetest.Wbnb, Decimals: 18}
 	parsed := func(fields string) string {
 		return `{"binary":{"encoding":"base64","data":["UE5BVQ=="]},"parsed":[{"id":"` + ethFeed + `","price":{` +
 			fields + `}}]}`
@@ -125,18 +127,18 @@ func TestHermesRefuses(t *testing.T) {
 		strings.ReplaceAll(parsed(`"price":"5"`), ethFeed, usdcFeed):          "was not asked for",
 		strings.ReplaceAll(parsed(`"price":"5"`), ethFeed, "eth"):             "feed \"eth\"",
 	} {
-		reports, unreadable, err := decodeHermes([]byte(raw), provider, feeds)
+		reports, unreadable, err := decode([]byte(raw), sourcetest.Provider, feeds)
 		if err != nil || len(reports) != 0 || len(unreadable) != 1 || !strings.Contains(unreadable[0].Error(), want) {
 			t.Errorf("%s: %+v, %v, %v; want %s", raw, reports, unreadable, err, want)
 		}
 	}
 	for _, raw := range []string{`{}`, `[]`, `{"binary":{"encoding":"zip","data":["00"]}}`,
 		`{"binary":{"encoding":"hex","data":["0"]}}`} {
-		if _, _, err := decodeHermes([]byte(raw), provider, feeds); err == nil {
+		if _, _, err := decode([]byte(raw), sourcetest.Provider, feeds); err == nil {
 			t.Errorf("%s is read", raw)
 		}
 	}
-	reports, _, err := decodeHermes([]byte(parsed(`"price":"5","conf":"1","expo":-8,"publish_time":7`)), provider,
+	reports, _, err := decode([]byte(parsed(`"price":"5","conf":"1","expo":-8,"publish_time":7`)), sourcetest.Provider,
 		feeds)
 	if err != nil || reports[0].Min != perp.U64(40000) {
 		t.Errorf("%+v, %v", reports, err)
@@ -147,22 +149,22 @@ func TestHermesRefuses(t *testing.T) {
 func TestBytesList(t *testing.T) {
 	list := [][]byte{{1}, {}, make([]byte, 32), make([]byte, 33)}
 	out := encodeBytesList(list)
-	if len(out)%word != 0 {
+	if len(out)%source.Word != 0 {
 		t.Fatalf("%d bytes", len(out))
 	}
 	at := func(offset int) int {
-		n, fits := perp.UintFromBytes(out[offset : offset+word]).Uint64()
+		n, fits := perp.UintFromBytes(out[offset : offset+source.Word]).Uint64()
 		if !fits {
 			t.Fatal(errors.New("no length"))
 		}
 		return int(n)
 	}
-	if at(0) != word || at(word) != len(list) {
-		t.Errorf("head %d, %d", at(0), at(word))
+	if at(0) != source.Word || at(source.Word) != len(list) {
+		t.Errorf("head %d, %d", at(0), at(source.Word))
 	}
 	for i, want := range list {
-		begin := 2*word + at((2+i)*word)
-		if n := at(begin); n != len(want) || string(out[begin+word:begin+word+n]) != string(want) {
+		begin := 2*source.Word + at((2+i)*source.Word)
+		if n := at(begin); n != len(want) || string(out[begin+source.Word:begin+source.Word+n]) != string(want) {
 			t.Errorf("element %d: %d bytes", i, n)
 		}
 	}
@@ -177,15 +179,15 @@ func FuzzDecodeHermes(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	feeds := map[chain.Hash]Token{id: {Address: wbnb, Decimals: 18}}
+	feeds := map[chain.Hash]source.Token{id: {Address: sourcetest.Wbnb, Decimals: 18}}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		reports, unreadable, err := decodeHermes(raw, provider, feeds)
+		reports, unreadable, err := decode(raw, sourcetest.Provider, feeds)
 		if err != nil && len(reports)+len(unreadable) > 0 {
 			t.Fatalf("%d reports beside an error", len(reports))
 		}
-		sane(t, reports)
+		sourcetest.Sane(t, reports)
 		for _, r := range reports {
-			if len(r.Data) < 2*word || r.Token != wbnb {
+			if len(r.Data) < 2*source.Word || r.Token != sourcetest.Wbnb {
 				t.Fatalf("%+v", r)
 			}
 		}

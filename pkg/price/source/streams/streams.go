@@ -1,4 +1,5 @@
-package source
+// Package streams reads Chainlink Data Streams.
+package streams
 
 import (
 	"cmp"
@@ -17,8 +18,27 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/secret"
 )
+
+// Plugin is this kind of service: reports are pushed over the WebSocket at stream_url, or asked for where there is none.
+var Plugin = source.Plugin{
+	Kind: "streams", Needs: []string{"url", "key", "secret", "provider"}, Knows: []string{"stream_url"},
+	Feed: checkFeed, Open: open,
+}
+
+func checkFeed(feed string) error {
+	id, err := chain.ParseHash(feed)
+	switch {
+	case err != nil || id.IsZero():
+		return errors.New("is not a feed id of 32 bytes, 0x and 64 digits")
+	case feedVersion(id) != 3:
+		return fmt.Errorf("is a feed of report schema %d (only schema 3, ids that begin with 0x0003, is read)",
+			feedVersion(id))
+	}
+	return nil
+}
 
 // streams reads Chainlink Data Streams: reports pushed over a WebSocket, or the latest of every feed asked for again
 // and again. Min and max are the report's bid and ask, time is that of its observations, data is the whole signed
@@ -27,33 +47,34 @@ import (
 // After a lost connection it asks for what was missed, as far back as reports are not stale, before it reads what is
 // pushed: in bulk second by second, or feed by feed, whichever takes fewer requests.
 type streams struct {
-	client   *client
+	client   *source.Client
 	socket   secret.URL
 	auth     credentials
 	interval time.Duration
 	idle     time.Duration
+	timeout  time.Duration // of the handshake
 	maxAge   time.Duration
 	provider chain.Address
-	feeds    map[chain.Hash]Token
+	feeds    map[chain.Hash]source.Token
 	ids      []chain.Hash // of the feeds, in the order of the configuration
 
 	newest map[chain.Hash]uint32 // second of the newest report of each feed
 }
 
-const streamsFeedDecimals = 18
+const feedDecimals = 18
 
-func newStreams(c *client, t Table, idle, maxAge time.Duration) *streams {
+func open(t source.Table, env source.Env) price.Source {
 	s := &streams{
-		client: c, socket: t.StreamURL, auth: credentials{t.Key, t.Secret}, interval: t.Interval, idle: idle,
-		maxAge: maxAge, provider: t.Provider,
-		feeds: map[chain.Hash]Token{}, newest: map[chain.Hash]uint32{},
+		client: env.Client, socket: t.StreamURL, auth: credentials{t.Key, t.Secret}, interval: t.Interval, idle: t.FailAfter, timeout: env.Timeout,
+		maxAge: t.MaxAge, provider: t.Provider,
+		feeds: map[chain.Hash]source.Token{}, newest: map[chain.Hash]uint32{},
 	}
 	for _, token := range t.Tokens {
 		id, _ := chain.ParseHash(token.Feed) // the configuration was checked
-		token.FeedDecimals = cmp.Or(token.FeedDecimals, streamsFeedDecimals)
+		token.FeedDecimals = cmp.Or(token.FeedDecimals, feedDecimals)
 		s.feeds[id], s.ids = token, append(s.ids, id)
 	}
-	c.sign = func(r *http.Request) { s.auth.sign(r.Header, r.Method, r.URL.RequestURI(), time.Now()) }
+	env.Client.Sign = func(r *http.Request) { s.auth.sign(r.Header, r.Method, r.URL.RequestURI(), time.Now()) }
 	return s
 }
 
@@ -62,7 +83,7 @@ func (s *streams) Run(ctx context.Context, take price.Take) error {
 	if s.socket.IsSet() {
 		return s.subscribe(ctx, take)
 	}
-	return s.client.wrap(poll(ctx, s.interval, func(ctx context.Context) error { return s.latest(ctx, take, s.ids) }))
+	return s.client.Wrap(source.Poll(ctx, s.interval, func(ctx context.Context) error { return s.latest(ctx, take, s.ids) }))
 }
 
 // latest asks for the newest report of each feed, several at a time.
@@ -73,7 +94,7 @@ func (s *streams) latest(ctx context.Context, take price.Take, ids []chain.Hash)
 	group.SetLimit(atOnce)
 	for i, id := range ids {
 		group.Go(func() error {
-			raw, err := s.client.get(ctx, url.Values{"feedID": {id.Hex()}}, "api", "v1", "reports", "latest")
+			raw, err := s.client.Get(ctx, url.Values{"feedID": {id.Hex()}}, "api", "v1", "reports", "latest")
 			if err == nil {
 				replies[i], err = decodeStreamsReport(raw)
 			}
@@ -112,8 +133,8 @@ func (s *streams) catchUp(ctx context.Context, take price.Take, now time.Time) e
 func (s *streams) bulk(ctx context.Context, take price.Take, ids []chain.Hash, from, to uint32) error {
 	for second := from; second <= to; second++ {
 		query := url.Values{"feedIDs": {commaSeparated(ids)}, "timestamp": {strconv.FormatUint(uint64(second), 10)}}
-		raw, err := s.client.get(ctx, query, "api", "v1", "reports", "bulk")
-		if isNotFound(err) {
+		raw, err := s.client.Get(ctx, query, "api", "v1", "reports", "bulk")
+		if source.IsNotFound(err) {
 			continue // there are no reports of that second
 		}
 		if err != nil {
@@ -134,8 +155,8 @@ func (s *streams) pages(ctx context.Context, take price.Take, ids []chain.Hash, 
 		for before := uint32(0); s.newest[id] < to && s.newest[id] != before; {
 			before = s.newest[id]
 			query := url.Values{"feedID": {id.Hex()}, "startTimestamp": {strconv.FormatUint(uint64(before)+1, 10)}}
-			raw, err := s.client.get(ctx, query, "api", "v1", "reports", "page")
-			if isNotFound(err) {
+			raw, err := s.client.Get(ctx, query, "api", "v1", "reports", "page")
+			if source.IsNotFound(err) {
 				break // there is nothing newer
 			}
 			if err != nil {
@@ -188,8 +209,8 @@ type streamsReply struct {
 }
 
 // report converts a report of a token's feed. The second is that of its observations.
-func (s streamsReply) report(token Token) (r price.Report, observed uint32, err error) {
-	full, err := decodeHex(s.FullReport)
+func (s streamsReply) report(token source.Token) (r price.Report, observed uint32, err error) {
+	full, err := source.DecodeHex(s.FullReport)
 	if err != nil {
 		return r, 0, fmt.Errorf("fullReport: %w", err)
 	}

@@ -1,10 +1,9 @@
-package source
+// Package devnet reads the price service of the demo's exchange.
+package devnet
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
-	"strings"
 	"time"
 
 	gojson "github.com/goccy/go-json"
@@ -12,47 +11,56 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/price/source"
 )
 
-// devnet reads the demo exchange's price service: /v1/stream, or /v1/reports where there is no stream. Both show a JSON
+// Plugin is this kind of service: reports are pushed, and name their provider.
+var Plugin = source.Plugin{
+	Kind: "devnet", Needs: []string{"url"}, Knows: []string{"provider"},
+	Open: func(t source.Table, env source.Env) price.Source {
+		return &service{client: env.Client, interval: t.Interval, idle: t.FailAfter, wanted: t.Wanted()}
+	},
+}
+
+// service is /v1/stream, or /v1/reports where there is no stream. Both show a JSON
 // list of token, provider, data, minPrice, maxPrice, timestampMs, with prices as decimal strings and data in
 // hexadecimal. Events are numbered, and the service replays what came after a number.
-type devnet struct {
-	client   *client
+type service struct {
+	client   *source.Client
 	interval time.Duration
 	idle     time.Duration
-	wanted   wanted
+	wanted   source.Wanted
 
 	lastID string
 }
 
 // Run implements price.Source.
-func (d *devnet) Run(ctx context.Context, take price.Take) error {
-	err := d.client.listen(ctx, d.idle, d.lastID, nil, func(ev event) error {
-		reports, err := decodeDevnet([]byte(ev.data), d.wanted)
+func (d *service) Run(ctx context.Context, take price.Take) error {
+	err := d.client.Listen(ctx, d.idle, d.lastID, nil, func(ev source.Event) error {
+		reports, err := decode([]byte(ev.Data), d.wanted)
 		if err != nil {
 			return err
 		}
 		take(reports, nil)
-		d.lastID = ev.id
+		d.lastID = ev.ID
 		return nil
 	}, "v1", "stream")
-	if isNotFound(err) {
+	if source.IsNotFound(err) {
 		err = d.poll(ctx, take)
 	}
-	return d.client.wrap(err)
+	return d.client.Wrap(err)
 }
 
-func (d *devnet) poll(ctx context.Context, take price.Take) error {
+func (d *service) poll(ctx context.Context, take price.Take) error {
 	tag := ""
-	return poll(ctx, d.interval, func(ctx context.Context) error {
-		raw, newest, err := d.client.getChanged(ctx, tag, nil, "v1", "reports")
+	return source.Poll(ctx, d.interval, func(ctx context.Context) error {
+		raw, newest, err := d.client.GetChanged(ctx, tag, nil, "v1", "reports")
 		if err != nil {
 			return err
 		}
 		var reports []price.Report
 		if raw != nil {
-			if reports, err = decodeDevnet(raw, d.wanted); err != nil {
+			if reports, err = decode(raw, d.wanted); err != nil {
 				return err
 			}
 		}
@@ -62,7 +70,7 @@ func (d *devnet) poll(ctx context.Context, take price.Take) error {
 	})
 }
 
-func decodeDevnet(raw []byte, wanted wanted) ([]price.Report, error) {
+func decode(raw []byte, wanted source.Wanted) ([]price.Report, error) {
 	var answer []struct {
 		Token       chain.Address `json:"token"`
 		Provider    chain.Address `json:"provider"`
@@ -76,16 +84,14 @@ func decodeDevnet(raw []byte, wanted wanted) ([]price.Report, error) {
 	}
 	reports := make([]price.Report, 0, len(answer))
 	for _, r := range answer {
-		data, err := decodeHex(r.Data)
+		data, err := source.DecodeHex(r.Data)
 		if err != nil {
 			return nil, fmt.Errorf("reading the answer: data of %s: %w", r.Token, err)
 		}
-		if wanted.has(r.Token) {
+		if wanted.Has(r.Token) {
 			reports = append(reports, price.Report{Token: r.Token, Provider: r.Provider, Data: data, Min: r.MinPrice,
 				Max: r.MaxPrice, TimeMs: r.TimestampMs})
 		}
 	}
 	return reports, nil
 }
-
-func decodeHex(text string) ([]byte, error) { return hex.DecodeString(strings.TrimPrefix(text, "0x")) }

@@ -1,4 +1,4 @@
-package source
+package sources
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/price/source"
+	"perpkeeper/pkg/price/source/sourcetest"
 	"perpkeeper/pkg/secret"
 	service "perpkeeper/pkg/service/config"
 )
@@ -98,7 +100,7 @@ func TestConfigFile(t *testing.T) {
 			t.Errorf("source %d: %+v", i, members[i])
 		}
 	}
-	if members[2].After != 2*time.Hour || members[2].MaxAge != 2*time.Hour || members[0].Tokens[0] != wbnb ||
+	if members[2].After != 2*time.Hour || members[2].MaxAge != 2*time.Hour || members[0].Tokens[0] != sourcetest.Wbnb ||
 		members[3].Tokens != nil {
 		t.Errorf("%+v", members)
 	}
@@ -125,6 +127,11 @@ func TestShortForm(t *testing.T) {
 	}
 }
 
+// plain is a table that works.
+func plain(name string) source.Table {
+	return source.Table{Name: name, Kind: "devnet", URL: secret.MustURL("http://h")}
+}
+
 func TestConfigIsChecked(t *testing.T) {
 	for want, spoil := range map[string]func(*Config){
 		"interval: 1h0m0s is not between":                 func(c *Config) { c.Interval = time.Hour },
@@ -132,11 +139,11 @@ func TestConfigIsChecked(t *testing.T) {
 		"url: ftp://h is not an address of http or https": func(c *Config) { c.URL = secret.MustURL("ftp://h") },
 		"url: is given beside source tables": func(c *Config) {
 			c.URL,
-				c.Sources = secret.MustURL("http://h"), []Table{{Name: "a"}}
+				c.Sources = secret.MustURL("http://h"), []source.Table{plain("a")}
 		},
+		`source[0].kind: "x" is not one of devnet`: func(c *Config) { c.Sources = []source.Table{{Name: "a", Kind: "x"}} },
 		`source[1].name: "a" is taken by another source`: func(c *Config) {
-			c.Sources = []Table{{Name: "a"},
-				{Name: "a"}}
+			c.Sources = []source.Table{plain("a"), plain("a")}
 		},
 	} {
 		cfg := DefaultConfig()
@@ -149,58 +156,74 @@ func TestConfigIsChecked(t *testing.T) {
 }
 
 func TestSourcesAreChecked(t *testing.T) {
-	streams := Table{
+	streams := source.Table{
 		Name: "s", Kind: "streams", URL: secret.MustURL("https://h"), StreamURL: secret.MustURL("wss://h"),
 		Key: secret.New("k"), Secret: secret.New("hunter2"),
-		Provider: provider, Tokens: []Token{{Address: wbnb, Feed: feedV3, Decimals: 18}},
+		Provider: sourcetest.Provider, Tokens: []source.Token{{Address: sourcetest.Wbnb, Feed: feedV3, Decimals: 18}},
 	}
-	aggregator := Table{Name: "a", Kind: "aggregator", Provider: provider,
-		Tokens: []Token{{Address: wbnb, Feed: provider.Hex(), Decimals: 18}}}
-	for _, good := range []Table{streams, aggregator, {Name: "d", Kind: "devnet", URL: secret.MustURL("http://h")}} {
-		if err := good.Validate(); err != nil {
+	aggregator := source.Table{Name: "a", Kind: "aggregator", Provider: sourcetest.Provider,
+		Tokens: []source.Token{{Address: sourcetest.Wbnb, Feed: sourcetest.Provider.Hex(), Decimals: 18}}}
+	for _, good := range []source.Table{streams, aggregator, {Name: "d", Kind: "devnet", URL: secret.MustURL("http://h")}} {
+		if err := check(good); err != "" {
 			t.Errorf("%s: %v", good.Kind, err)
 		}
 	}
 	for want, tt := range map[string]struct {
-		of    Table
-		spoil func(*Table)
+		of    source.Table
+		spoil func(*source.Table)
 	}{
-		`kind: "twitter" is not one of devnet, gmx,`: {streams, func(s *Table) { s.Kind = "twitter" }},
-		"name: empty":                 {streams, func(s *Table) { s.Name = "" }},
-		"url: empty":                  {streams, func(s *Table) { s.URL = secret.URL{} }},
-		"url: an aggregator is asked": {aggregator, func(s *Table) { s.URL = secret.MustURL("http://h") }},
+		`kind: "twitter" is not one of devnet, gmx,`: {streams, func(s *source.Table) { s.Kind = "twitter" }},
+		"name: empty": {streams, func(s *source.Table) { s.Name = "" }},
+		"url: empty":  {streams, func(s *source.Table) { s.URL = secret.URL{} }},
+		"url: a source of kind aggregator knows none": {aggregator, func(s *source.Table) { s.URL = secret.MustURL("http://h") }},
 		"url: ws://h is not an address of http or https": {streams,
-			func(s *Table) { s.URL = secret.MustURL("ws://h") }},
+			func(s *source.Table) { s.URL = secret.MustURL("ws://h") }},
 		"stream_url: http://h is not an address of ws": {streams,
-			func(s *Table) { s.StreamURL = secret.MustURL("http://h") }},
-		"stream_url: only streams has":         {aggregator, func(s *Table) { s.StreamURL = secret.MustURL("ws://h") }},
-		"secret: only requests":                {aggregator, func(s *Table) { s.Secret = secret.New("hunter2") }},
-		"key: only streams and hermes":         {aggregator, func(s *Table) { s.Key = secret.New("hunter2") }},
-		"key: empty":                           {streams, func(s *Table) { s.Key = secret.String{} }},
-		"secret: empty":                        {streams, func(s *Table) { s.Secret = secret.String{} }},
-		"provider: no address given":           {streams, func(s *Table) { s.Provider = chain.Address{} }},
-		"token: none given":                    {streams, func(s *Table) { s.Tokens = nil }},
-		"interval: 1ms is not between 10ms":    {streams, func(s *Table) { s.Interval = time.Millisecond }},
-		"max_age: 1ms is not between 1s":       {streams, func(s *Table) { s.MaxAge = time.Millisecond }},
-		"fail_after: 1ms is not between 100ms": {streams, func(s *Table) { s.FailAfter = time.Millisecond }},
-		"token[0].address: no address given":   {streams, func(s *Table) { s.Tokens = []Token{{Feed: feedV3}} }},
-		"token[1].address: 0x":                 {streams, func(s *Table) { s.Tokens = append(s.Tokens, s.Tokens[0]) }},
-		"token[1].feed: 0x0003": {streams, func(s *Table) {
-			s.Tokens = append(s.Tokens, Token{Address: usdc, Feed: "0x" + strings.ToUpper(feedV3[2:])})
+			func(s *source.Table) { s.StreamURL = secret.MustURL("http://h") }},
+		"stream_url: a source of kind aggregator": {aggregator, func(s *source.Table) { s.StreamURL = secret.MustURL("ws://h") }},
+		"secret: a source of kind aggregator":     {aggregator, func(s *source.Table) { s.Secret = secret.New("hunter2") }},
+		"key: a source of kind aggregator":        {aggregator, func(s *source.Table) { s.Key = secret.New("hunter2") }},
+		"key: empty":                              {streams, func(s *source.Table) { s.Key = secret.String{} }},
+		"secret: empty":                           {streams, func(s *source.Table) { s.Secret = secret.String{} }},
+		"provider: empty":                         {streams, func(s *source.Table) { s.Provider = chain.Address{} }},
+		"token: none given":                       {streams, func(s *source.Table) { s.Tokens = nil }},
+		"interval: 1ms is not between 10ms":       {streams, func(s *source.Table) { s.Interval = time.Millisecond }},
+		"max_age: 1ms is not between 1s":          {streams, func(s *source.Table) { s.MaxAge = time.Millisecond }},
+		"fail_after: 1ms is not between 100ms":    {streams, func(s *source.Table) { s.FailAfter = time.Millisecond }},
+		"token[0].address: no address given":      {streams, func(s *source.Table) { s.Tokens = []source.Token{{Feed: feedV3}} }},
+		"token[1].address: 0x":                    {streams, func(s *source.Table) { s.Tokens = append(s.Tokens, s.Tokens[0]) }},
+		"token[1].feed: 0x0003": {streams, func(s *source.Table) {
+			s.Tokens = append(s.Tokens, source.Token{Address: sourcetest.Usdc, Feed: "0x" + strings.ToUpper(feedV3[2:])})
 		}},
 		"token[0].decimals: no token": {streams,
-			func(s *Table) { s.Tokens = []Token{{Address: wbnb, Feed: feedV3, Decimals: 37}} }},
+			func(s *source.Table) {
+				s.Tokens = []source.Token{{Address: sourcetest.Wbnb, Feed: feedV3, Decimals: 37}}
+			}},
 		`token[0].feed: "0x0008`: {streams,
-			func(s *Table) { s.Tokens = []Token{{Address: wbnb, Feed: "0x0008" + feedV3[6:]}} }},
+			func(s *source.Table) {
+				s.Tokens = []source.Token{{Address: sourcetest.Wbnb, Feed: "0x0008" + feedV3[6:]}}
+			}},
 		`token[0].feed: "0x" is not a contract's addr`: {aggregator,
-			func(s *Table) { s.Tokens = []Token{{Address: wbnb, Feed: "0x"}} }},
+			func(s *source.Table) { s.Tokens = []source.Token{{Address: sourcetest.Wbnb, Feed: "0x"}} }},
 	} {
 		s := tt.of
 		tt.spoil(&s)
-		err := s.Validate()
-		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") ||
-			strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%v, want %s…", err, want)
+		got := check(s)
+		if !strings.HasPrefix(got, want) || strings.Contains(got, "\n") || strings.Contains(got, "hunter2") {
+			t.Errorf("%q, want %s…", got, want)
+		}
+	}
+}
+
+// Every folder of a plug-in is listed.
+func TestEveryPluginIsListed(t *testing.T) {
+	folders, err := os.ReadDir("../source")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if _, known := pluginOf(f.Name()); f.IsDir() && f.Name() != "sourcetest" && f.Name() != "testdata" && !known {
+			t.Errorf("pkg/price/source/%s has no line in plugins", f.Name())
 		}
 	}
 }

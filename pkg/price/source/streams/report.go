@@ -1,4 +1,4 @@
-package source
+package streams
 
 import (
 	"encoding/binary"
@@ -7,10 +7,11 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price/source"
 )
 
 // word is the size of an ABI word.
-const word = 32
+const word = source.Word
 
 // feedVersion is the report schema of a Data Streams feed: the first two bytes of its id.
 func feedVersion(id chain.Hash) uint16 { return binary.BigEndian.Uint16(id[:2]) }

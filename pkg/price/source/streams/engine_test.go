@@ -1,4 +1,4 @@
-package source
+package streams
 
 import (
 	"encoding/hex"
@@ -18,6 +18,8 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/price/source"
+	"perpkeeper/pkg/price/source/sourcetest"
 	"perpkeeper/pkg/secret"
 )
 
@@ -63,21 +65,21 @@ func startEngine(t *testing.T, feeds int) (*engine, *httptest.Server) {
 		e.feeds = append(e.feeds, id)
 	}
 	e.newest = e.first
-	s := serve(t, e.serve)
+	s := sourcetest.Serve(t, e.serve)
 	t.Cleanup(e.cut)
 	return e, s
 }
 
 // table is how the engine is configured.
-func (e *engine) table(s *httptest.Server) Table {
-	t := Table{
-		Kind: "streams", URL: at(s),
+func (e *engine) table(s *httptest.Server) source.Table {
+	t := source.Table{
+		Kind: "streams", URL: sourcetest.At(s),
 		StreamURL: secret.MustURL(strings.Replace(s.URL, "http", "ws", 1) + "/region/7f3a9c"), Key: e.creds.key,
 		Secret:   e.creds.secret,
-		Provider: provider, FailAfter: hangGuard,
+		Provider: sourcetest.Provider, FailAfter: sourcetest.HangGuard,
 	}
 	for i, id := range e.feeds {
-		t.Tokens = append(t.Tokens, Token{Address: chain.Address{19: byte(i + 1)}, Feed: id.Hex(), Decimals: 18})
+		t.Tokens = append(t.Tokens, source.Token{Address: chain.Address{19: byte(i + 1)}, Feed: id.Hex(), Decimals: 18})
 	}
 	return t
 }
@@ -127,7 +129,7 @@ func (e *engine) serve(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ms, err := strconv.ParseInt(r.Header.Get("X-Authorization-Timestamp"), 10, 64)
-	if age := time.Since(time.UnixMilli(ms)); err != nil || age.Abs() > hangGuard ||
+	if age := time.Since(time.UnixMilli(ms)); err != nil || age.Abs() > sourcetest.HangGuard ||
 		r.Header.Get("Authorization") != e.creds.key.Reveal() ||
 		r.Header.Get("X-Authorization-Signature-Sha256") != e.creds.signature(r.Method, r.RequestURI, nil, ms) {
 		http.Error(w, "who are you", http.StatusUnauthorized)
@@ -194,7 +196,7 @@ func (e *engine) list(w http.ResponseWriter, ids []string, from, to uint64) {
 }
 
 // seconds collects reports until every feed has so many, and returns their seconds after the engine's first.
-func (e *engine) seconds(t *testing.T, r *running, n int) map[chain.Address][]uint64 {
+func (e *engine) seconds(t *testing.T, r *sourcetest.Running, n int) map[chain.Address][]uint64 {
 	t.Helper()
 	got := map[chain.Address][]uint64{}
 	short := func() bool {
@@ -206,11 +208,11 @@ func (e *engine) seconds(t *testing.T, r *running, n int) map[chain.Address][]ui
 		return false
 	}
 	for short() {
-		g := r.next(t)
-		for _, err := range g.unreadable {
+		g := r.Next(t)
+		for _, err := range g.Unreadable {
 			t.Error(err)
 		}
-		for _, report := range g.reports {
+		for _, report := range g.Reports {
 			e.check(t, report)
 			got[report.Token] = append(got[report.Token], report.Second()-e.first)
 		}
@@ -221,7 +223,7 @@ func (e *engine) seconds(t *testing.T, r *running, n int) map[chain.Address][]ui
 func (e *engine) check(t *testing.T, r price.Report) {
 	t.Helper()
 	want := perp.U64(1000 + r.Second() - e.first).Mul(perp.Pow10(12))
-	if r.Min != want || r.Max != want || r.Provider != provider || len(r.Data) != len(recorded(t)) {
+	if r.Min != want || r.Max != want || r.Provider != sourcetest.Provider || len(r.Data) != len(recorded(t)) {
 		t.Errorf("%s..%s at %d, want %s", r.Min, r.Max, r.Second(), want)
 	}
 }

@@ -1,4 +1,4 @@
-package source
+package devnet
 
 import (
 	"context"
@@ -19,6 +19,8 @@ import (
 
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/price/source"
+	"perpkeeper/pkg/price/source/sourcetest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/devnet/pricefeed"
 )
@@ -28,11 +30,11 @@ func demo(t testing.TB, interval time.Duration) string {
 	t.Helper()
 	service, err := pricefeed.New(pricefeed.Config{
 		Tokens: []pricefeed.Token{
-			{Address: common.Address(wbnb), Symbol: "WBNB", Price: big.NewInt(6_000_000_000_000_000), Stride: 10,
+			{Address: common.Address(sourcetest.Wbnb), Symbol: "WBNB", Price: big.NewInt(6_000_000_000_000_000), Stride: 10,
 				Spread: 2},
-			{Address: common.Address(usdc), Symbol: "USDC", Price: big.NewInt(1_000_000_000_000_000_000)},
+			{Address: common.Address(sourcetest.Usdc), Symbol: "USDC", Price: big.NewInt(1_000_000_000_000_000_000)},
 		},
-		Provider: common.Address(provider), Interval: interval,
+		Provider: common.Address(sourcetest.Provider), Interval: interval,
 		Sign: func(token common.Address, low, _ *big.Int, _ uint64) []byte {
 			return append(token[19:], low.Bytes()...)
 		},
@@ -51,12 +53,18 @@ func demo(t testing.TB, interval time.Duration) string {
 	return service.URL()
 }
 
+// feedOf is a feed of nothing but the service at an address.
+func feedOf(t testing.TB, address string) *price.Feed {
+	t.Helper()
+	member := price.Member{Name: "devnet",
+		Source: sourcetest.Source(t, Plugin, source.Table{URL: secret.MustURL(address)}, nil)}
+	return price.NewFeed([]price.Member{member}, price.DefaultGates(), price.DefaultFailover(), zerolog.Nop(),
+		price.NewMetrics(prometheus.NewRegistry()))
+}
+
 // The demo exchange's service, end to end (PIPE-9): every report once, in order for each token, as signed.
 func TestFeedOfTheDemoService(t *testing.T) {
-	cfg := DefaultConfig()
-	cfg.URL = secret.MustURL(demo(t, 20*time.Millisecond))
-	members, closeIdle := Open(cfg, nil)
-	feed := price.NewFeed(members, cfg.Gates, cfg.Failover, zerolog.Nop(), price.NewMetrics(prometheus.NewRegistry()))
+	feed := feedOf(t, demo(t, 20*time.Millisecond))
 	emitted := make(chan price.Report, 1000)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -68,17 +76,17 @@ func TestFeedOfTheDemoService(t *testing.T) {
 			return nil
 		})
 	})
-	t.Cleanup(func() { cancel(); wg.Wait(); closeIdle() })
+	t.Cleanup(func() { cancel(); wg.Wait() })
 	last := map[byte]uint64{}
 	for range 20 {
 		select {
 		case r := <-emitted:
 			signed := r.Data[0] == r.Token[19] && perp.UintFromBytes(r.Data[1:]) == r.Min
-			if r.TimeMs <= last[r.Data[0]] || r.Provider != provider || !signed || r.Source != "devnet" {
+			if r.TimeMs <= last[r.Data[0]] || r.Provider != sourcetest.Provider || !signed || r.Source != "devnet" {
 				t.Fatalf("report %+v after %d", r, last[r.Data[0]])
 			}
 			last[r.Data[0]] = r.TimeMs
-		case <-time.After(hangGuard):
+		case <-time.After(sourcetest.HangGuard):
 			t.Fatalf("no report; %v", feed.Health())
 		}
 	}
@@ -90,8 +98,8 @@ func TestFeedOfTheDemoService(t *testing.T) {
 // demoReport is what the demo's service says of one token: its data is one byte.
 func demoReport(data byte, low, high, ms uint64) string {
 	return fmt.Sprintf(
-		`[{"token":"%s","provider":"%s","data":"0x%02x","minPrice":"%d","maxPrice":"%d","timestampMs":%d}]`, wbnb,
-		provider, data, low, high, ms)
+		`[{"token":"%s","provider":"%s","data":"0x%02x","minPrice":"%d","maxPrice":"%d","timestampMs":%d}]`, sourcetest.Wbnb,
+		sourcetest.Provider, data, low, high, ms)
 }
 
 var (
@@ -102,7 +110,7 @@ var (
 // A service without a stream is polled, and asked for changes only.
 func TestDevnetPolls(t *testing.T) {
 	var asked, unchanged atomic.Int32
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := sourcetest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/region/7f3a9c/v1/reports" {
 			http.NotFound(w, r)
 			return
@@ -119,13 +127,13 @@ func TestDevnetPolls(t *testing.T) {
 		w.Header().Set("ETag", tag)
 		_, _ = io.WriteString(w, body)
 	})
-	r := open(t, config(Table{Kind: "devnet", URL: at(s)}), nil)
-	want := price.Report{Token: wbnb, Provider: provider, Data: []byte{10}, Min: perp.U64(5), Max: perp.U64(6),
+	r := sourcetest.Run(t, Plugin, source.Table{Kind: "devnet", URL: sourcetest.At(s)}, nil)
+	want := price.Report{Token: sourcetest.Wbnb, Provider: sourcetest.Provider, Data: []byte{10}, Min: perp.U64(5), Max: perp.U64(6),
 		TimeMs: 1700000000000}
-	if g := r.next(t); len(g.reports) != 1 || !reflect.DeepEqual(g.reports[0], want) {
+	if g := r.Next(t); len(g.Reports) != 1 || !reflect.DeepEqual(g.Reports[0], want) {
 		t.Errorf("%+v", g)
 	}
-	if g := r.next(t); g.reports[0].Data[0] != 11 || unchanged.Load() != 4 {
+	if g := r.Next(t); g.Reports[0].Data[0] != 11 || unchanged.Load() != 4 {
 		t.Errorf("%+v after %d unchanged answers", g, unchanged.Load())
 	}
 }
@@ -133,7 +141,7 @@ func TestDevnetPolls(t *testing.T) {
 // A stream that breaks is taken up where it was; what is in it that nobody wants is left out.
 func TestDevnetResumes(t *testing.T) {
 	var connections atomic.Int32
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := sourcetest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch connections.Add(1) {
 		case 1:
 			_, _ = io.WriteString(w, "id: 1\ndata: "+first+"\n\nid: 2\ndata: ["+first[:20]) // cut off
@@ -146,48 +154,19 @@ func TestDevnetResumes(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	r := open(t, config(Table{Kind: "devnet", URL: at(s), Tokens: []Token{{Address: wbnb}}}), nil)
-	if g := r.next(t); g.reports[0].Data[0] != 10 {
+	r := sourcetest.Run(t, Plugin, source.Table{Kind: "devnet", URL: sourcetest.At(s), Tokens: []source.Token{{Address: sourcetest.Wbnb}}}, nil)
+	if g := r.Next(t); g.Reports[0].Data[0] != 10 {
 		t.Errorf("%+v", g)
 	}
-	if g := r.next(t); g.reports[0].Data[0] != 11 {
+	if g := r.Next(t); g.Reports[0].Data[0] != 11 {
 		t.Errorf("%+v", g)
 	}
-	if err := r.failures(); err == nil || !strings.Contains(err.Error(), "ended") {
+	if err := r.Failures(); err == nil || !strings.Contains(err.Error(), "ended") {
 		t.Errorf("the failure: %v", err)
 	}
-	none, err := decodeDevnet([]byte(first), wanted{usdc: true})
+	none, err := decode([]byte(first), source.Wanted{sourcetest.Usdc: true})
 	if err != nil || len(none) != 0 {
 		t.Errorf("%+v, %v", none, err)
-	}
-}
-
-// No failure shows the token in the address.
-func TestFailuresKeepTheSecret(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) })
-	for _, kind := range []string{"devnet", "gmx"} {
-		members, closeIdle := Open(config(Table{Kind: kind, URL: at(s), Provider: provider}), nil)
-		err := members[0].Source.Run(t.Context(), nil)
-		if err == nil || strings.Contains(err.Error(), "7f3a9c") || !strings.Contains(err.Error(), "HTTP 500") {
-			t.Errorf("%s, a service that fails: %v", kind, err)
-		}
-		closeIdle()
-	}
-	elsewhere := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s elsewhere", r.URL) })
-	redirect := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, elsewhere.URL,
-			http.StatusFound)
-	})
-	members, closeIdle := Open(config(Table{Kind: "gmx", URL: at(redirect), Provider: provider}), nil)
-	defer closeIdle()
-	if err := members[0].Source.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "HTTP 302") {
-		t.Errorf("a service that sends us elsewhere: %v", err)
-	}
-	s.Close()
-	members, closeIdle = Open(config(Table{Kind: "devnet", URL: at(s)}), nil)
-	defer closeIdle()
-	if err := members[0].Source.Run(t.Context(), nil); err == nil || strings.Contains(err.Error(), "7f3a9c") {
-		t.Errorf("a service that is gone: %v", err)
 	}
 }
 
@@ -197,30 +176,17 @@ func FuzzDecodeDevnet(f *testing.F) {
 	f.Add([]byte(`[{"minPrice":5}]`))
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		reports, err := decodeDevnet(raw, nil)
+		reports, err := decode(raw, nil)
 		if err != nil && reports != nil {
 			t.Fatalf("%d reports beside an error", len(reports))
 		}
-		sane(t, reports)
+		sourcetest.Sane(t, reports)
 	})
-}
-
-// sane is what holds for every report that passes.
-func sane(t *testing.T, reports []price.Report) {
-	t.Helper()
-	for _, r := range reports {
-		if r.Validate() == nil && (r.Token.IsZero() || r.Min.IsZero() || r.Max.Less(r.Min) || r.TimeMs == 0) {
-			t.Fatalf("%+v passes", r)
-		}
-	}
 }
 
 // BenchmarkPush is from the service's tick to the report being emitted, over a stream.
 func BenchmarkPush(b *testing.B) {
-	cfg := DefaultConfig()
-	cfg.URL = secret.MustURL(demo(b, time.Millisecond))
-	members, closeIdle := Open(cfg, nil)
-	feed := price.NewFeed(members, cfg.Gates, cfg.Failover, zerolog.Nop(), price.NewMetrics(prometheus.NewRegistry()))
+	feed := feedOf(b, demo(b, time.Millisecond))
 	ctx, cancel := context.WithCancel(context.Background())
 	type timing struct{ received, emitted, ms int64 }
 	all := make(chan timing, 16)
@@ -243,5 +209,4 @@ func BenchmarkPush(b *testing.B) {
 	b.ReportMetric(total/float64(b.N), "ms/tick-to-emit")
 	cancel()
 	wg.Wait()
-	closeIdle()
 }

@@ -1,4 +1,4 @@
-package source
+package streams
 
 import (
 	"bytes"
@@ -16,8 +16,12 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/price/source"
+	"perpkeeper/pkg/price/source/sourcetest"
 	"perpkeeper/pkg/secret"
 )
+
+const feedV3 = "0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782"
 
 // recorded is a report that Data Streams' test network signed on 22 November 2024, for ETH/USD.
 func recorded(t testing.TB) []byte {
@@ -26,7 +30,7 @@ func recorded(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	full, err := decodeHex(strings.TrimSpace(string(text)))
+	full, err := source.DecodeHex(strings.TrimSpace(string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,14 +51,14 @@ func TestDecodeRecordedReport(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	reply := streamsReply{FeedID: r.feed, FullReport: "0x" + hex.EncodeToString(full)}
-	got, _, err := reply.report(Token{Address: wbnb, Decimals: 18, FeedDecimals: 18})
+	got, _, err := reply.report(source.Token{Address: sourcetest.Wbnb, Decimals: 18, FeedDecimals: 18})
 	if err != nil || got.Min.String() != "3353129257778281" || got.Max.String() != "3353262200000000" ||
 		got.TimeMs != 1732280128000 ||
 		!bytes.Equal(got.Data, full) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	reply.FeedID[31]++
-	if _, _, err := reply.report(Token{}); err == nil || !strings.Contains(err.Error(), "it is one of feed "+feedV3) {
+	if _, _, err := reply.report(source.Token{}); err == nil || !strings.Contains(err.Error(), "it is one of feed "+feedV3) {
 		t.Errorf("a report of another feed: %v", err)
 	}
 }
@@ -109,10 +113,10 @@ func TestStreamsReplayWhatWasMissed(t *testing.T) {
 			for range 20 - tt.missed { // the present second is the last one missed
 				e.advance()
 			}
-			r := open(t, config(e.table(s)), nil)
+			r := sourcetest.Run(t, Plugin, e.table(s), nil)
 			got := e.seconds(t, r, 1)
-			if want := uint64(20 - tt.missed); got[wbnb][0] != want {
-				t.Errorf("began with %d, want %d", got[wbnb][0], want)
+			if want := uint64(20 - tt.missed); got[sourcetest.Wbnb][0] != want {
+				t.Errorf("began with %d, want %d", got[sourcetest.Wbnb][0], want)
 			}
 			e.turn(true)
 			e.cut()
@@ -134,10 +138,10 @@ func TestStreamsReplayWhatWasMissed(t *testing.T) {
 				t.Errorf("asked %v", asked)
 			}
 			e.advance()
-			if got := e.seconds(t, r, 1); got[wbnb][0] != 21 {
+			if got := e.seconds(t, r, 1); got[sourcetest.Wbnb][0] != 21 {
 				t.Errorf("pushed %v", got)
 			}
-			failures := fmt.Sprint(r.failures())
+			failures := fmt.Sprint(r.Failures())
 			if strings.Contains(failures, "7f3a9c") || strings.Contains(failures, "hunter2") ||
 				!strings.Contains(failures, "HTTP 503") {
 				t.Errorf("the failures: %s", failures)
@@ -151,9 +155,9 @@ func TestStreamsArePolled(t *testing.T) {
 	e, s := startEngine(t, 2)
 	table := e.table(s)
 	table.StreamURL = secret.URL{}
-	r := open(t, config(table), nil)
+	r := sourcetest.Run(t, Plugin, table, nil)
 	for second := range uint64(3) {
-		for e.seconds(t, r, 1)[wbnb][0] != second {
+		for e.seconds(t, r, 1)[sourcetest.Wbnb][0] != second {
 		}
 		e.advance()
 	}
@@ -164,9 +168,7 @@ func TestStreamsNeedCredentials(t *testing.T) {
 	e, s := startEngine(t, 1)
 	table := e.table(s)
 	table.Secret = secret.New("hunter3")
-	members, closeIdle := Open(config(table), nil)
-	defer closeIdle()
-	err := members[0].Source.Run(t.Context(), nil)
+	err := sourcetest.Source(t, Plugin, table, nil).Run(t.Context(), nil)
 	if err == nil || !strings.Contains(err.Error(), "HTTP 401") || strings.Contains(err.Error(), "hunter3") ||
 		strings.Contains(err.Error(), "7f3a9c") {
 		t.Errorf("%v", err)
@@ -178,13 +180,13 @@ func TestStreamsMayRest(t *testing.T) {
 	e, s := startEngine(t, 1)
 	table := e.table(s)
 	table.FailAfter = time.Second
-	r := open(t, config(table), nil)
+	r := sourcetest.Run(t, Plugin, table, nil)
 	for range 5 { // one every third of the bound
 		<-e.pinged
 	}
 	e.advance()
 	e.seconds(t, r, 2)
-	if err := r.failures(); err != nil {
+	if err := r.Failures(); err != nil {
 		t.Error(err)
 	}
 }
@@ -192,7 +194,7 @@ func TestStreamsMayRest(t *testing.T) {
 // A connection that gives no sign of life is given up.
 func TestStreamsGiveUpADeadConnection(t *testing.T) {
 	e, s := startEngine(t, 1)
-	quiet := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	quiet := sourcetest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, err := new(websocket.Upgrader).Upgrade(w, r, nil)
 		if err == nil {
 			e.mu.Lock()
@@ -202,9 +204,7 @@ func TestStreamsGiveUpADeadConnection(t *testing.T) {
 	})
 	table := e.table(s)
 	table.StreamURL, table.FailAfter = secret.MustURL(strings.Replace(quiet.URL, "http", "ws", 1)), 100*time.Millisecond
-	members, closeIdle := Open(config(table), nil)
-	defer closeIdle()
-	err := members[0].Source.Run(t.Context(), func([]price.Report, []error) {})
+	err := sourcetest.Source(t, Plugin, table, nil).Run(t.Context(), func([]price.Report, []error) {})
 	if err == nil || !strings.Contains(err.Error(), "timeout") {
 		t.Errorf("%v", err)
 	}
@@ -234,9 +234,9 @@ func FuzzDecodeStreamsReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		one, err := decodeStreamsReport(raw)
 		if err == nil {
-			r, _, err := one.report(Token{Address: wbnb, Decimals: 18, FeedDecimals: 18})
+			r, _, err := one.report(source.Token{Address: sourcetest.Wbnb, Decimals: 18, FeedDecimals: 18})
 			if err == nil {
-				sane(t, []price.Report{r})
+				sourcetest.Sane(t, []price.Report{r})
 			}
 		}
 		if some, err := decodeStreamsReports(raw); err != nil && some != nil {

@@ -1,4 +1,4 @@
-package source
+package streams
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/price/source"
 )
 
 // subscribe reads the WebSocket until it breaks, falls silent for the idle time, or ctx ends. What was missed comes
@@ -26,7 +27,7 @@ func (s *streams) subscribe(ctx context.Context, take price.Take) error {
 	defer func() { _ = conn.Close() }() // nothing depends on how a read connection closes
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if err := s.catchUp(ctx, take, time.Now()); err != nil {
-		return s.client.wrap(err)
+		return s.client.Wrap(err)
 	}
 	// a connection that cannot take it cannot be read either
 	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(s.idle)) }
@@ -77,16 +78,16 @@ func (s *streams) dial(ctx context.Context) (*websocket.Conn, error) {
 	address.RawQuery = url.Values{"feedIDs": {commaSeparated(s.ids)}}.Encode()
 	header := http.Header{}
 	s.auth.sign(header, http.MethodGet, address.RequestURI(), time.Now())
-	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: s.client.timeout,
+	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: s.timeout,
 		ReadBufferSize: 16 << 10}
 	//nolint:bodyclose // the dialer has read and closed it
 	conn, answer, err := dialer.DialContext(ctx, address.String(), header)
 	if err != nil {
 		if errors.Is(err, websocket.ErrBadHandshake) && answer != nil {
-			return nil, &statusError{answer.StatusCode, answer.Status}
+			return nil, &source.StatusError{Code: answer.StatusCode, Text: answer.Status}
 		}
 		return nil, err
 	}
-	conn.SetReadLimit(maxAnswer)
+	conn.SetReadLimit(source.MaxAnswer)
 	return conn, nil
 }

@@ -1,4 +1,4 @@
-package source
+package aggregator
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price/source"
+	"perpkeeper/pkg/price/source/sourcetest"
 )
 
 // ledger is a chain whose aggregators say what the test says.
@@ -52,39 +54,40 @@ func TestAggregator(t *testing.T) {
 	l := &ledger{t: t, rounds: map[chain.Address][]byte{
 		bnbFeed: round(perp.U64(61_234_567_890), 1_700_000_000), usdcFeed: round(perp.U64(99_990_001), 1_700_000_001),
 	}}
-	r := open(t, config(Table{Kind: "aggregator", Provider: provider, Tokens: []Token{
-		{Address: wbnb, Feed: bnbFeed.Hex(), Decimals: 18}, {Address: usdc, Feed: usdcFeed.Hex(), Decimals: 6},
-	}}), l)
-	g := r.next(t)
-	if len(g.reports) != 2 {
+	table := source.Table{Provider: sourcetest.Provider, Tokens: []source.Token{
+		{Address: sourcetest.Wbnb, Feed: bnbFeed.Hex(), Decimals: 18},
+		{Address: sourcetest.Usdc, Feed: usdcFeed.Hex(), Decimals: 6},
+	}}
+	r := sourcetest.Run(t, Plugin, table, l)
+	g := r.Next(t)
+	if len(g.Reports) != 2 {
 		t.Fatalf("%+v", g)
 	}
-	bnb, dollar := g.reports[0], g.reports[1]
+	bnb, dollar := g.Reports[0], g.Reports[1]
 	if bnb.Min.String() != "612345678900000" || bnb.Max != bnb.Min || bnb.TimeMs != 1_700_000_000_000 ||
-		bnb.Data != nil || bnb.Provider != provider {
+		bnb.Data != nil || bnb.Provider != sourcetest.Provider {
 		t.Errorf("%+v", bnb)
 	}
-	if dollar.Min.String() != "999900010000000000000000" || dollar.Token != usdc {
+	if dollar.Min.String() != "999900010000000000000000" || dollar.Token != sourcetest.Usdc {
 		t.Errorf("%+v", dollar)
 	}
 	l.mu.Lock()
 	l.rounds[bnbFeed], l.rounds[usdcFeed] = round(perp.UintFromBytes(append([]byte{0xff}, make([]byte, 31)...)), 5), nil
 	l.mu.Unlock()
-	for g = r.next(t); len(g.unreadable) == 0; g = r.next(t) {
+	for g = r.Next(t); len(g.Unreadable) == 0; g = r.Next(t) {
 	}
-	if len(g.reports) > 0 || !strings.Contains(g.unreadable[0].Error(), "negative") ||
-		!strings.Contains(g.unreadable[1].Error(), "0 bytes") {
+	if len(g.Reports) > 0 || !strings.Contains(g.Unreadable[0].Error(), "negative") ||
+		!strings.Contains(g.Unreadable[1].Error(), "0 bytes") {
 		t.Errorf("%+v", g)
 	}
-	if _, err := decodeRound(round(perp.U64(1), 0), Token{}); err == nil {
+	if _, err := decodeRound(round(perp.U64(1), 0), source.Token{}); err == nil {
 		t.Error("a round that was never finished is read")
 	}
 	l.mu.Lock()
 	l.broken = errors.New("the node is away")
 	l.mu.Unlock()
-	members, closeIdle := Open(config(Table{Kind: "aggregator"}), l)
-	defer closeIdle()
-	if err := members[0].Source.Run(t.Context(), nil); !errors.Is(err, l.broken) {
+	broken := sourcetest.Source(t, Plugin, table, l)
+	if err := broken.Run(t.Context(), nil); !errors.Is(err, l.broken) {
 		t.Errorf("a node that is away: %v", err)
 	}
 }
@@ -94,7 +97,7 @@ func FuzzDecodeRound(f *testing.F) {
 	f.Add(round(perp.U64(61_234_567_890), 1_700_000_000), uint8(18), uint8(8))
 	f.Add(round(perp.U64(1), 1), uint8(36), uint8(0))
 	f.Fuzz(func(t *testing.T, output []byte, decimals, feedDecimals uint8) {
-		r, err := decodeRound(output, Token{Address: wbnb, Decimals: decimals, FeedDecimals: feedDecimals})
+		r, err := decodeRound(output, source.Token{Address: sourcetest.Wbnb, Decimals: decimals, FeedDecimals: feedDecimals})
 		if err == nil && (r.Max.Less(r.Min) || r.TimeMs == 0) {
 			t.Fatalf("%+v", r)
 		}

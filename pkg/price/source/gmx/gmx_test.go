@@ -1,4 +1,4 @@
-package source
+package gmx
 
 import (
 	_ "embed"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price/source"
+	"perpkeeper/pkg/price/source/sourcetest"
 )
 
 // signedAnswer is an answer as the public API gives it, blobs shortened; the last three of its prices must not be used.
@@ -18,7 +20,7 @@ var signedAnswer string
 
 func TestSignedPrices(t *testing.T) {
 	var asked atomic.Int32
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := sourcetest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/region/7f3a9c/signed_prices/latest" {
 			t.Errorf("asked for %s", r.URL.Path)
 		}
@@ -29,31 +31,31 @@ func TestSignedPrices(t *testing.T) {
 		w.Header().Set("ETag", `W/"a"`)
 		_, _ = io.WriteString(w, signedAnswer)
 	})
-	r := open(t, config(Table{Kind: "gmx", URL: at(s), Provider: provider}), nil)
-	g := r.next(t)
-	if len(g.reports) != 2 || len(g.unreadable) != 3 {
+	r := sourcetest.Run(t, Plugin, source.Table{Kind: "gmx", URL: sourcetest.At(s), Provider: sourcetest.Provider}, nil)
+	g := r.Next(t)
+	if len(g.Reports) != 2 || len(g.Unreadable) != 3 {
 		t.Fatalf("%+v", g)
 	}
-	eth := g.reports[0]
+	eth := g.Reports[0]
 	if eth.TimeMs != 1703844907000 || eth.Min != perp.U64(2365810898560000) || eth.Max != perp.U64(2366066074010000) ||
-		eth.Provider != provider ||
+		eth.Provider != sourcetest.Provider ||
 		eth.Data[1] != 6 {
 		t.Errorf("%+v", eth)
 	}
 	for i, want := range []string{`(OLD): the service marks it invalid: "market closed"`, "(NUL): maxPriceFull",
 		"(RAW): blob: empty"} {
-		if !strings.Contains(g.unreadable[i].Error(), want) {
-			t.Errorf("%v, want %s", g.unreadable[i], want)
+		if !strings.Contains(g.Unreadable[i].Error(), want) {
+			t.Errorf("%v, want %s", g.Unreadable[i], want)
 		}
 	}
 	for asked.Load() < 5 {
 		select {
-		case g := <-r.given:
+		case g := <-r.Given:
 			t.Fatalf("what has not changed is given again: %+v", g)
 		default:
 		}
 	}
-	if _, _, err := decodeSignedPrices([]byte(`{"error":"no"}`), provider, nil); err == nil {
+	if _, _, err := decodeSignedPrices([]byte(`{"error":"no"}`), sourcetest.Provider, nil); err == nil {
 		t.Error("an answer without prices is read")
 	}
 }
@@ -66,11 +68,11 @@ func FuzzDecodeSignedPrices(f *testing.F) {
 			`{"signedPrices":[{"maxBlockTimestamp":18446744073709551615,"maxPriceFull":"1","minPriceFull":"1","blob":"00"}]}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		reports, unreadable, err := decodeSignedPrices(raw, provider, nil)
+		reports, unreadable, err := decodeSignedPrices(raw, sourcetest.Provider, nil)
 		if err != nil && len(reports)+len(unreadable) > 0 {
 			t.Fatalf("%d reports beside an error", len(reports))
 		}
-		sane(t, reports)
+		sourcetest.Sane(t, reports)
 		for _, r := range reports {
 			if len(r.Data) == 0 || r.TimeMs%1000 != 0 {
 				t.Fatalf("%+v", r)

@@ -1,4 +1,5 @@
-package source
+// Package gmx reads the signed price API of GMX.
+package gmx
 
 import (
 	"context"
@@ -12,24 +13,33 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/price/source"
 )
+
+// Plugin is this kind of service: it is polled.
+var Plugin = source.Plugin{
+	Kind: "gmx", Needs: []string{"url", "provider"},
+	Open: func(t source.Table, env source.Env) price.Source {
+		return &signedPrices{client: env.Client, interval: t.Interval, provider: t.Provider, wanted: t.Wanted()}
+	},
+}
 
 // signedPrices reads GMX's signed price API, GET /signed_prices/latest: {"signedPrices": […]} with tokenAddress,
 // minPriceFull and maxPriceFull (USD with 30 decimals per smallest unit, as decimal strings), blob (the signed Data
 // Streams report) and maxBlockTimestamp (its observation time, Unix seconds); isValid false marks a price not to be
 // used. Much else in it is null.
 type signedPrices struct {
-	client   *client
+	client   *source.Client
 	interval time.Duration
 	provider chain.Address
-	wanted   wanted
+	wanted   source.Wanted
 }
 
 // Run implements price.Source.
 func (s *signedPrices) Run(ctx context.Context, take price.Take) error {
 	tag := ""
-	return s.client.wrap(poll(ctx, s.interval, func(ctx context.Context) error {
-		raw, newest, err := s.client.getChanged(ctx, tag, nil, "signed_prices", "latest")
+	return s.client.Wrap(source.Poll(ctx, s.interval, func(ctx context.Context) error {
+		raw, newest, err := s.client.GetChanged(ctx, tag, nil, "signed_prices", "latest")
 		if err != nil {
 			return err
 		}
@@ -58,7 +68,7 @@ type signedPrice struct {
 	Why    string        `json:"invalidReason"`
 }
 
-func decodeSignedPrices(raw []byte, provider chain.Address, wanted wanted) (reports []price.Report, unreadable []error,
+func decodeSignedPrices(raw []byte, provider chain.Address, wanted source.Wanted) (reports []price.Report, unreadable []error,
 	err error) {
 	var answer struct {
 		SignedPrices []signedPrice `json:"signedPrices"`
@@ -70,7 +80,7 @@ func decodeSignedPrices(raw []byte, provider chain.Address, wanted wanted) (repo
 		return nil, nil, errors.New("reading the answer: it has no signedPrices")
 	}
 	for _, s := range answer.SignedPrices {
-		if !wanted.has(s.Token) {
+		if !wanted.Has(s.Token) {
 			continue
 		}
 		r, err := s.report()
@@ -98,7 +108,7 @@ func (s signedPrice) report() (r price.Report, err error) {
 	if r.Max, err = perp.ParseUint(s.Max); err != nil {
 		return r, fmt.Errorf("maxPriceFull: %w", err)
 	}
-	if r.Data, err = decodeHex(s.Blob); err != nil {
+	if r.Data, err = source.DecodeHex(s.Blob); err != nil {
 		return r, fmt.Errorf("blob: %w", err)
 	}
 	if len(r.Data) == 0 {

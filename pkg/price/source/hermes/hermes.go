@@ -1,4 +1,5 @@
-package source
+// Package hermes reads Hermes, the price service of Pyth.
+package hermes
 
 import (
 	"context"
@@ -17,24 +18,37 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/price/source"
 )
+
+// Plugin is this kind of service: prices are pushed, and key is the bearer token, if it wants one.
+var Plugin = source.Plugin{
+	Kind: "hermes", Needs: []string{"url", "provider"}, Knows: []string{"key"}, Feed: checkFeed, Open: open,
+}
+
+func checkFeed(feed string) error {
+	if id, err := chain.ParseHash(feed); err != nil || id.IsZero() {
+		return errors.New("is not a feed id of 32 bytes, 0x and 64 digits")
+	}
+	return nil
+}
 
 // hermes reads Pyth's Hermes: /v2/updates/price/latest once, then the server-sent events of /v2/updates/price/stream,
 // or the former again and again where there is no stream. Min and max are price minus and plus its confidence, time is
 // that of publication. Data is the ABI encoding of the bytes[] that proves all prices of one answer; each of its
 // reports has the whole of it.
 type hermes struct {
-	client   *client
+	client   *source.Client
 	interval time.Duration
 	idle     time.Duration
 	provider chain.Address
-	feeds    map[chain.Hash]Token
+	feeds    map[chain.Hash]source.Token
 	query    url.Values
 }
 
-func newHermes(c *client, t Table, idle time.Duration) *hermes {
+func open(t source.Table, env source.Env) price.Source {
 	h := &hermes{
-		client: c, interval: t.Interval, idle: idle, provider: t.Provider, feeds: map[chain.Hash]Token{},
+		client: env.Client, interval: t.Interval, idle: t.FailAfter, provider: t.Provider, feeds: map[chain.Hash]source.Token{},
 		query: url.Values{"encoding": {"hex"}, "parsed": {"true"}},
 	}
 	for _, token := range t.Tokens {
@@ -43,7 +57,7 @@ func newHermes(c *client, t Table, idle time.Duration) *hermes {
 		h.query.Add("ids[]", id.Hex())
 	}
 	if t.Key.IsSet() {
-		c.sign = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+t.Key.Reveal()) }
+		env.Client.Sign = func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+t.Key.Reveal()) }
 	}
 	return h
 }
@@ -52,17 +66,17 @@ func newHermes(c *client, t Table, idle time.Duration) *hermes {
 func (h *hermes) Run(ctx context.Context, take price.Take) error {
 	err := h.latest(ctx, take)
 	if err == nil {
-		err = h.client.listen(ctx, h.idle, "", h.query, func(ev event) error { return h.give(take, []byte(ev.data)) },
+		err = h.client.Listen(ctx, h.idle, "", h.query, func(ev source.Event) error { return h.give(take, []byte(ev.Data)) },
 			"v2", "updates", "price", "stream")
-		if isNotFound(err) {
-			err = poll(ctx, h.interval, func(ctx context.Context) error { return h.latest(ctx, take) })
+		if source.IsNotFound(err) {
+			err = source.Poll(ctx, h.interval, func(ctx context.Context) error { return h.latest(ctx, take) })
 		}
 	}
-	return h.client.wrap(err)
+	return h.client.Wrap(err)
 }
 
 func (h *hermes) latest(ctx context.Context, take price.Take) error {
-	raw, err := h.client.get(ctx, h.query, "v2", "updates", "price", "latest")
+	raw, err := h.client.Get(ctx, h.query, "v2", "updates", "price", "latest")
 	if err != nil {
 		return err
 	}
@@ -70,7 +84,7 @@ func (h *hermes) latest(ctx context.Context, take price.Take) error {
 }
 
 func (h *hermes) give(take price.Take, raw []byte) error {
-	reports, unreadable, err := decodeHermes(raw, h.provider, h.feeds)
+	reports, unreadable, err := decode(raw, h.provider, h.feeds)
 	if err == nil {
 		take(reports, unreadable)
 	}
@@ -97,7 +111,7 @@ type hermesPrice struct {
 	} `json:"price"`
 }
 
-func decodeHermes(raw []byte, provider chain.Address, feeds map[chain.Hash]Token) (reports []price.Report,
+func decode(raw []byte, provider chain.Address, feeds map[chain.Hash]source.Token) (reports []price.Report,
 	unreadable []error, err error) {
 	var update hermesUpdate
 	if err := gojson.Unmarshal(raw, &update); err != nil {
@@ -125,7 +139,7 @@ func (u hermesUpdate) data() ([]byte, error) {
 		var err error
 		switch u.Binary.Encoding {
 		case "hex":
-			updates[i], err = decodeHex(text)
+			updates[i], err = source.DecodeHex(text)
 		case "base64":
 			updates[i], err = base64.StdEncoding.DecodeString(text)
 		default:
@@ -141,7 +155,7 @@ func (u hermesUpdate) data() ([]byte, error) {
 	return encodeBytesList(updates), nil
 }
 
-func (p hermesPrice) report(feeds map[chain.Hash]Token) (r price.Report, err error) {
+func (p hermesPrice) report(feeds map[chain.Hash]source.Token) (r price.Report, err error) {
 	id, err := chain.ParseHash("0x" + strings.TrimPrefix(p.ID, "0x"))
 	if err != nil {
 		return r, err
@@ -173,16 +187,16 @@ func (p hermesPrice) report(feeds map[chain.Hash]Token) (r price.Report, err err
 
 // encodeBytesList is the ABI encoding of one bytes[].
 func encodeBytesList(list [][]byte) []byte {
-	number := func(n int) []byte { return binary.BigEndian.AppendUint64(make([]byte, word-8), uint64(n)) }
-	out := append(number(word), number(len(list))...)
-	at := len(list) * word
+	number := func(n int) []byte { return binary.BigEndian.AppendUint64(make([]byte, source.Word-8), uint64(n)) }
+	out := append(number(source.Word), number(len(list))...)
+	at := len(list) * source.Word
 	for _, b := range list {
 		out = append(out, number(at)...)
-		at += word + (len(b)+word-1)/word*word
+		at += source.Word + (len(b)+source.Word-1)/source.Word*source.Word
 	}
 	for _, b := range list {
 		out = append(append(out, number(len(b))...), b...)
-		out = append(out, make([]byte, (word-len(b)%word)%word)...)
+		out = append(out, make([]byte, (source.Word-len(b)%source.Word)%source.Word)...)
 	}
 	return out
 }

@@ -1,8 +1,10 @@
-package source
+// Package aggregator reads Chainlink's aggregator contracts.
+package aggregator
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -10,12 +12,19 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/price/source"
 )
 
-// Caller executes calls on the state after a block and forgets them.
-type Caller interface {
-	Head(ctx context.Context) (chain.BlockRef, error)
-	Call(ctx context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error)
+// Plugin is this kind of service: contracts that are asked through the chain's endpoints.
+var Plugin = source.Plugin{
+	Kind: "aggregator", Needs: []string{"provider"}, Feed: checkFeed, Open: open,
+}
+
+func checkFeed(feed string) error {
+	if a, err := chain.ParseAddress(feed); err != nil || a.IsZero() {
+		return errors.New("is not a contract's address")
+	}
+	return nil
 }
 
 // latestRoundData is the call's data: its selector alone.
@@ -25,19 +34,19 @@ var latestRoundData = func() []byte { h := chain.Keccak256([]byte("latestRoundDa
 // when it was written to the chain, and there is no data: an oracle that takes such prices reads the contract itself,
 // and gives them the time of the block it is called in.
 type aggregator struct {
-	node     Caller
+	node     source.Caller
 	interval time.Duration
 	timeout  time.Duration
 	provider chain.Address
-	tokens   []Token
+	tokens   []source.Token
 }
 
-const aggregatorFeedDecimals = 8
+const feedDecimals = 8
 
-func newAggregator(node Caller, t Table, timeout time.Duration) *aggregator {
-	a := &aggregator{node: node, interval: t.Interval, timeout: timeout, provider: t.Provider}
+func open(t source.Table, env source.Env) price.Source {
+	a := &aggregator{node: env.Node, interval: t.Interval, timeout: env.Timeout, provider: t.Provider}
 	for _, token := range t.Tokens {
-		token.FeedDecimals = cmp.Or(token.FeedDecimals, aggregatorFeedDecimals)
+		token.FeedDecimals = cmp.Or(token.FeedDecimals, feedDecimals)
 		a.tokens = append(a.tokens, token)
 	}
 	return a
@@ -45,7 +54,7 @@ func newAggregator(node Caller, t Table, timeout time.Duration) *aggregator {
 
 // Run implements price.Source.
 func (a *aggregator) Run(ctx context.Context, take price.Take) error {
-	return poll(ctx, a.interval, func(ctx context.Context) error {
+	return source.Poll(ctx, a.interval, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, a.timeout)
 		defer cancel()
 		head, err := a.node.Head(ctx)
@@ -76,16 +85,16 @@ func (a *aggregator) Run(ctx context.Context, take price.Take) error {
 
 // decodeRound reads (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound),
 // times in Unix seconds.
-func decodeRound(output []byte, token Token) (r price.Report, err error) {
+func decodeRound(output []byte, token source.Token) (r price.Report, err error) {
 	const words, answerAt, updatedAt = 5, 1, 3
-	if len(output) != words*word {
+	if len(output) != words*source.Word {
 		return r, fmt.Errorf("%d bytes are no round", len(output))
 	}
-	answer := output[answerAt*word : (answerAt+1)*word]
+	answer := output[answerAt*source.Word : (answerAt+1)*source.Word]
 	if answer[0] >= 0x80 {
 		return r, fmt.Errorf("the answer is negative")
 	}
-	second, fits := perp.UintFromBytes(output[updatedAt*word : (updatedAt+1)*word]).Uint64()
+	second, fits := perp.UintFromBytes(output[updatedAt*source.Word : (updatedAt+1)*source.Word]).Uint64()
 	if !fits || second == 0 || second > math.MaxInt64/1000 {
 		return r, fmt.Errorf("the round is not complete")
 	}

@@ -1,0 +1,81 @@
+// Package sources is the configuration of what the scanner reads prices from: the list of the plug-ins, and the tables
+// that name them.
+package sources
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/price/source"
+	"perpkeeper/pkg/price/source/devnet"
+	"perpkeeper/pkg/secret"
+)
+
+// Config is the [price] settings: the sources of reports, and the bounds that reports must keep.
+type Config struct {
+	URL            secret.URL     `toml:"url" help:"address of the demo exchange's price service, http(s); other services are source tables; neither = no prices"`
+	Interval       time.Duration  `toml:"interval" help:"how often a service that does not push is asked"`
+	RequestTimeout time.Duration  `toml:"request_timeout" help:"how long one request may take"`
+	Sources        []source.Table `toml:"source" help:"services that publish prices, in order of preference"`
+	Gates          price.Gates    `toml:"gates"`
+	Failover       price.Failover `toml:"failover"`
+}
+
+// DefaultConfig lacks the sources.
+func DefaultConfig() Config {
+	return Config{
+		Interval: 250 * time.Millisecond, RequestTimeout: 2 * time.Second, Gates: price.DefaultGates(),
+		Failover: price.DefaultFailover(),
+	}
+}
+
+// tables are the sources, the short form included.
+func (c Config) tables() []source.Table {
+	if c.URL.IsSet() {
+		return []source.Table{{Name: devnet.Plugin.Kind, Kind: devnet.Plugin.Kind, URL: c.URL}}
+	}
+	return c.Sources
+}
+
+// IsSet tells whether any source is configured.
+func (c Config) IsSet() bool { return len(c.tables()) > 0 }
+
+// Validate names every setting that cannot work, joined into one error.
+func (c Config) Validate() error {
+	var problems []error
+	if c.URL.IsSet() && len(c.Sources) > 0 {
+		problems = append(problems, errors.New("url: is given beside source tables (make it one of them, of kind "+
+			"devnet)"))
+	}
+	problems = append(problems, source.CheckScheme("url", c.URL, "http", "https"),
+		source.CheckBetween("interval", c.Interval, 10*time.Millisecond, time.Minute),
+		source.CheckBetween("request_timeout", c.RequestTimeout, 10*time.Millisecond, time.Minute))
+	names := map[string]bool{}
+	for i, s := range c.Sources {
+		if names[s.Name] {
+			problems = append(problems, fmt.Errorf("source[%d].name: %q is taken by another source", i, s.Name))
+		}
+		names[s.Name] = true
+		for line := range strings.SplitSeq(check(s), "\n") {
+			if line != "" {
+				problems = append(problems, fmt.Errorf("source[%d].%s", i, line))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// check says what cannot work in a table, a line each.
+func check(t source.Table) string {
+	p, known := pluginOf(t.Kind)
+	if !known {
+		return fmt.Sprintf("kind: %q is not one of %s", t.Kind, strings.Join(kinds(), ", "))
+	}
+	if err := p.Check(t); err != nil {
+		return err.Error()
+	}
+	return ""
+}
