@@ -1,5 +1,5 @@
-// Package source is what the plug-ins share that read services of price reports: one folder below this one each. Package
-// sources lists them. Each is a price.Source.
+// Package source is what the plug-ins share that read services of price reports: one folder below this one each.
+// Package sources lists them. Each is a price.Source.
 //
 //	kind        service                                        pushed by           proof (Report.Data)
 //	devnet      the demo exchange's price service              server-sent events  what its oracle checks

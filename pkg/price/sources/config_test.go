@@ -141,7 +141,10 @@ func TestConfigIsChecked(t *testing.T) {
 			c.URL,
 				c.Sources = secret.MustURL("http://h"), []source.Table{plain("a")}
 		},
-		`source[0].kind: "x" is not one of devnet`: func(c *Config) { c.Sources = []source.Table{{Name: "a", Kind: "x"}} },
+		`source[0].kind: "x" is not one of devnet`: func(c *Config) {
+			c.Sources = []source.Table{{Name: "a",
+				Kind: "x"}}
+		},
 		`source[1].name: "a" is taken by another source`: func(c *Config) {
 			c.Sources = []source.Table{plain("a"), plain("a")}
 		},
@@ -163,7 +166,8 @@ func TestSourcesAreChecked(t *testing.T) {
 	}
 	aggregator := source.Table{Name: "a", Kind: "aggregator", Provider: sourcetest.Provider,
 		Tokens: []source.Token{{Address: sourcetest.Wbnb, Feed: sourcetest.Provider.Hex(), Decimals: 18}}}
-	for _, good := range []source.Table{streams, aggregator, {Name: "d", Kind: "devnet", URL: secret.MustURL("http://h")}} {
+	for _, good := range []source.Table{streams, aggregator,
+		{Name: "d", Kind: "devnet", URL: secret.MustURL("http://h")}} {
 		if err := check(good); err != "" {
 			t.Errorf("%s: %v", good.Kind, err)
 		}
@@ -175,25 +179,30 @@ func TestSourcesAreChecked(t *testing.T) {
 		`kind: "twitter" is not one of devnet, gmx,`: {streams, func(s *source.Table) { s.Kind = "twitter" }},
 		"name: empty": {streams, func(s *source.Table) { s.Name = "" }},
 		"url: empty":  {streams, func(s *source.Table) { s.URL = secret.URL{} }},
-		"url: a source of kind aggregator knows none": {aggregator, func(s *source.Table) { s.URL = secret.MustURL("http://h") }},
+		"url: a source of kind aggregator knows none": {aggregator,
+			func(s *source.Table) { s.URL = secret.MustURL("http://h") }},
 		"url: ws://h is not an address of http or https": {streams,
 			func(s *source.Table) { s.URL = secret.MustURL("ws://h") }},
 		"stream_url: http://h is not an address of ws": {streams,
 			func(s *source.Table) { s.StreamURL = secret.MustURL("http://h") }},
-		"stream_url: a source of kind aggregator": {aggregator, func(s *source.Table) { s.StreamURL = secret.MustURL("ws://h") }},
-		"secret: a source of kind aggregator":     {aggregator, func(s *source.Table) { s.Secret = secret.New("hunter2") }},
-		"key: a source of kind aggregator":        {aggregator, func(s *source.Table) { s.Key = secret.New("hunter2") }},
-		"key: empty":                              {streams, func(s *source.Table) { s.Key = secret.String{} }},
-		"secret: empty":                           {streams, func(s *source.Table) { s.Secret = secret.String{} }},
-		"provider: empty":                         {streams, func(s *source.Table) { s.Provider = chain.Address{} }},
-		"token: none given":                       {streams, func(s *source.Table) { s.Tokens = nil }},
-		"interval: 1ms is not between 10ms":       {streams, func(s *source.Table) { s.Interval = time.Millisecond }},
-		"max_age: 1ms is not between 1s":          {streams, func(s *source.Table) { s.MaxAge = time.Millisecond }},
-		"fail_after: 1ms is not between 100ms":    {streams, func(s *source.Table) { s.FailAfter = time.Millisecond }},
-		"token[0].address: no address given":      {streams, func(s *source.Table) { s.Tokens = []source.Token{{Feed: feedV3}} }},
-		"token[1].address: 0x":                    {streams, func(s *source.Table) { s.Tokens = append(s.Tokens, s.Tokens[0]) }},
+		"stream_url: a source of kind aggregator": {aggregator,
+			func(s *source.Table) { s.StreamURL = secret.MustURL("ws://h") }},
+		"secret: a source of kind aggregator": {aggregator,
+			func(s *source.Table) { s.Secret = secret.New("hunter2") }},
+		"key: a source of kind aggregator":     {aggregator, func(s *source.Table) { s.Key = secret.New("hunter2") }},
+		"key: empty":                           {streams, func(s *source.Table) { s.Key = secret.String{} }},
+		"secret: empty":                        {streams, func(s *source.Table) { s.Secret = secret.String{} }},
+		"provider: empty":                      {streams, func(s *source.Table) { s.Provider = chain.Address{} }},
+		"token: none given":                    {streams, func(s *source.Table) { s.Tokens = nil }},
+		"interval: 1ms is not between 10ms":    {streams, func(s *source.Table) { s.Interval = time.Millisecond }},
+		"max_age: 1ms is not between 1s":       {streams, func(s *source.Table) { s.MaxAge = time.Millisecond }},
+		"fail_after: 1ms is not between 100ms": {streams, func(s *source.Table) { s.FailAfter = time.Millisecond }},
+		"token[0].address: no address given": {streams,
+			func(s *source.Table) { s.Tokens = []source.Token{{Feed: feedV3}} }},
+		"token[1].address: 0x": {streams, func(s *source.Table) { s.Tokens = append(s.Tokens, s.Tokens[0]) }},
 		"token[1].feed: 0x0003": {streams, func(s *source.Table) {
-			s.Tokens = append(s.Tokens, source.Token{Address: sourcetest.Usdc, Feed: "0x" + strings.ToUpper(feedV3[2:])})
+			s.Tokens = append(s.Tokens,
+				source.Token{Address: sourcetest.Usdc, Feed: "0x" + strings.ToUpper(feedV3[2:])})
 		}},
 		"token[0].decimals: no token": {streams,
 			func(s *source.Table) {

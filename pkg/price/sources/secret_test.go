@@ -17,7 +17,8 @@ func config(t source.Table) Config {
 
 // No failure shows the token in the address.
 func TestFailuresKeepTheSecret(t *testing.T) {
-	s := sourcetest.Serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) })
+	s := sourcetest.Serve(t,
+		func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) })
 	for _, kind := range []string{"devnet", "gmx"} {
 		table := source.Table{Kind: kind, URL: sourcetest.At(s), Provider: sourcetest.Provider}
 		members, closeIdle := Open(config(table), nil)
@@ -27,7 +28,8 @@ func TestFailuresKeepTheSecret(t *testing.T) {
 		}
 		closeIdle()
 	}
-	elsewhere := sourcetest.Serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s elsewhere", r.URL) })
+	elsewhere := sourcetest.Serve(t,
+		func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s elsewhere", r.URL) })
 	redirect := sourcetest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, elsewhere.URL,
 			http.StatusFound)

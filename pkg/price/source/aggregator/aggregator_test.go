@@ -97,7 +97,8 @@ func FuzzDecodeRound(f *testing.F) {
 	f.Add(round(perp.U64(61_234_567_890), 1_700_000_000), uint8(18), uint8(8))
 	f.Add(round(perp.U64(1), 1), uint8(36), uint8(0))
 	f.Fuzz(func(t *testing.T, output []byte, decimals, feedDecimals uint8) {
-		r, err := decodeRound(output, source.Token{Address: sourcetest.Wbnb, Decimals: decimals, FeedDecimals: feedDecimals})
+		r, err := decodeRound(output, source.Token{Address: sourcetest.Wbnb, Decimals: decimals,
+			FeedDecimals: feedDecimals})
 		if err == nil && (r.Max.Less(r.Min) || r.TimeMs == 0) {
 			t.Fatalf("%+v", r)
 		}

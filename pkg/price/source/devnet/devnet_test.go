@@ -30,7 +30,8 @@ func demo(t testing.TB, interval time.Duration) string {
 	t.Helper()
 	service, err := pricefeed.New(pricefeed.Config{
 		Tokens: []pricefeed.Token{
-			{Address: common.Address(sourcetest.Wbnb), Symbol: "WBNB", Price: big.NewInt(6_000_000_000_000_000), Stride: 10,
+			{Address: common.Address(sourcetest.Wbnb), Symbol: "WBNB", Price: big.NewInt(6_000_000_000_000_000),
+				Stride: 10,
 				Spread: 2},
 			{Address: common.Address(sourcetest.Usdc), Symbol: "USDC", Price: big.NewInt(1_000_000_000_000_000_000)},
 		},
@@ -98,7 +99,8 @@ func TestFeedOfTheDemoService(t *testing.T) {
 // demoReport is what the demo's service says of one token: its data is one byte.
 func demoReport(data byte, low, high, ms uint64) string {
 	return fmt.Sprintf(
-		`[{"token":"%s","provider":"%s","data":"0x%02x","minPrice":"%d","maxPrice":"%d","timestampMs":%d}]`, sourcetest.Wbnb,
+		`[{"token":"%s","provider":"%s","data":"0x%02x","minPrice":"%d","maxPrice":"%d","timestampMs":%d}]`,
+		sourcetest.Wbnb,
 		sourcetest.Provider, data, low, high, ms)
 }
 
@@ -128,7 +130,8 @@ func TestDevnetPolls(t *testing.T) {
 		_, _ = io.WriteString(w, body)
 	})
 	r := sourcetest.Run(t, Plugin, source.Table{Kind: "devnet", URL: sourcetest.At(s)}, nil)
-	want := price.Report{Token: sourcetest.Wbnb, Provider: sourcetest.Provider, Data: []byte{10}, Min: perp.U64(5), Max: perp.U64(6),
+	want := price.Report{Token: sourcetest.Wbnb, Provider: sourcetest.Provider, Data: []byte{10}, Min: perp.U64(5),
+		Max:    perp.U64(6),
 		TimeMs: 1700000000000}
 	if g := r.Next(t); len(g.Reports) != 1 || !reflect.DeepEqual(g.Reports[0], want) {
 		t.Errorf("%+v", g)
@@ -154,7 +157,8 @@ func TestDevnetResumes(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	r := sourcetest.Run(t, Plugin, source.Table{Kind: "devnet", URL: sourcetest.At(s), Tokens: []source.Token{{Address: sourcetest.Wbnb}}}, nil)
+	r := sourcetest.Run(t, Plugin,
+		source.Table{Kind: "devnet", URL: sourcetest.At(s), Tokens: []source.Token{{Address: sourcetest.Wbnb}}}, nil)
 	if g := r.Next(t); g.Reports[0].Data[0] != 10 {
 		t.Errorf("%+v", g)
 	}

@@ -68,7 +68,8 @@ type signedPrice struct {
 	Why    string        `json:"invalidReason"`
 }
 
-func decodeSignedPrices(raw []byte, provider chain.Address, wanted source.Wanted) (reports []price.Report, unreadable []error,
+func decodeSignedPrices(raw []byte, provider chain.Address, wanted source.Wanted) (reports []price.Report,
+	unreadable []error,
 	err error) {
 	var answer struct {
 		SignedPrices []signedPrice `json:"signedPrices"`

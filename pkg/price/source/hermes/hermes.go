@@ -48,7 +48,8 @@ type hermes struct {
 
 func open(t source.Table, env source.Env) price.Source {
 	h := &hermes{
-		client: env.Client, interval: t.Interval, idle: t.FailAfter, provider: t.Provider, feeds: map[chain.Hash]source.Token{},
+		client: env.Client, interval: t.Interval, idle: t.FailAfter, provider: t.Provider,
+		feeds: map[chain.Hash]source.Token{},
 		query: url.Values{"encoding": {"hex"}, "parsed": {"true"}},
 	}
 	for _, token := range t.Tokens {
@@ -66,7 +67,8 @@ func open(t source.Table, env source.Env) price.Source {
 func (h *hermes) Run(ctx context.Context, take price.Take) error {
 	err := h.latest(ctx, take)
 	if err == nil {
-		err = h.client.Listen(ctx, h.idle, "", h.query, func(ev source.Event) error { return h.give(take, []byte(ev.Data)) },
+		err = h.client.Listen(ctx, h.idle, "", h.query,
+			func(ev source.Event) error { return h.give(take, []byte(ev.Data)) },
 			"v2", "updates", "price", "stream")
 		if source.IsNotFound(err) {
 			err = source.Poll(ctx, h.interval, func(ctx context.Context) error { return h.latest(ctx, take) })

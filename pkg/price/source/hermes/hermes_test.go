@@ -32,8 +32,9 @@ func update(price string, conf string, second int) string {
 }
 
 func hermesTable() source.Table {
-	return source.Table{Kind: "hermes", Provider: sourcetest.Provider, Tokens: []source.Token{{Address: sourcetest.Wbnb, Feed: ethFeed, Decimals: 18},
-		{Address: sourcetest.Usdc, Feed: usdcFeed, Decimals: 6}}}
+	return source.Table{Kind: "hermes", Provider: sourcetest.Provider,
+		Tokens: []source.Token{{Address: sourcetest.Wbnb, Feed: ethFeed, Decimals: 18},
+			{Address: sourcetest.Usdc, Feed: usdcFeed, Decimals: 6}}}
 }
 
 func TestHermes(t *testing.T) {

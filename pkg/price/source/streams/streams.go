@@ -22,7 +22,8 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// Plugin is this kind of service: reports are pushed over the WebSocket at stream_url, or asked for where there is none.
+// Plugin is this kind of service: reports are pushed over the WebSocket at stream_url, or asked for where there is
+// none.
 var Plugin = source.Plugin{
 	Kind: "streams", Needs: []string{"url", "key", "secret", "provider"}, Knows: []string{"stream_url"},
 	Feed: checkFeed, Open: open,
@@ -65,7 +66,8 @@ const feedDecimals = 18
 
 func open(t source.Table, env source.Env) price.Source {
 	s := &streams{
-		client: env.Client, socket: t.StreamURL, auth: credentials{t.Key, t.Secret}, interval: t.Interval, idle: t.FailAfter, timeout: env.Timeout,
+		client: env.Client, socket: t.StreamURL, auth: credentials{t.Key, t.Secret}, interval: t.Interval,
+		idle: t.FailAfter, timeout: env.Timeout,
 		maxAge: t.MaxAge, provider: t.Provider,
 		feeds: map[chain.Hash]source.Token{}, newest: map[chain.Hash]uint32{},
 	}
@@ -83,7 +85,8 @@ func (s *streams) Run(ctx context.Context, take price.Take) error {
 	if s.socket.IsSet() {
 		return s.subscribe(ctx, take)
 	}
-	return s.client.Wrap(source.Poll(ctx, s.interval, func(ctx context.Context) error { return s.latest(ctx, take, s.ids) }))
+	return s.client.Wrap(source.Poll(ctx, s.interval,
+		func(ctx context.Context) error { return s.latest(ctx, take, s.ids) }))
 }
 
 // latest asks for the newest report of each feed, several at a time.

@@ -58,7 +58,8 @@ func TestDecodeRecordedReport(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	reply.FeedID[31]++
-	if _, _, err := reply.report(source.Token{}); err == nil || !strings.Contains(err.Error(), "it is one of feed "+feedV3) {
+	if _, _, err := reply.report(source.Token{}); err == nil ||
+		!strings.Contains(err.Error(), "it is one of feed "+feedV3) {
 		t.Errorf("a report of another feed: %v", err)
 	}
 }
