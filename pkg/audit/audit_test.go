@@ -138,7 +138,10 @@ func raced() *written {
 	w.add(5, chain.Tx{From: trader, OK: true}, nil, gmxtest.Event(emitter, "OrderCreated", perp.Fields{
 		"key": order, "account": trader, "orderType": perp.U64(uint64(perp.MarketIncrease)),
 	}))
-	call := gmx.ExecuteOrder(order, gmx.SetPrices{})
+	_, call, err := gmx.Config{OrderHandler: handler}.Call(job.Job{Kind: job.Order, Key: order}, gmx.SetPrices{})
+	if err != nil {
+		panic(err)
+	}
 	w.add(7, chain.Tx{From: master, To: handler, OK: true, GasUsed: 1000, GasPrice: 5}, call,
 		gmxtest.Event(emitter, "OraclePriceUpdate", perp.Fields{"timestamp": perp.U64(1002)}),
 		gmxtest.Event(emitter, "OrderExecuted", perp.Fields{"key": order, "account": trader}))

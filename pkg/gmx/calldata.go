@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 )
 
 // PartialLiquidations says whether the contracts can close a part of a position that is liquidated (LIQ-13):
@@ -28,64 +27,6 @@ func (p SetPrices) check() error {
 }
 
 const pricesType = "(address[],address[],bytes[])"
-
-// The selectors of the calls a keeper makes.
-var (
-	selectExecuteOrder         = selector("executeOrder(bytes32," + pricesType + ")")
-	selectExecuteDeposit       = selector("executeDeposit(bytes32," + pricesType + ")")
-	selectExecuteWithdrawal    = selector("executeWithdrawal(bytes32," + pricesType + ")")
-	selectExecuteShift         = selector("executeShift(bytes32," + pricesType + ")")
-	selectExecuteGlvDeposit    = selector("executeGlvDeposit(bytes32," + pricesType + ")")
-	selectExecuteGlvWithdrawal = selector("executeGlvWithdrawal(bytes32," + pricesType + ")")
-	selectExecuteGlvShift      = selector("executeGlvShift(bytes32," + pricesType + ")")
-	selectExecuteLiquidation   = selector("executeLiquidation(address,address,address,bool," + pricesType + ")")
-	selectUpdateAdlState       = selector("updateAdlState(address,bool," + pricesType + ")")
-	selectExecuteAdl           = selector("executeAdl(address,address,address,bool,uint256," + pricesType + ")")
-)
-
-// ExecuteOrder encodes OrderHandler.executeOrder.
-func ExecuteOrder(key chain.Hash, p SetPrices) []byte { return call(selectExecuteOrder, p, key) }
-
-// ExecuteDeposit encodes DepositHandler.executeDeposit.
-func ExecuteDeposit(key chain.Hash, p SetPrices) []byte { return call(selectExecuteDeposit, p, key) }
-
-// ExecuteWithdrawal encodes WithdrawalHandler.executeWithdrawal.
-func ExecuteWithdrawal(key chain.Hash, p SetPrices) []byte {
-	return call(selectExecuteWithdrawal, p, key)
-}
-
-// ExecuteShift encodes ShiftHandler.executeShift.
-func ExecuteShift(key chain.Hash, p SetPrices) []byte { return call(selectExecuteShift, p, key) }
-
-// ExecuteGlvDeposit encodes GlvDepositHandler.executeGlvDeposit.
-func ExecuteGlvDeposit(key chain.Hash, p SetPrices) []byte {
-	return call(selectExecuteGlvDeposit, p, key)
-}
-
-// ExecuteGlvWithdrawal encodes GlvWithdrawalHandler.executeGlvWithdrawal.
-func ExecuteGlvWithdrawal(key chain.Hash, p SetPrices) []byte {
-	return call(selectExecuteGlvWithdrawal, p, key)
-}
-
-// ExecuteGlvShift encodes GlvShiftHandler.executeGlvShift.
-func ExecuteGlvShift(key chain.Hash, p SetPrices) []byte { return call(selectExecuteGlvShift, p, key) }
-
-// ExecuteLiquidation encodes LiquidationHandler.executeLiquidation.
-func ExecuteLiquidation(account, market, collateral chain.Address, isLong bool, p SetPrices) []byte {
-	return call(selectExecuteLiquidation, p, account.Hash(), market.Hash(), collateral.Hash(), perp.BoolWord(isLong))
-}
-
-// UpdateAdlState encodes AdlHandler.updateAdlState, which compares a side's profits with the pool and says whether it
-// is to be deleveraged.
-func UpdateAdlState(market chain.Address, isLong bool, p SetPrices) []byte {
-	return call(selectUpdateAdlState, p, market.Hash(), perp.BoolWord(isLong))
-}
-
-// ExecuteAdl encodes AdlHandler.executeAdl, which closes sizeDeltaUsd (30 decimals) of a position.
-func ExecuteAdl(account, market, collateral chain.Address, isLong bool, sizeDeltaUsd perp.Uint, p SetPrices) []byte {
-	return call(selectExecuteAdl, p, account.Hash(), market.Hash(), collateral.Hash(), perp.BoolWord(isLong),
-		sizeDeltaUsd.Bytes32())
-}
 
 func selector(signature string) [4]byte {
 	hash := chain.Keccak256([]byte(signature))

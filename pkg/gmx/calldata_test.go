@@ -63,20 +63,20 @@ func drawPrices(t *rapid.T) (p SetPrices) {
 func TestCallsByKey(t *testing.T) {
 	for name, test := range map[string]struct {
 		selector string
-		encode   func(chain.Hash, SetPrices) []byte
+		kind     job.Kind
 	}{
-		"executeOrder":         {"7ebc83f7", ExecuteOrder},
-		"executeDeposit":       {"c30d8910", ExecuteDeposit},
-		"executeWithdrawal":    {"c96fea9f", ExecuteWithdrawal},
-		"executeShift":         {"c68f53c1", ExecuteShift},
-		"executeGlvDeposit":    {"5ee8ec8f", ExecuteGlvDeposit},
-		"executeGlvWithdrawal": {"0910f3f9", ExecuteGlvWithdrawal},
-		"executeGlvShift":      {"bf1fb411", ExecuteGlvShift},
+		"executeOrder":         {"7ebc83f7", job.Order},
+		"executeDeposit":       {"c30d8910", job.Deposit},
+		"executeWithdrawal":    {"c96fea9f", job.Withdrawal},
+		"executeShift":         {"c68f53c1", job.Shift},
+		"executeGlvDeposit":    {"5ee8ec8f", job.GlvDeposit},
+		"executeGlvWithdrawal": {"0910f3f9", job.GlvWithdrawal},
+		"executeGlvShift":      {"bf1fb411", job.GlvShift},
 	} {
 		method := referenceMethod(name, "bytes32")
 		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
 			key, prices := chain.Hash(drawBytes(t, 32)), drawPrices(t)
-			got := test.encode(key, prices)
+			got := executions[test.kind].encode(job.Job{Kind: test.kind, Key: key}, prices)
 			if want := referenceCall(t, method, prices, [32]byte(key)); !bytes.Equal(got, want) {
 				t.Fatalf("got  %x\nwant %x", got, want)
 			}
@@ -96,17 +96,21 @@ func TestCallsByPosition(t *testing.T) {
 			chain.Address(drawBytes(t, 20))
 		isLong, size, prices := rapid.Bool().Draw(t, "long"), perp.UintFromBytes(drawBytes(t, 32)), drawPrices(t)
 		words := []any{common.Address(account), common.Address(market), common.Address(collateral), isLong}
-		got := ExecuteLiquidation(account, market, collateral, isLong, prices)
+		encode := func(kind job.Kind) []byte {
+			return executions[kind].encode(job.Job{Kind: kind, Account: account, Market: market, Collateral: collateral,
+				IsLong: isLong, SizeDeltaUsd: size}, prices)
+		}
+		got := encode(job.Liquidation)
 		if want := referenceCall(t, liquidation, prices, words...); !bytes.Equal(got, want) ||
 			hex.EncodeToString(got[:4]) != "109ebc49" {
 			t.Fatalf("liquidation: got  %x\nwant %x", got, want)
 		}
-		got = ExecuteAdl(account, market, collateral, isLong, size, prices)
+		got = encode(job.Adl)
 		if want := referenceCall(t, adl, prices, append(words, size.Big())...); !bytes.Equal(got, want) ||
 			hex.EncodeToString(got[:4]) != "f09f032d" {
 			t.Fatalf("adl: got  %x\nwant %x", got, want)
 		}
-		got = UpdateAdlState(market, isLong, prices)
+		got = encode(job.AdlState)
 		if want := referenceCall(t, update, prices, common.Address(market), isLong); !bytes.Equal(got, want) ||
 			hex.EncodeToString(got[:4]) != "12a758f0" {
 			t.Fatalf("adl state: got  %x\nwant %x", got, want)
@@ -124,26 +128,14 @@ func TestCallOfEveryJob(t *testing.T) {
 	}
 	key, account, market, collateral := chain.Hash{0xaa}, chain.Address{0xbb}, chain.Address{0xcc}, chain.Address{0xdd}
 	prices := SetPrices{Tokens: []chain.Address{{1}}, Providers: []chain.Address{{2}}, Data: [][]byte{{3}}}
-	want := map[job.Kind]struct {
-		to       byte
-		calldata []byte
-	}{
-		job.Order:         {1, ExecuteOrder(key, prices)},
-		job.Liquidation:   {2, ExecuteLiquidation(account, market, collateral, true, prices)},
-		job.Adl:           {3, ExecuteAdl(account, market, collateral, true, perp.U64(5), prices)},
-		job.AdlState:      {3, UpdateAdlState(market, true, prices)},
-		job.Deposit:       {4, ExecuteDeposit(key, prices)},
-		job.Withdrawal:    {5, ExecuteWithdrawal(key, prices)},
-		job.Shift:         {6, ExecuteShift(key, prices)},
-		job.GlvDeposit:    {7, ExecuteGlvDeposit(key, prices)},
-		job.GlvWithdrawal: {8, ExecuteGlvWithdrawal(key, prices)},
-		job.GlvShift:      {9, ExecuteGlvShift(key, prices)},
-	}
+	want := map[job.Kind]byte{job.Order: 1, job.Liquidation: 2, job.Adl: 3, job.AdlState: 3, job.Deposit: 4,
+		job.Withdrawal: 5, job.Shift: 6, job.GlvDeposit: 7, job.GlvWithdrawal: 8, job.GlvShift: 9}
 	for _, kind := range job.Kinds() {
 		j := job.Job{ID: "j", Kind: kind, Key: key, Account: account, Market: market, Collateral: collateral,
 			IsLong: true, SizeDeltaUsd: perp.U64(5)}
 		to, calldata, err := c.Call(j, prices)
-		if err != nil || to != (chain.Address{want[kind].to}) || !bytes.Equal(calldata, want[kind].calldata) {
+		read, is := ReadCall(calldata)
+		if err != nil || to != (chain.Address{want[kind]}) || !is || read.Kind != kind {
 			t.Errorf("%s: %s, %x, %v", kind, to, calldata, err)
 		}
 		if _, _, err := (Config{}).Call(j, prices); err == nil ||

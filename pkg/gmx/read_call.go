@@ -8,6 +8,15 @@ import (
 	"perpkeeper/pkg/job"
 )
 
+// selectors are those of the calls, by kind: calldata is read at every transaction.
+var selectors = func() map[job.Kind][4]byte {
+	all := map[job.Kind][4]byte{}
+	for kind, e := range executions {
+		all[kind] = e.selector()
+	}
+	return all
+}()
+
 // Call is what a transaction's calldata asks a handler to execute, whatever became of it.
 type Call struct {
 	Kind job.Kind
@@ -24,7 +33,7 @@ func ReadCall(calldata []byte) (c Call, is bool) {
 		return Call{}, false
 	}
 	for kind, e := range executions {
-		if e.selector == [4]byte(calldata[:4]) {
+		if selectors[kind] == [4]byte(calldata[:4]) {
 			w := walker{data: calldata[4:]}
 			c.Kind = kind
 			c.Key, c.IsLong = e.read(&w)

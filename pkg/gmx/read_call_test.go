@@ -57,9 +57,10 @@ func TestReadCallInvertsCall(t *testing.T) {
 
 // FuzzReadCall: nothing panics, and what is read as a call is long enough to be one.
 func FuzzReadCall(f *testing.F) {
-	f.Add(ExecuteOrder(chain.Hash{1}, SetPrices{}))
-	f.Add(ExecuteAdl(chain.Address{1}, chain.Address{2}, chain.Address{3}, true, perp.U64(1), SetPrices{}))
-	f.Add(UpdateAdlState(chain.Address{1}, false, SetPrices{}))
+	for kind, e := range executions {
+		f.Add(e.encode(job.Job{Kind: kind, Key: chain.Hash{1}, Account: chain.Address{1}, Market: chain.Address{2},
+			Collateral: chain.Address{3}, IsLong: true, SizeDeltaUsd: perp.U64(1)}, SetPrices{}))
+	}
 	f.Fuzz(func(t *testing.T, calldata []byte) {
 		before := bytes.Clone(calldata)
 		if _, is := ReadCall(calldata); is && len(calldata) < 36 {

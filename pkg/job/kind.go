@@ -1,5 +1,11 @@
 package job
 
+import (
+	"slices"
+
+	"perpkeeper/pkg/perp"
+)
+
 // Kind is what has to be executed (TIER-13).
 type Kind string
 
@@ -7,12 +13,12 @@ type Kind string
 const (
 	Liquidation   Kind = "liquidation"
 	Order         Kind = "order"
-	Deposit       Kind = "deposit"
-	Withdrawal    Kind = "withdrawal"
-	Shift         Kind = "shift"
-	GlvDeposit    Kind = "glvDeposit"
-	GlvWithdrawal Kind = "glvWithdrawal"
-	GlvShift      Kind = "glvShift"
+	Deposit       Kind = Kind(perp.Deposit)
+	Withdrawal    Kind = Kind(perp.Withdrawal)
+	Shift         Kind = Kind(perp.Shift)
+	GlvDeposit    Kind = Kind(perp.GlvDeposit)
+	GlvWithdrawal Kind = Kind(perp.GlvWithdrawal)
+	GlvShift      Kind = Kind(perp.GlvShift)
 	Adl           Kind = "adl"
 	AdlState      Kind = "adlState" // brings the exchange's word on whether a side is to be deleveraged up to date
 )
@@ -50,18 +56,20 @@ type Descriptor struct {
 	Key     KeyOf
 }
 
-// descriptors has one entry for each kind, in the order of [Kinds].
-var descriptors = []Descriptor{
+// descriptors has one entry for each kind, in the order of [Kinds]. What executes a request is told by the request.
+var descriptors = slices.Concat([]Descriptor{
 	{Liquidation, LiquidationLane, []Class{ClassLiquidation}, PositionKey},
 	{Order, OrderLane, []Class{ClassMarketOrder, ClassTriggerOrder}, OrderKey},
-	{Deposit, MaintenanceLane, []Class{ClassRequest}, RequestKey},
-	{Withdrawal, MaintenanceLane, []Class{ClassRequest}, RequestKey},
-	{Shift, MaintenanceLane, []Class{ClassRequest}, RequestKey},
-	{GlvDeposit, MaintenanceLane, []Class{ClassRequest}, RequestKey},
-	{GlvWithdrawal, MaintenanceLane, []Class{ClassRequest}, RequestKey},
-	{GlvShift, MaintenanceLane, []Class{ClassRequest}, RequestKey},
+}, requestDescriptors(), []Descriptor{
 	{Adl, LiquidationLane, []Class{ClassAdl}, PositionKey},
 	{AdlState, LiquidationLane, []Class{ClassAdl}, MarketKey},
+})
+
+func requestDescriptors() (all []Descriptor) {
+	for _, k := range perp.RequestKinds() {
+		all = append(all, Descriptor{OfRequest(k), MaintenanceLane, []Class{ClassRequest}, RequestKey})
+	}
+	return all
 }
 
 // Kinds lists every kind.

@@ -68,12 +68,11 @@ func (d Devnet) venue() gmx.Config {
 	}
 }
 
-// lossRatios are what a transaction costs that comes too late, over one that comes in time, on the devnet's contracts,
-// for want of losers to measure by: orders as the mean of the three kinds that were measured (TestLossRatio of
-// test/bench, and TestGas of the exchange). A deleveraging's state that is brought up to date twice costs the same
-// twice.
-var lossRatios = ledger.Rates{
-	job.Order: 416, job.Liquidation: 441, job.Deposit: 604, job.Withdrawal: 601, job.Shift: 458, job.GlvDeposit: 489,
-	job.GlvWithdrawal: 491,
-	job.GlvShift:      514, job.Adl: 519, job.AdlState: 1_000,
-}
+// lossRatios are what a transaction costs that comes too late, for want of losers to measure by.
+var lossRatios = func() ledger.Rates {
+	rates := ledger.Rates{}
+	for _, kind := range job.Kinds() {
+		rates[kind] = ledger.Ratio(gmx.LossRatio(kind))
+	}
+	return rates
+}()

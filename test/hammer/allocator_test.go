@@ -210,9 +210,14 @@ func (a *allocator) claim(ctx context.Context, b txm.Batch) error {
 
 func (a *allocator) sign(ctx context.Context, j job.Job, n uint64) (txm.SignedTx, error) {
 	const gas = 200_000
+	to, data, err := gmx.Config{AdlHandler: chain.Address{0xad}}.Call(
+		job.Job{Kind: job.AdlState, Market: j.Market, IsLong: j.IsLong}, gmx.SetPrices{})
+	if err != nil {
+		return txm.SignedTx{}, err
+	}
 	raw, hash, err := a.key.Sign(ctx, signer.Tx{
-		ChainID: chainID, Nonce: n, To: chain.Address{0xad},
-		Data: gmx.UpdateAdlState(j.Market, j.IsLong, gmx.SetPrices{}), Gas: gas, Tip: price, Cap: price,
+		ChainID: chainID, Nonce: n, To: to,
+		Data: data, Gas: gas, Tip: price, Cap: price,
 	})
 	return txm.SignedTx{Nonce: n, Gas: gas, Tip: price, Cap: price, Hash: hash, Raw: raw}, err
 }

@@ -24,10 +24,11 @@ type Gas struct {
 
 // of returns the fixed limit of a kind of job, 0 where there is none.
 func (g Gas) of(k job.Kind) uint64 {
-	if r, known := kindRules[k]; known {
-		return r.fixedGas(g)
-	}
-	return 0
+	return map[job.Kind]uint64{
+		job.Liquidation: g.Liquidation, job.Adl: g.Adl, job.AdlState: g.AdlState, job.Order: g.Order,
+		job.Deposit: g.Deposit, job.Withdrawal: g.Withdrawal, job.Shift: g.Shift, job.GlvDeposit: g.GlvDeposit,
+		job.GlvWithdrawal: g.GlvWithdrawal, job.GlvShift: g.GlvShift,
+	}[k]
 }
 
 // Validate names every limit that no block would take.

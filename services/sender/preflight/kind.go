@@ -17,8 +17,6 @@ type kindRule struct {
 	// keys are those of the rows that pending asks for, as far as the job names them. What it asks for beside them
 	// takes another round trip.
 	keys func(job.Job) pg.Keys
-	// fixedGas is the operator's own gas limit, 0 for none.
-	fixedGas func(Gas) uint64
 	// standsMs is for how long (ms, of chain time) a job stands that the planner does not say again; 0 = until our own
 	// state says otherwise.
 	standsMs uint64
@@ -30,22 +28,26 @@ type kindRule struct {
 // that are needed with every block: which positions they are changes with whatever is executed, and with every price.
 const unsaid = 5000
 
-// kindRules has one entry for each kind of job; a test says which is missing.
+// keyRules are those of every kind whose key names the same: what its job needs is there, or it is not.
+var keyRules = map[job.KeyOf]kindRule{
+	job.PositionKey: {pending: pending.position, keys: positionKeys},
+	job.OrderKey:    {pending: pending.order, keys: orderKeys},
+	job.RequestKey:  {pending: pending.request, keys: requestKeys},
+}
+
+// kindRules are those of kinds of which more is to be asked.
 var kindRules = map[job.Kind]kindRule{
-	job.Liquidation: {pending: pending.position, keys: positionKeys,
-		fixedGas: func(g Gas) uint64 { return g.Liquidation }},
-	job.Adl: {pending: pending.adl, keys: adlKeys, fixedGas: func(g Gas) uint64 { return g.Adl },
-		standsMs: unsaid},
-	job.AdlState: {pending: pending.adlState, keys: adlStateKeys, fixedGas: func(g Gas) uint64 { return g.AdlState },
-		silent: true},
-	job.Order:      {pending: pending.order, keys: orderKeys, fixedGas: func(g Gas) uint64 { return g.Order }},
-	job.Deposit:    {pending: pending.request, keys: requestKeys, fixedGas: func(g Gas) uint64 { return g.Deposit }},
-	job.Withdrawal: {pending: pending.request, keys: requestKeys, fixedGas: func(g Gas) uint64 { return g.Withdrawal }},
-	job.Shift:      {pending: pending.request, keys: requestKeys, fixedGas: func(g Gas) uint64 { return g.Shift }},
-	job.GlvDeposit: {pending: pending.request, keys: requestKeys, fixedGas: func(g Gas) uint64 { return g.GlvDeposit }},
-	job.GlvWithdrawal: {pending: pending.request, keys: requestKeys,
-		fixedGas: func(g Gas) uint64 { return g.GlvWithdrawal }},
-	job.GlvShift: {pending: pending.request, keys: requestKeys, fixedGas: func(g Gas) uint64 { return g.GlvShift }},
+	job.Adl:      {pending: pending.adl, keys: adlKeys, standsMs: unsaid},
+	job.AdlState: {pending: pending.adlState, keys: adlStateKeys, silent: true},
+}
+
+// ruleOf is what is checked of a kind; false for one that this build does not know.
+func ruleOf(k job.Kind) (r kindRule, known bool) {
+	if r, own := kindRules[k]; own {
+		return r, true
+	}
+	r, known = keyRules[k.Names()]
+	return r, known
 }
 
 func positionKeys(j job.Job) pg.Keys { return pg.Keys{Positions: []chain.Hash{j.Key}} }

@@ -93,7 +93,7 @@ func changed(j job.Job, last perp.Stamp, reason string) (terms, txmanager.Verdic
 
 // look asks once, for an answer as of now.
 func (p pending) look(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
-	r, known := kindRules[j.Kind]
+	r, known := ruleOf(j.Kind)
 	if !known {
 		return terms{}, txmanager.End(job.Refused, fmt.Sprintf("this build does not know the kind %q", j.Kind)), nil
 	}

@@ -21,7 +21,7 @@ type looker interface {
 func (p *Preflight) Read(ctx context.Context, tasks []*txmanager.Task) error {
 	var all pg.Keys
 	for _, t := range tasks {
-		rule, known := kindRules[t.Job().Kind]
+		rule, known := ruleOf(t.Job().Kind)
 		if !known {
 			continue // it is refused by its own check
 		}
