@@ -108,10 +108,6 @@ type Books interface {
 	Book(ctx context.Context, b Booking) (Booked, error)
 }
 
-// correctable is how many blocks below the final one may still change: logs that a node had left out are put right
-// later (the undo horizon of the state).
-const correctable = 1000
-
 // Bookings is the source that books fees (DLY-2).
 func Bookings(books Books, chainID uint64, c CommissionConfig) Source {
 	b := Booking{ChainID: chainID, Owners: c.Owners(), Hold: c.Hold}
@@ -135,7 +131,8 @@ func Bookings(books Books, chainID uint64, c CommissionConfig) Source {
 			booked.Final = again.Final
 		}
 		generation = booked.Generation
-		b.From = booked.Final - min(booked.Final, correctable)
+		// what is final may still change: logs that a node had left out are put right later
+		b.From = booked.Final - min(booked.Final, chain.UndoHorizon)
 		return booked.Fees, nil
 	}}
 }

@@ -66,8 +66,8 @@ type blockShare struct {
 }
 
 // retainedBlocks is for how many blocks under the partition furthest behind the fold remembers what it has returned:
-// longer than any reorg, and than any repetition of records by a scanner that starts again.
-const retainedBlocks = 1000
+// longer than any repetition of records by a scanner that starts again.
+const retainedBlocks = chain.UndoHorizon
 
 // NewFold returns a fold over the given number of partitions.
 func NewFold(decoder Decoder, partitions int) *Fold {

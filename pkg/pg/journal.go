@@ -3,6 +3,7 @@ package pg
 import (
 	"github.com/jackc/pgx/v5"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 )
 
@@ -112,10 +113,10 @@ func Ground(first Block) (ground Block, exists bool) {
 
 // horizon is the oldest block that can be gone back to.
 func (o Offset) horizon() uint64 {
-	if o.Tip.Number < UndoHorizon {
+	if o.Tip.Number < chain.UndoHorizon {
 		return 0
 	}
-	return o.Tip.Number - UndoHorizon
+	return o.Tip.Number - chain.UndoHorizon
 }
 
 // queueRows writes each touched row once, as the last block left it.

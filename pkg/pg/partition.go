@@ -12,9 +12,6 @@ import (
 	"perpkeeper/pkg/failpoint"
 )
 
-// UndoHorizon is how many blocks below the tip can be undone.
-const UndoHorizon = 1000
-
 // Partition is one partition of a generation, claimed by this process. Its methods are for one goroutine at a time.
 type Partition struct {
 	db         *DB

@@ -340,21 +340,21 @@ func TestUndoHorizon(t *testing.T) {
 	p, h := claim(t, db, 0, 1), newHistory()
 	for range 2 {
 		var blocks []pg.AppliedBlock
-		for i := range uint64(pg.UndoHorizon) {
+		for i := range uint64(chain.UndoHorizon) {
 			blocks = append(blocks, h.extend(t, order(i%7, perp.Created)))
 		}
 		must(t, p.Commit(t.Context(), h.step(blocks...)))
 	}
 	must(t, p.Commit(t.Context(), h.step(h.extend(t, order(3, perp.Executed)))))
 	h.agree(t, db)
-	if n := query[int](t, url, "SELECT count(*) FROM state_g1.undo"); n != pg.UndoHorizon {
-		t.Errorf("%d undo rows, want %d", n, pg.UndoHorizon)
+	if n := query[int](t, url, "SELECT count(*) FROM state_g1.undo"); n != chain.UndoHorizon {
+		t.Errorf("%d undo rows, want %d", n, chain.UndoHorizon)
 	}
-	err := p.Undo(t.Context(), pg.Rewind{Next: 9999, Ancestor: h.blocks[len(h.blocks)-pg.UndoHorizon-2].BlockRef})
+	err := p.Undo(t.Context(), pg.Rewind{Next: 9999, Ancestor: h.blocks[len(h.blocks)-chain.UndoHorizon-2].BlockRef})
 	if !pg.TooDeep(err) {
 		t.Errorf("past the horizon: %v", err)
 	}
-	must(t, p.Undo(t.Context(), h.rewind(t, pg.UndoHorizon)))
+	must(t, p.Undo(t.Context(), h.rewind(t, chain.UndoHorizon)))
 	h.agree(t, db)
 }
 

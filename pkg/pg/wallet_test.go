@@ -200,7 +200,7 @@ func TestUnprovenBlocksAreNotForgotten(t *testing.T) {
 	unproven := follow(first.BlockRef, paying(1, follow(first.BlockRef).BlockRef, annSigner, 3)...)
 	unproven.Verified = false
 	blocks := []pg.AppliedBlock{first, unproven}
-	for range pg.UndoHorizon + 10 {
+	for range chain.UndoHorizon + 10 {
 		blocks = append(blocks, follow(blocks[len(blocks)-1].BlockRef))
 	}
 	tip := blocks[len(blocks)-1].BlockRef

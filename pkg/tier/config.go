@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 )
 
 // The policies (TIER-9).
@@ -41,7 +42,7 @@ type Peer struct {
 func DefaultConfig() Config {
 	return Config{
 		Priority: 1, Tiers: 3, Policy: PolicyWindows, Window: 30 * time.Second, RecoveryBuffer: 30 * time.Second,
-		QueueCleanupInterval: 60 * time.Second, JobMaxAge: 300 * time.Second,
+		QueueCleanupInterval: 60 * time.Second, JobMaxAge: job.RebornAfter,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
+	"time"
 )
 
 // births says since when the condition of a price-born job has held without a break (TIER-9): the time, in whole
@@ -38,7 +39,7 @@ type momentKey struct {
 
 // longest is the age, in seconds, at which a job is born again, and by how much two reports of a run may be apart.
 // Together they are the board's window.
-const longest = 300
+const longest = uint64(job.RebornAfter / time.Second)
 
 func newBirths(q *quotes) *births { return &births{quotes: q, known: map[string]run{}} }
 

@@ -59,7 +59,7 @@ func (t *tenure) settleTails(ctx context.Context, final uint64) error {
 		return retry.Stop(err)
 	case wrong:
 		t.singlyTo = tip
-	case unproven > 0 && unproven+horizon > final:
+	case unproven > 0 && unproven+chain.UndoHorizon > final:
 		t.singlyTo = final
 		t.log.Info().Uint64("unproven", unproven).Uint64("to", final).
 			Msg("blocks below cannot be proven now, and can still be corrected: what follows is published one by one")
@@ -74,7 +74,7 @@ var errCorrectable = errors.New("not proven, and above what can be undone")
 // correctable tells whether anything unproven of a stretch lies so high that readers can still undo it. A range they
 // cannot.
 func (s *stretch) correctable(head uint64) bool {
-	return slices.ContainsFunc(s.blocks, func(f found) bool { return !f.verified && f.block.Number+horizon > head })
+	return slices.ContainsFunc(s.blocks, func(f found) bool { return !f.verified && f.block.Number+chain.UndoHorizon > head })
 }
 
 // farBelow tells whether so many blocks of history are missing that ranges are worth it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/devnet/evmnode"
 )
@@ -204,7 +205,7 @@ func TestLiesAboutHistory(t *testing.T) {
 // called unverified.
 func TestHistoryWithoutReceipts(t *testing.T) {
 	d, k := old(t), startKafka(t)
-	d.mine(horizon)
+	d.mine(chain.UndoHorizon)
 	tr := newTruth(d)
 	node := startLiar(t, d)
 	node.tell(getReceipts, refuses)

@@ -7,9 +7,6 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// horizon is how many blocks a branch remembers at least. Readers cannot undo more.
-const horizon = 1000
-
 // placed is a block of a branch and how it stands in its partition.
 type placed struct {
 	chain.BlockRef
@@ -19,8 +16,8 @@ type placed struct {
 	end      int64 // offset of its BLOCK_END
 }
 
-// footing is a block that is known to be there, and of which nothing else matters.
-func footing(block chain.BlockRef) placed { return placed{BlockRef: block, verified: true} }
+// verifiedBlock is a block that is known to be there, and of which nothing else matters.
+func verifiedBlock(block chain.BlockRef) placed { return placed{BlockRef: block, verified: true} }
 
 // branch is a run of blocks, each the child of the one before, the newest ones of a partition. It is pure.
 type branch struct {
@@ -76,7 +73,7 @@ func (b *branch) find(hash chain.Hash) (placed, bool) {
 // reorg may go back to it.
 func (b *branch) push(block placed) error {
 	if b.empty() {
-		b.blocks = []placed{footing(chain.BlockRef{Number: block.Number - 1, Hash: block.Parent})}
+		b.blocks = []placed{verifiedBlock(chain.BlockRef{Number: block.Number - 1, Hash: block.Parent})}
 	}
 	if !block.Follows(b.tip()) {
 		return fmt.Errorf("block %d %s, child of %s, does not follow block %d %s", block.Number, block.Hash,
@@ -84,8 +81,8 @@ func (b *branch) push(block placed) error {
 	}
 	b.blocks = append(b.blocks, block)
 	b.attempt = max(b.attempt, block.attempt)
-	if len(b.blocks) > 2*horizon {
-		b.blocks = slices.Clone(b.blocks[len(b.blocks)-horizon:])
+	if len(b.blocks) > 2*chain.UndoHorizon {
+		b.blocks = slices.Clone(b.blocks[len(b.blocks)-chain.UndoHorizon:])
 		b.grounded = false
 	}
 	return nil
@@ -98,7 +95,7 @@ func (b *branch) extend(before, last chain.BlockRef) error {
 		return fmt.Errorf("a range behind block %d %s does not follow block %d %s", before.Number, before.Hash, b.tip().
 			Number, b.tip().Hash)
 	}
-	*b = branch{blocks: []placed{footing(last)}, grounded: true}
+	*b = branch{blocks: []placed{verifiedBlock(last)}, grounded: true}
 	return nil
 }
 

@@ -65,15 +65,15 @@ func TestBranchNeeds(t *testing.T) {
 func TestBranchRemembersTheHorizon(t *testing.T) {
 	var b branch
 	tip := ref(1, 0, ref(0, 0, chain.BlockRef{}))
-	for n := uint64(1); n < 5*horizon; n++ {
+	for n := uint64(1); n < 5*chain.UndoHorizon; n++ {
 		if err := b.push(placed{BlockRef: tip}); err != nil {
 			t.Fatal(err)
 		}
-		if n > horizon && len(b.blocks) < horizon || len(b.blocks) > 2*horizon {
+		if n > chain.UndoHorizon && len(b.blocks) < chain.UndoHorizon || len(b.blocks) > 2*chain.UndoHorizon {
 			t.Fatalf("%d blocks are remembered of %d", len(b.blocks), n)
 		}
-		if at, ok := b.at(n - min(n, horizon-1)); !ok || at.Number != n-min(n, horizon-1) {
-			t.Fatalf("block %d of %d is forgotten", n-min(n, horizon-1), n)
+		if at, ok := b.at(n - min(n, chain.UndoHorizon-1)); !ok || at.Number != n-min(n, chain.UndoHorizon-1) {
+			t.Fatalf("block %d of %d is forgotten", n-min(n, chain.UndoHorizon-1), n)
 		}
 		tip = ref(n+1, 0, tip)
 	}

@@ -42,7 +42,7 @@ func (t *tenure) depths(block chain.BlockRef) []uint32 {
 	depths := make([]uint32, len(t.streams))
 	for i, st := range t.streams {
 		depth := block.Number - t.called.Number
-		if n, _ := st.branch.needs(block); n == child && t.lacksFinal(st) && depth <= horizon {
+		if n, _ := st.branch.needs(block); n == child && t.lacksFinal(st) && depth <= chain.UndoHorizon {
 			depths[i] = uint32(depth)
 		}
 	}

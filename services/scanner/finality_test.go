@@ -434,7 +434,7 @@ func TestFinalityWaitsForTwo(t *testing.T) {
 // nothing.
 func TestDepths(t *testing.T) {
 	var blocks []chain.BlockRef
-	for parent := (chain.BlockRef{}); len(blocks) <= horizon+10; parent = blocks[len(blocks)-1] {
+	for parent := (chain.BlockRef{}); len(blocks) <= chain.UndoHorizon+10; parent = blocks[len(blocks)-1] {
 		blocks = append(blocks, ref(uint64(len(blocks)+1), 0, parent))
 	}
 	next, final := blocks[9], blocks[6]
@@ -462,8 +462,8 @@ func TestDepths(t *testing.T) {
 		"it holds the block":               {upTo(10, blocks[5]), next, 0},
 		"it takes something back first":    {forked, next, 0},
 		"it does not hold what is final":   {upTo(6, chain.BlockRef{}), blocks[6], 0},
-		"as deep as readers remember":      {upTo(6+horizon, chain.BlockRef{}), blocks[6+horizon], horizon},
-		"deeper":                           {upTo(7+horizon, chain.BlockRef{}), blocks[7+horizon], 0},
+		"as deep as readers remember":      {upTo(6+chain.UndoHorizon, chain.BlockRef{}), blocks[6+chain.UndoHorizon], chain.UndoHorizon},
+		"deeper":                           {upTo(7+chain.UndoHorizon, chain.BlockRef{}), blocks[7+chain.UndoHorizon], 0},
 	} {
 		tenure := &tenure{called: final, streams: []*stream{c.stream}}
 		got := tenure.depths(c.block)[0]

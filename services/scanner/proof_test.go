@@ -54,7 +54,7 @@ func longAgo(t *testing.T, blocks uint64, topic producer) (*tenure, doubt) {
 // A block whose receipts stayed away for longer than readers can undo is still said to be proven once they are there:
 // what waits for that can go on. One that was wrong cannot be taken back any more, and that is counted.
 func TestProofComesLate(t *testing.T) {
-	for _, blocks := range []uint64{10, horizon + 10, 3 * horizon} {
+	for _, blocks := range []uint64{10, chain.UndoHorizon + 10, 3 * chain.UndoHorizon} {
 		topic := kept{}
 		tn, d := longAgo(t, blocks, topic)
 		if err := tn.prove(t.Context(), finding{doubt: d}); err != nil {
@@ -66,7 +66,7 @@ func TestProofComesLate(t *testing.T) {
 		topic = kept{}
 		tn, d = longAgo(t, blocks, topic)
 		tn.Scanner.collector = &collector{}
-		if blocks <= horizon {
+		if blocks <= chain.UndoHorizon {
 			continue
 		}
 		if err := tn.correct(t.Context(), finding{doubt: d, wrong: true}); err != nil || len(topic[0]) > 0 {
@@ -81,24 +81,24 @@ func TestProofComesLate(t *testing.T) {
 // Blocks wait for proof for as long as it takes, and not only the newest thousand.
 func TestDoubtsAreKept(t *testing.T) {
 	open := newDoubts(func(int) {})
-	for n := range uint64(3 * horizon) {
+	for n := range uint64(3 * chain.UndoHorizon) {
 		open.add(doubt{block: ref(n+1, 0, chain.BlockRef{})})
 	}
-	if n := len(open.all()); n != 3*horizon {
-		t.Errorf("%d of %d blocks are to be proven", n, 3*horizon)
+	if n := len(open.all()); n != 3*chain.UndoHorizon {
+		t.Errorf("%d of %d blocks are to be proven", n, 3*chain.UndoHorizon)
 	}
 }
 
 // What was corrected is remembered while it could have to be published again, and no longer.
 func TestTrustedContentIsForgotten(t *testing.T) {
 	c := &collector{}
-	for n := range uint64(5 * horizon) {
+	for n := range uint64(5 * chain.UndoHorizon) {
 		c.trust(found{block: ref(n+1, 0, chain.BlockRef{}), verified: true})
 	}
-	if n := len(c.trusted); n != horizon+1 {
+	if n := len(c.trusted); n != chain.UndoHorizon+1 {
 		t.Errorf("%d blocks are remembered", n)
 	}
-	last := ref(5*horizon, 0, chain.BlockRef{})
+	last := ref(5*chain.UndoHorizon, 0, chain.BlockRef{})
 	if f, known := c.trustedContent(last.Hash); !known || f.block != last {
 		t.Errorf("the newest is not: %+v, %t", f, known)
 	}

@@ -18,7 +18,7 @@ import (
 // publish brings one block to every partition that lacks it. What is final is said before anything is taken back, and
 // by a record of its own where it lies deeper than readers of the block's end remember.
 func (t *tenure) publish(ctx context.Context, block evm.Block) error {
-	if t.forks(block.BlockRef) || block.Number-t.called.Number > horizon {
+	if t.forks(block.BlockRef) || block.Number-t.called.Number > chain.UndoHorizon {
 		if err := t.sayFinal(ctx); err != nil {
 			return err
 		}

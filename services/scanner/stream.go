@@ -169,7 +169,7 @@ func (s *stream) rewind(ancestor chain.BlockRef) error {
 	if s.whole || s.branch.grounded || !s.branch.empty() && ancestor.Number >= s.branch.oldest().Number {
 		return fmt.Errorf("going back to block %d %s, which is not there", ancestor.Number, ancestor.Hash)
 	}
-	s.branch = branch{blocks: []placed{footing(ancestor)}, attempt: s.branch.attempt}
+	s.branch = branch{blocks: []placed{verifiedBlock(ancestor)}, attempt: s.branch.attempt}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/wire"
 )
 
@@ -51,7 +52,7 @@ func (e *brokenError) Error() string {
 func (e *brokenError) Unwrap() error { return e.cause }
 
 // firstWindow is how many records of a partition's tail are read at first: enough for the horizon on a quiet chain.
-const firstWindow = 4 * horizon
+const firstWindow = 4 * chain.UndoHorizon
 
 // readTail reads the end of a partition: at least the horizon, or down to the end of a range, or everything.
 func readTail(ctx context.Context, client *bus.Client, topic string, partition int, look func(wire.Message)) (*stream,
@@ -69,7 +70,7 @@ func readTail(ctx context.Context, client *bus.Client, topic string, partition i
 		all := s.next == first
 		s.whole = all && first == 0
 		err := s.readTo(ctx, client, topic, end, look)
-		if all || err == nil && (len(s.branch.blocks) >= horizon || s.branch.grounded) {
+		if all || err == nil && (len(s.branch.blocks) >= chain.UndoHorizon || s.branch.grounded) {
 			return s, err
 		}
 		if _, broken := errors.AsType[*brokenError](err); err != nil && !broken {

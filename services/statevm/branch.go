@@ -141,7 +141,7 @@ func (b *branch) extend(s *share) {
 		b.kept = append(b.kept, ground)
 	}
 	b.kept = append(b.kept, s.last)
-	if surplus := len(b.kept) - pg.UndoHorizon - 1; surplus > 0 {
+	if surplus := len(b.kept) - chain.UndoHorizon - 1; surplus > 0 {
 		b.kept = slices.Delete(b.kept, 0, surplus)
 	}
 }

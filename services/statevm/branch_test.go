@@ -191,7 +191,7 @@ func TestFinalityRule(t *testing.T) {
 // The branch remembers as much as can be undone, and no more.
 func TestBranchForgets(t *testing.T) {
 	b, parent := &branch{}, chain.Hash{1}
-	for n := range uint64(3 * pg.UndoHorizon) {
+	for n := range uint64(3 * chain.UndoHorizon) {
 		ref := chain.BlockRef{Number: n + 1, Hash: chain.Keccak256(parent[:]), Parent: parent}
 		b.extend(&share{last: pg.Block{BlockRef: ref}})
 		parent = ref.Hash
@@ -201,7 +201,7 @@ func TestBranchForgets(t *testing.T) {
 	if _, err := b.reorg(deep); !halts(err) || !strings.Contains(err.Error(), "deeper") {
 		t.Errorf("a reorg beyond the horizon: %v", err)
 	}
-	if _, kept := b.at(tip.Number - pg.UndoHorizon); !kept || len(b.kept) != pg.UndoHorizon+1 {
+	if _, kept := b.at(tip.Number - chain.UndoHorizon); !kept || len(b.kept) != chain.UndoHorizon+1 {
 		t.Errorf("%d blocks are kept", len(b.kept))
 	}
 }
