@@ -70,12 +70,12 @@ func New(cfg Config, p Parts) *Manager {
 		market: &market{node: p.Node, heads: p.Heads, limits: p.Limits, log: p.Log}}
 }
 
-// Run keeps what others pay fresh, and wakes the signers whenever heard returns, until ctx ends. Heard returns when any
+// Run keeps what others pay fresh, and wakes the signers whenever changed returns, until ctx ends. Changed returns when any
 // process may have queued something; an error of it ends the wake-ups.
-func (m *Manager) Run(ctx context.Context, heard func(context.Context) error) error {
+func (m *Manager) Run(ctx context.Context, changed func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return m.market.follow(ctx) })
-	group.Go(func() error { return m.roster.follow(ctx, heard) })
+	group.Go(func() error { return m.roster.follow(ctx, changed) })
 	return group.Wait()
 }
 

@@ -60,7 +60,7 @@ type outside struct {
 	leases  leases
 	nonces  nonce.Store
 	intents txm.Store
-	heard   listener
+	changes listener
 	history txmanager.History
 	signed  turns.Transactions
 	told    progress      // how far damaged records are dead letters
@@ -163,7 +163,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 	s := newSender(cfg, log, metrics, lease.NewOwner(cfg.Sender.Node), keys, time.Now)
 	leases, intents := db.Leases(), db.Intents()
 	s.outside = outside{client: client, node: node, schema: db, state: db, leases: leases, nonces: leases,
-		intents: intents, heard: intents.Listener(), history: leases, signed: intents, told: db.Notified(),
+		intents: intents, changes: intents.Listener(), history: leases, signed: intents, told: db.Notified(),
 		checks: checklog.New(db.CheckLog(), s.clock, metrics.preflight.Dropped, log),
 		results: func() (ended, givenUp txmanager.Publisher) {
 			return newResultProducer(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
@@ -218,8 +218,8 @@ func (s *Sender) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.horizon.Follow(ctx, s.node.Heads(ctx)) })
 	group.Go(func() error {
-		defer s.heard.Close()
-		return s.manager.Run(ctx, s.heard.WaitChange)
+		defer s.changes.Close()
+		return s.manager.Run(ctx, s.changes.WaitChange)
 	})
 	if s.cfg.Sender.Mode == Basic {
 		for _, key := range s.keys {

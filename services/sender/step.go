@@ -81,16 +81,16 @@ func (s *Stepper) Report(r price.Report) { s.sender.quotes.Add(r) }
 // ReportsRead says that all reports of the past have been taken in.
 func (s *Stepper) ReportsRead() { s.sender.quotes.Complete() }
 
-// Heard takes in a job of the job topic. After an error it has to be taken in again.
-func (s *Stepper) Heard(ctx context.Context, j job.Job) error {
+// Job takes in a job of the job topic. After an error it has to be taken in again.
+func (s *Stepper) Job(ctx context.Context, j job.Job) error {
 	if !s.sender.turns.Admit(j) {
 		return nil
 	}
 	return s.sender.store(ctx, j)
 }
 
-// Witnessed takes in a job of the past, which other keepers may have had the time to execute. Nothing is done about it.
-func (s *Stepper) Witnessed(j job.Job) { s.sender.turns.Heard(j) }
+// PastJob takes in a job of the past, which other keepers may have had the time to execute. Nothing is done about it.
+func (s *Stepper) PastJob(j job.Job) { s.sender.turns.Observe(j) }
 
 // Executed takes in what a block of the log topic shows to have been executed. Past says that blocks follow that are
 // there already: while they are being read nothing is sent.

@@ -273,7 +273,7 @@ func (k *keeper) publishJobs(_ context.Context, jobs []job.Job) error {
 // readJobs reads the job topic. While the database is away it stays where it is.
 func (k *keeper) readJobs() {
 	for !k.has(KafkaDown) && k.jobsRead < len(k.jobs) {
-		if err := k.sender.Heard(context.Background(), k.jobs[k.jobsRead].job); err != nil {
+		if err := k.sender.Job(context.Background(), k.jobs[k.jobsRead].job); err != nil {
 			k.event(time.Second, k.readJobs)
 			return
 		}
@@ -291,7 +291,7 @@ func (k *keeper) replayTopics() {
 	}
 	for _, s := range k.jobs {
 		if s.at >= now-evidencePeriod {
-			k.sender.Witnessed(s.job)
+			k.sender.PastJob(s.job)
 		}
 	}
 	for i, ref := range k.blocks {

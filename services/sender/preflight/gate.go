@@ -38,7 +38,7 @@ type Gate struct {
 // Stage is the gate before a signer's tasks. Held says why the nodes would take nothing more of the signer, or is
 // empty; reconciled, whether its nonces were compared with the chain in this tenure.
 func (g Gate) Stage(held func() string, reconciled func() bool) txmanager.Stage {
-	return txmanager.Stage{Name: "settle", Run: func(ctx context.Context, t *txmanager.Task) (txmanager.Verdict,
+	return txmanager.Stage{Name: "gate", Run: func(ctx context.Context, t *txmanager.Task) (txmanager.Verdict,
 		error) {
 		if reason := held(); reason != "" {
 			return txmanager.Shut(reason), nil

@@ -76,11 +76,11 @@ type birth struct {
 
 // trial is one birth of a job while it is watched.
 type trial struct {
-	number int64 // stands for the intent's
-	job    job.Job
-	kept   shadow.Trial
-	heard  time.Time
-	closed bool
+	number  int64 // stands for the intent's
+	job     job.Job
+	kept    shadow.Trial
+	offered time.Time
+	closed  bool
 	// reverted is the head on which the call last reverted for good; what the planner found later opens it again.
 	reverted uint64
 	dirty    bool // not stored yet as it stands
@@ -102,7 +102,7 @@ func (s *Sender) Offer(j job.Job) {
 	t := s.trials[birth{j.ID, j.BirthMs}]
 	if t == nil {
 		s.next++
-		t = &trial{number: s.next, heard: s.parts.Clock(), dirty: true, kept: shadow.Trial{
+		t = &trial{number: s.next, offered: s.parts.Clock(), dirty: true, kept: shadow.Trial{
 			JobID: j.ID, BirthMs: j.BirthMs, Kind: j.Kind, Key: j.Key, Account: j.Account, Market: j.Market,
 			IsLong: j.IsLong, HeardMs: now}}
 		s.trials[birth{j.ID, j.BirthMs}] = t
@@ -173,13 +173,13 @@ func (s *Sender) due() (due []*trial) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.trials, func(_ birth, t *trial) bool {
-		return !t.dirty && now.Sub(t.heard) > 2*s.cfg.MaxAge
+		return !t.dirty && now.Sub(t.offered) > 2*s.cfg.MaxAge
 	})
 	for _, t := range s.trials {
 		if t.closed || now.Before(t.rest) || head < t.restTo {
 			continue
 		}
-		if now.Sub(t.heard) > s.cfg.MaxAge {
+		if now.Sub(t.offered) > s.cfg.MaxAge {
 			t.closed, t.dirty = true, true
 			t.kept.Reason = "too old: " + t.kept.Reason
 			continue
@@ -193,7 +193,7 @@ func (s *Sender) due() (due []*trial) {
 func (s *Sender) try(ctx context.Context, t *trial) {
 	head, _ := s.parts.Head.Newest()
 	s.mu.Lock()
-	j, waited := t.job, s.parts.Clock().Sub(t.heard)
+	j, waited := t.job, s.parts.Clock().Sub(t.offered)
 	check := s.checks[j.Signer]
 	if check == nil {
 		check = s.parts.Check(j.Signer, s.look)

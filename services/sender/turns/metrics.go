@@ -18,6 +18,7 @@ type Metrics struct {
 	suspected   *prometheus.GaugeVec
 	evidenceLag prometheus.Gauge
 	recovering  prometheus.Gauge
+	agreement   *prometheus.GaugeVec
 }
 
 // NewMetrics registers them.
@@ -52,5 +53,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Help: "1 while this keeper holds back after its start: the past is still being read, or the recovery buffer " +
 			"runs.",
 	})
+	m.agreement = f.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "sender_tier_agreement_info",
+		Help: "Always 1; the fingerprint stands for what all keepers of a venue must have alike (window, tiers, " +
+			"signers), and is the same in all of them.",
+	}, []string{"fingerprint"})
 	return m
 }

@@ -77,6 +77,12 @@ func New(c Config) *Tracker {
 		t.evidence = tier.NewEvidence(cfg.Priority, cfg.Tiers, cfg.Window)
 		t.policy = tier.Windows{Self: cfg.Priority, Window: cfg.Window, Evidence: t.evidence}
 	}
+	if cfg.Enabled {
+		fingerprint := cfg.Fingerprint(c.Own)
+		c.Metrics.agreement.WithLabelValues(fingerprint).Set(1)
+		c.Log.Info().Int("tier", cfg.Priority).Str("fingerprint", fingerprint).
+			Msg("jobs are shared by tiers; the fingerprint is the same in all keepers of the venue")
+	}
 	t.queue = tier.NewQueue(asking{t}, t.now, cfg.JobMaxAge, cfg.QueueCleanupInterval)
 	return t
 }
@@ -100,8 +106,8 @@ func (t *Tracker) now() uint64 {
 	return t.cfg.Head.Time()
 }
 
-// Heard notes a saying of a job. Every saying counts: a job that is born anew begins its windows anew.
-func (t *Tracker) Heard(j job.Job) {
+// Observe notes that a job was published. Every time counts: a job that is born anew begins its windows anew.
+func (t *Tracker) Observe(j job.Job) {
 	if !t.cfg.Tier.Enabled {
 		return
 	}
@@ -131,7 +137,7 @@ func (t *Tracker) Admit(j job.Job) bool {
 	if !t.cfg.Tier.Enabled {
 		return true
 	}
-	t.Heard(j)
+	t.Observe(j)
 	if at := t.doneAt(j); at > j.Evidence.Block.Number {
 		t.queue.Remove(j.ID)
 		return false

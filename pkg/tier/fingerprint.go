@@ -1,0 +1,26 @@
+package tier
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+)
+
+// Fingerprint stands for all that the keepers of a venue must have alike to agree whose turn a job is: how many tiers
+// there are and whose signers are whose, policy and window, and what a build has as constants. Two keepers with different
+// ones take jobs that are another's. It is 8 hexadecimal digits.
+func (c Config) Fingerprint(own []chain.Address) string {
+	var signers []string
+	for address, tier := range c.Roster(own) {
+		signers = append(signers, fmt.Sprintf("%s=%d", address, tier))
+	}
+	slices.Sort(signers)
+	sum := fnv.New32a()
+	_, _ = fmt.Fprintf(sum, "%d %s %s %s %s %s", c.Tiers, c.Policy, c.Window, Guard, job.RebornAfter,
+		strings.Join(signers, " ")) // a hash takes everything
+	return fmt.Sprintf("%08x", sum.Sum32())
+}
