@@ -136,9 +136,9 @@ func (sh *Shell) stop(grace time.Duration) error {
 	return joinFailures(failures)
 }
 
-// RunErrors are the error of a process for which more than one thing went wrong, the cause first. They print in one
+// runErrors are the error of a process for which more than one thing went wrong, the cause first. They print in one
 // line.
-type RunErrors []error
+type runErrors []error
 
 // joinFailures returns the failures as one error, or nil if there are none.
 func joinFailures(failures []error) error {
@@ -148,12 +148,12 @@ func joinFailures(failures []error) error {
 	case 1:
 		return failures[0]
 	default:
-		return RunErrors(failures)
+		return runErrors(failures)
 	}
 }
 
 // Error joins the failures by semicolons.
-func (f RunErrors) Error() string {
+func (f runErrors) Error() string {
 	texts := make([]string, len(f))
 	for i, err := range f {
 		texts[i] = err.Error()
@@ -162,4 +162,4 @@ func (f RunErrors) Error() string {
 }
 
 // Unwrap gives all failures to errors.Is and errors.As.
-func (f RunErrors) Unwrap() []error { return f }
+func (f runErrors) Unwrap() []error { return f }

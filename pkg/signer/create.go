@@ -17,8 +17,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// ForGroup is the mode of the files that [Create] writes: for their owner and the group that keepers run in.
-const ForGroup = 0o640
+// forGroup is the mode of the files that [Create] writes: for their owner and the group that keepers run in.
+const forGroup = 0o640
 
 // Create writes ADDRESS.json, an encrypted keystore at geth's full cost, and ADDRESS.password, 32 random bytes in hex,
 // into a folder that is there already, and returns the address. The key is a new one, or raw if that is not empty: 32
@@ -66,5 +66,5 @@ func writeNew(name string, text []byte) error {
 		return err
 	}
 	_, err = f.Write(text)
-	return errors.Join(err, f.Chmod(ForGroup), f.Sync(), f.Close())
+	return errors.Join(err, f.Chmod(forGroup), f.Sync(), f.Close())
 }

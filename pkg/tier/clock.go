@@ -2,8 +2,8 @@ package tier
 
 import "time"
 
-// MaxLead is by how much the clock may run ahead of the newest head: when heads stop, time stops.
-const MaxLead = 3 * time.Second
+// maxLead is by how much the clock may run ahead of the newest head: when heads stop, time stops.
+const maxLead = 3 * time.Second
 
 // longestReorg is more time than any reorg takes back. A time that is followed by one so much older was never the
 // chain's: the node had made it up.
@@ -34,7 +34,7 @@ func (c *Clock) Now(at time.Time) uint64 {
 	if c.head == 0 {
 		return 0
 	}
-	lead := min(max(at.Sub(c.arrived), 0), MaxLead)
+	lead := min(max(at.Sub(c.arrived), 0), maxLead)
 	return c.head + uint64(lead.Milliseconds())
 }
 

@@ -23,8 +23,8 @@ const (
 	Blind AlarmName = "blind"
 )
 
-// AlarmNames lists them.
-func AlarmNames() []AlarmName {
+// alarmNames lists them.
+func alarmNames() []AlarmName {
 	return []AlarmName{MasterSilent, BackupExecutes, NobodyExecutes, Blind}
 }
 
@@ -143,7 +143,7 @@ func (w *Watch) Look(nowMs, readMs uint64) (changed []Alarm) {
 		causes[MasterSilent], causes[BackupExecutes], causes[NobodyExecutes] = w.masterCause(), w.backupCause(at),
 			w.idleCause(at)
 	}
-	for _, name := range AlarmNames() {
+	for _, name := range alarmNames() {
 		if a, news := w.update(name, causes[name]); news {
 			changed = append(changed, a)
 		}
@@ -170,7 +170,7 @@ func (w *Watch) update(name AlarmName, cause string) (a Alarm, news bool) {
 
 // Standing returns the alarms that are not over.
 func (w *Watch) Standing() (all []Alarm) {
-	for _, name := range AlarmNames() {
+	for _, name := range alarmNames() {
 		if s, stands := w.raised[name]; stands {
 			all = append(all, Alarm{Name: name, SinceMs: s.sinceMs, Text: s.text})
 		}

@@ -54,10 +54,10 @@ type Queue[K comparable] struct {
 }
 
 // New makes a queue of keys with a natural order. It is paused until Lead(true).
-func New[K cmp.Ordered](o Options[K]) *Queue[K] { return NewFunc(o, cmp.Compare[K]) }
+func New[K cmp.Ordered](o Options[K]) *Queue[K] { return newFunc(o, cmp.Compare[K]) }
 
-// NewFunc makes a queue of keys that compare orders, which decides the order among equal expiries.
-func NewFunc[K comparable](o Options[K], compare func(a, b K) int) *Queue[K] {
+// newFunc makes a queue of keys that compare orders, which decides the order among equal expiries.
+func newFunc[K comparable](o Options[K], compare func(a, b K) int) *Queue[K] {
 	expiresBefore := func(a, b *entry[K]) bool {
 		return a.expiry < b.expiry || a.expiry == b.expiry && compare(a.key, b.key) < 0
 	}

@@ -15,8 +15,8 @@ type Endpoints interface {
 	Elsewhere(than ...evm.Source) evm.Reader
 }
 
-// OneByOne returns, for each endpoint that is read from, a reader that asks it and no other.
-func OneByOne(n Endpoints) []evm.Reader {
+// oneByOne returns, for each endpoint that is read from, a reader that asks it and no other.
+func oneByOne(n Endpoints) []evm.Reader {
 	var sources []evm.Source
 	for _, e := range n.Endpoints() {
 		if !e.Private {
@@ -33,7 +33,7 @@ func OneByOne(n Endpoints) []evm.Reader {
 // agreement counts the endpoints that say something, each for itself, and how many of them there must be for it to be
 // believed: two, where there are two.
 func agreement(n Endpoints, says func(one evm.Reader) bool) (agree, need int) {
-	readers := OneByOne(n)
+	readers := oneByOne(n)
 	for _, one := range readers {
 		if says(one) {
 			agree++

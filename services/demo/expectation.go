@@ -38,7 +38,7 @@ func (e Expectation) Check(rows []ledger.Row) error {
 	var problems []error
 	for tier, n := range totals.ByTier {
 		if !slices.Contains(e.By, tier) {
-			problems = append(problems, fmt.Errorf("%s executed %d jobs", RoleOf(tier), n))
+			problems = append(problems, fmt.Errorf("%s executed %d jobs", roleOf(tier), n))
 		}
 	}
 	if n := duplicates(rows); n > e.Duplicates {
@@ -71,7 +71,7 @@ func (e Expectation) checkHeir(rows []ledger.Row) error {
 		}
 	}
 	if took == 0 {
-		return fmt.Errorf("%s executed nothing", RoleOf(e.Heir))
+		return fmt.Errorf("%s executed nothing", roleOf(e.Heir))
 	}
 	others := 0
 	for _, r := range rows {
@@ -80,7 +80,7 @@ func (e Expectation) checkHeir(rows []ledger.Row) error {
 		}
 	}
 	if others > 0 {
-		return fmt.Errorf("others executed %d jobs more than %s after %s had begun", others, underWay, RoleOf(e.Heir))
+		return fmt.Errorf("others executed %d jobs more than %s after %s had begun", others, underWay, roleOf(e.Heir))
 	}
 	return nil
 }

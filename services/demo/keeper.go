@@ -45,10 +45,10 @@ func (k *Keeper) Name() string {
 func (k *Keeper) isShadow() bool { return k.Tier == 0 }
 
 // Role is what people call its tier.
-func (k *Keeper) Role() string { return RoleOf(k.Tier) }
+func (k *Keeper) Role() string { return roleOf(k.Tier) }
 
-// RoleOf names a tier: Master, Backup-1, Backup-2, …; tier 0 is nobody's.
-func RoleOf(tier int) string {
+// roleOf names a tier: Master, Backup-1, Backup-2, …; tier 0 is nobody's.
+func roleOf(tier int) string {
 	switch tier {
 	case 0:
 		return "others"

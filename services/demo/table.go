@@ -122,7 +122,7 @@ func groupsOf(rows []ledger.Row) (groups []group) {
 	for _, r := range rows {
 		g := group{kind: r.Kind, tier: -1, by: "nobody"} // tried in vain, or taken back by the owner before it could be
 		if r.Winner != nil {
-			g.tier, g.by = r.Winner.Tier, RoleOf(r.Winner.Tier)
+			g.tier, g.by = r.Winner.Tier, roleOf(r.Winner.Tier)
 		}
 		i := slices.IndexFunc(groups, func(other group) bool { return other.kind == g.kind && other.tier == g.tier })
 		if i < 0 {

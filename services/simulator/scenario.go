@@ -71,8 +71,8 @@ func (s *Span) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// DefaultScenario is three healthy keepers and one job a second.
-func DefaultScenario() Scenario {
+// defaultScenario is three healthy keepers and one job a second.
+func defaultScenario() Scenario {
 	return Scenario{
 		Settle: Span(400 * time.Second), Keepers: 3, Seeds: 20,
 		Jobs: Jobs{MarketOrders: 4, LimitOrders: 3, Liquidations: 2, Deposits: 1},
@@ -110,7 +110,7 @@ func LoadAll(dir string) (all []Scenario, err error) {
 
 // Parse reads a scenario from its text. All problems are returned at once, one line each.
 func Parse(text []byte) (Scenario, error) {
-	s := DefaultScenario()
+	s := defaultScenario()
 	err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&s)
 	if err != nil {
 		return Scenario{}, explain(err)

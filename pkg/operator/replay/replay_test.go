@@ -92,7 +92,7 @@ func TestReadings(t *testing.T) {
 	report := func(token chain.Address, ms uint64) price.Report {
 		return price.Report{Token: token, Min: perp.U64(ms), Max: perp.U64(ms), TimeMs: ms}
 	}
-	r := NewReports()
+	r := newReports()
 	for _, one := range []price.Report{report(a, 1000), report(b, 1000), report(b, 900), report(b, 2000),
 		report(b, 3000),
 		report(a, 3000)} {
@@ -149,7 +149,7 @@ func TestRepeat(t *testing.T) {
 	}
 	other := said(11, "request waits")
 	other.Job.Evidence.Block.Hash = chain.Hash{0xff}
-	all, err := Repeat(&Past{parts: []*partition{p}}, waiting{deposit}, NewReports(), Terms{},
+	all, err := Repeat(&Past{parts: []*partition{p}}, waiting{deposit}, newReports(), Terms{},
 		[]Said{said(10, "request waits"), said(11, "request waits", "a report"), other, said(12, "request waits")})
 	if err != nil || len(all) != 4 {
 		t.Fatal(all, err)

@@ -19,14 +19,14 @@ type Reports struct {
 	places map[string]int          // by id
 }
 
-// NewReports returns an empty topic.
-func NewReports() *Reports {
+// newReports returns an empty topic.
+func newReports() *Reports {
 	return &Reports{tokens: map[chain.Address][]int{}, places: map[string]int{}}
 }
 
 // ReadReports reads the price topic up to its present end. What nobody can read, planners pass over as well.
 func ReadReports(ctx context.Context, client *bus.Client, chainID uint64) (*Reports, error) {
-	r := NewReports()
+	r := newReports()
 	return r, records(ctx, client, wire.PriceTopic(chainID), 0, 0, func(record bus.Record) error {
 		m, _, err := wire.Decode(record)
 		if said, is := m.(wire.Price); err == nil && is {

@@ -94,7 +94,7 @@ func (a *Authority) Accept(token, name, password string) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	if err := errors.Join(CheckName(name), CheckPassword(password)); err != nil {
+	if err := errors.Join(checkName(name), checkPassword(password)); err != nil {
 		return User{}, err
 	}
 	key := sha256.Sum256([]byte(token))

@@ -26,16 +26,16 @@ const (
 	mostPasses    = 16
 )
 
-// ShortestPassword is how many bytes a password has at least (NIST SP 800-63B asks for 8; 12 is for who holds money).
-const ShortestPassword = 12
+// shortestPassword is how many bytes a password has at least (NIST SP 800-63B asks for 8; 12 is for who holds money).
+const shortestPassword = 12
 
 const longestPassword = 1024
 
-var errPasswordLength = fmt.Errorf("the password must have %d to %d bytes", ShortestPassword, longestPassword)
+var errPasswordLength = fmt.Errorf("the password must have %d to %d bytes", shortestPassword, longestPassword)
 
-// CheckPassword refuses passwords that are too short, or so long that hashing them is an attack.
-func CheckPassword(password string) error {
-	if len(password) < ShortestPassword || len(password) > longestPassword {
+// checkPassword refuses passwords that are too short, or so long that hashing them is an attack.
+func checkPassword(password string) error {
+	if len(password) < shortestPassword || len(password) > longestPassword {
 		return errPasswordLength
 	}
 	return nil

@@ -20,8 +20,8 @@ func (r Role) String() string { return roleNames[r] }
 // May tells whether somebody of this role may do what needs another.
 func (r Role) May(needed Role) bool { return r >= needed }
 
-// ParseRole reads a role's name.
-func ParseRole(text string) (Role, error) {
+// parseRole reads a role's name.
+func parseRole(text string) (Role, error) {
 	for role, name := range roleNames {
 		if name == text {
 			return role, nil

@@ -41,8 +41,8 @@ func OpenUsers(path string) (*Users, error) {
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 
-// CheckName refuses what is no name of a user.
-func CheckName(name string) error {
+// checkName refuses what is no name of a user.
+func checkName(name string) error {
 	if !nameForm.MatchString(name) {
 		return errors.New("a name has 1 to 64 of the letters A-Z a-z 0-9 . _ @ -, and begins with a letter or digit")
 	}
@@ -114,10 +114,10 @@ func parseUser(fields []string) (user User, err error) {
 	if len(fields) != 3 {
 		return user, fmt.Errorf("it has %d words", len(fields))
 	}
-	if err := CheckName(fields[0]); err != nil {
+	if err := checkName(fields[0]); err != nil {
 		return user, err
 	}
-	if user.Role, err = ParseRole(fields[1]); err != nil {
+	if user.Role, err = parseRole(fields[1]); err != nil {
 		return user, err
 	}
 	if _, err := parseHash(fields[2]); err != nil {
