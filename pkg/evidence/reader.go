@@ -29,8 +29,8 @@ type Unreadable func(topic string, r bus.Record, why error)
 
 // Observer is told of the evidence, by several goroutines at once.
 type Observer interface {
-	// Observe takes a job, as often as planners publish it.
-	Observe(j job.Job)
+	// Published takes a job, as often as planners publish it.
+	Published(j job.Job)
 	// Executed takes what the chain shows, in its order.
 	Executed(found []execution.Execution)
 	// Read takes the time (ms) of the block up to which all partitions have been read. It is not called before all of
@@ -132,7 +132,7 @@ func (e *Reader) readJob(r bus.Record) error {
 	if err != nil {
 		return err
 	}
-	e.observer.Observe(j)
+	e.observer.Published(j)
 	return nil
 }
 

@@ -40,7 +40,7 @@ func newTape(t *testing.T, from int64) *tape {
 	return p
 }
 
-func (p *tape) Observe(job.Job) {}
+func (p *tape) Published(job.Job) {}
 
 func (p *tape) Executed(found []execution.Execution) {
 	for _, e := range found {

@@ -118,7 +118,7 @@ func TestMonitorSeesABackup(t *testing.T) {
 func TestMonitorForgets(t *testing.T) {
 	s := newSeen(watching().Tier, newMonitorMetrics(prometheus.NewRegistry()).evidence)
 	j := job.Job{ID: "a", Kind: job.Order, Key: chain.Hash{1}, BirthMs: 1, Evidence: job.Evidence{Block: block(1)}}
-	s.Observe(j)
+	s.Published(j)
 	s.Read(block(1).TimeMs + uint64(remembered.Milliseconds()))
 	s.alarms(block(1).TimeMs)
 	if len(s.newest) != 1 {

@@ -37,8 +37,8 @@ func newSeen(cfg tier.Config, metrics *evidence.Metrics) *seen {
 		newest: map[job.Need]saying{}}
 }
 
-// Observe takes a job that a planner publishes.
-func (s *seen) Observe(j job.Job) {
+// Published takes a job that a planner publishes.
+func (s *seen) Published(j job.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.newest[j.Need()] = saying{j.ID, max(j.BirthMs, s.newest[j.Need()].birthMs), j.Evidence.Block.TimeMs}

@@ -90,7 +90,7 @@ func (s *Stepper) Job(ctx context.Context, j job.Job) error {
 }
 
 // PastJob takes in a job of the past, which other keepers may have had the time to execute. Nothing is done about it.
-func (s *Stepper) PastJob(j job.Job) { s.sender.turns.Observe(j) }
+func (s *Stepper) PastJob(j job.Job) { s.sender.turns.Published(j) }
 
 // Executed takes in what a block of the log topic shows to have been executed. Past says that blocks follow that are
 // there already: while they are being read nothing is sent.

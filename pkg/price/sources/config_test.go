@@ -176,9 +176,9 @@ func TestSourcesAreChecked(t *testing.T) {
 		of    source.Table
 		spoil func(*source.Table)
 	}{
-		`kind: "twitter" is not one of devnet, gmx,`: {streams, func(s *source.Table) { s.Kind = "twitter" }},
-		"name: empty": {streams, func(s *source.Table) { s.Name = "" }},
-		"url: empty":  {streams, func(s *source.Table) { s.URL = secret.URL{} }},
+		`kind: "twitter" is not one of devnet,`: {streams, func(s *source.Table) { s.Kind = "twitter" }},
+		"name: empty":                           {streams, func(s *source.Table) { s.Name = "" }},
+		"url: empty":                            {streams, func(s *source.Table) { s.URL = secret.URL{} }},
 		"url: a source of kind aggregator knows none": {aggregator,
 			func(s *source.Table) { s.URL = secret.MustURL("http://h") }},
 		"url: ws://h is not an address of http or https": {streams,

@@ -32,7 +32,7 @@ func (s *signed) Unsigned(_ context.Context, hashes []chain.Hash) ([]chain.Hash,
 func TestOwnKeyElsewhere(t *testing.T) {
 	b := newBench()
 	b.head(10_000_000)
-	b.Observe(orderAt(1, 9_990_000)) // its signer is this keeper's
+	b.Published(orderAt(1, 9_990_000)) // its signer is this keeper's
 	executed := func(sender chain.Address, n byte) {
 		e := by(sender, n, 9_995_000)
 		e.Tx.Hash = chain.Hash{n}

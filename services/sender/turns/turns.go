@@ -106,8 +106,8 @@ func (t *Tracker) now() uint64 {
 	return t.cfg.Head.Time()
 }
 
-// Observe notes that a job was published. Every time counts: a job that is born anew begins its windows anew.
-func (t *Tracker) Observe(j job.Job) {
+// Published notes that a job was published. Every time counts: a job that is born anew begins its windows anew.
+func (t *Tracker) Published(j job.Job) {
 	if !t.cfg.Tier.Enabled {
 		return
 	}
@@ -137,7 +137,7 @@ func (t *Tracker) Admit(j job.Job) bool {
 	if !t.cfg.Tier.Enabled {
 		return true
 	}
-	t.Observe(j)
+	t.Published(j)
 	if at := t.doneAt(j); at > j.Evidence.Block.Number {
 		t.queue.Remove(j.ID)
 		return false

@@ -193,10 +193,10 @@ func TestTurnAfterAnArm(t *testing.T) {
 // jobs at once, and gives them back.
 func TestTurnFollowsEvidence(t *testing.T) {
 	b := newBench().head(birth)
-	b.Observe(orderAt(9, birth)) // the probe of its minute
+	b.Published(orderAt(9, birth)) // the probe of its minute
 	news := b.News()
 	for n := byte(1); n <= 3; n++ {
-		b.Observe(orderAt(n, birth+uint64(n)))
+		b.Published(orderAt(n, birth+uint64(n)))
 	}
 	b.head(birth + 31_000)
 	early := orderAt(6, birth+20_000) // said before the evidence changes
@@ -234,7 +234,7 @@ func TestOnlySuccessIsProof(t *testing.T) {
 	b := newBench().head(birth)
 	for n := byte(1); n <= 4; n++ {
 		j := orderAt(n, birth)
-		b.Observe(j)
+		b.Published(j)
 		b.head(birth + 31_000)
 		_, _ = observed(t, b, txmanager.End(job.Refused, "poison"), j)
 	}
@@ -269,7 +269,7 @@ func TestTurnUnderDelay(t *testing.T) {
 		t.Fatal("it acts at once after a start")
 	}
 	b.at = b.at.Add(29 * time.Second)
-	b.Observe(j)
+	b.Published(j)
 	if got := b.Ready(); got != nil {
 		t.Errorf("within the recovery buffer: %v", got)
 	}
@@ -311,7 +311,7 @@ func TestGateAwaitsEvidence(t *testing.T) {
 func TestAloneHasEveryTurn(t *testing.T) {
 	a := alone()
 	j := orderAt(1, birth)
-	a.Observe(j)
+	a.Published(j)
 	if turn := a.Ask(j); !a.Admit(j) || !turn.Mine || turn.Verdict.Kind != txmanager.Onward || len(a.needs) > 0 ||
 		len(a.found) > 0 {
 		t.Errorf("%+v, %d needs", turn, len(a.needs))
@@ -349,10 +349,10 @@ func TestTurnsAfterAMadeUpHead(t *testing.T) {
 // What nobody speaks of any more is forgotten.
 func TestTurnsForget(t *testing.T) {
 	b := newBench().head(birth)
-	b.Observe(orderAt(1, birth))
+	b.Published(orderAt(1, birth))
 	b.Executed([]execution.Execution{by(masterSigner, 2, birth)})
 	b.at = b.at.Add(remembered + 301*time.Second)
-	b.Observe(orderAt(3, birth))
+	b.Published(orderAt(3, birth))
 	b.forget()
 	if len(b.needs) != 1 || len(b.found) != 1 {
 		t.Errorf("%d needs and %d jobs are remembered", len(b.needs), len(b.found))
