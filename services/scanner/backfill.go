@@ -74,7 +74,8 @@ var errCorrectable = errors.New("not proven, and above what can be undone")
 // correctable tells whether anything unproven of a stretch lies so high that readers can still undo it. A range they
 // cannot.
 func (s *stretch) correctable(head uint64) bool {
-	return slices.ContainsFunc(s.blocks, func(f found) bool { return !f.verified && f.block.Number+chain.UndoHorizon > head })
+	return slices.ContainsFunc(s.blocks,
+		func(f found) bool { return !f.verified && f.block.Number+chain.UndoHorizon > head })
 }
 
 // farBelow tells whether so many blocks of history are missing that ranges are worth it.

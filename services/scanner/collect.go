@@ -43,7 +43,8 @@ type collector struct {
 func (c *collector) trust(proven found) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.trusted, func(_ chain.Hash, f found) bool { return f.block.Number+chain.UndoHorizon < proven.block.Number })
+	maps.DeleteFunc(c.trusted,
+		func(_ chain.Hash, f found) bool { return f.block.Number+chain.UndoHorizon < proven.block.Number })
 	if c.trusted == nil {
 		c.trusted = map[chain.Hash]found{}
 	}

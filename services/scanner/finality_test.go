@@ -462,8 +462,9 @@ func TestDepths(t *testing.T) {
 		"it holds the block":               {upTo(10, blocks[5]), next, 0},
 		"it takes something back first":    {forked, next, 0},
 		"it does not hold what is final":   {upTo(6, chain.BlockRef{}), blocks[6], 0},
-		"as deep as readers remember":      {upTo(6+chain.UndoHorizon, chain.BlockRef{}), blocks[6+chain.UndoHorizon], chain.UndoHorizon},
-		"deeper":                           {upTo(7+chain.UndoHorizon, chain.BlockRef{}), blocks[7+chain.UndoHorizon], 0},
+		"as deep as readers remember": {upTo(6+chain.UndoHorizon, chain.BlockRef{}), blocks[6+chain.UndoHorizon],
+			chain.UndoHorizon},
+		"deeper": {upTo(7+chain.UndoHorizon, chain.BlockRef{}), blocks[7+chain.UndoHorizon], 0},
 	} {
 		tenure := &tenure{called: final, streams: []*stream{c.stream}}
 		got := tenure.depths(c.block)[0]

@@ -55,7 +55,8 @@ func (t *tenure) begin(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("the first block of the topic: %w", err)
 		}
-		st.branch = branch{blocks: []placed{verifiedBlock(chain.BlockRef{Number: block.Number - 1, Hash: block.Parent})}}
+		st.branch = branch{blocks: []placed{verifiedBlock(chain.BlockRef{Number: block.Number - 1,
+			Hash: block.Parent})}}
 	}
 	return nil
 }
