@@ -6,19 +6,22 @@ import (
 
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/retention"
 )
-
-const archiveUsage = "archive"
 
 // archive shows where the arms of jobs are that have ended.
 func archive(ctx context.Context, db *pg.DB, _ Settings, args []string, out printer) error {
 	if len(args) > 0 {
-		return usagef("usage: keeperctl %s", archiveUsage)
+		return usagef("usage: keeperctl archive")
 	}
 	stock, err := db.Archive().Stock(ctx)
 	if err != nil {
 		return err
 	}
+	return printStock(stock, out)
+}
+
+func printStock(stock retention.Stock, out printer) error {
 	rows := newTable("where", "arms", "transactions", "bytes", "since", "dropped")
 	for _, w := range stock.Weeks {
 		dropped := "-"
@@ -33,7 +36,8 @@ func archive(ctx context.Context, db *pg.DB, _ Settings, args []string, out prin
 	}
 	rows.add("live", stock.Live, "-", stock.LiveBytes, since, "-")
 	if !stock.Summed.IsZero() {
-		if err := out.note("profit and loss up to " + text.Moment(stock.Summed) + " stands as sums of days"); err != nil {
+		said := "profit and loss up to " + text.Moment(stock.Summed) + " stands as sums of days"
+		if err := out.note(said); err != nil {
 			return err
 		}
 	}
