@@ -10,6 +10,7 @@ import (
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/retention"
+	"perpkeeper/pkg/retry"
 )
 
 // Archive is the retention.Store: what has ended, in partitions of a week each (docs/adr/0035-archive.md).
@@ -87,6 +88,11 @@ const numberOf = `n.signer = i.signer AND n.nonce = i.nonce AND n.intent = i.id 
 
 // errArchiving says that another process is at work on the archive.
 var errArchiving = errors.New("another process works on the archive")
+
+// Await implements retention.Store.
+func (s Archive) Await(ctx context.Context) error {
+	return s.db.AwaitSchema(ctx, retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2})
+}
 
 // Move implements retention.Store.
 func (s Archive) Move(ctx context.Context, after time.Duration, most int) (moved int, err error) {

@@ -9,6 +9,8 @@ import (
 
 // Store moves and drops.
 type Store interface {
+	// Await waits until the store can be worked with; it fails when ctx ends, or where that needs somebody to act.
+	Await(ctx context.Context) error
 	// Move takes some jobs that ended longer ago than after to the archive, the oldest first, in one transaction, and
 	// returns how many; 0 also while another process is at it.
 	Move(ctx context.Context, after time.Duration, most int) (moved int, err error)
@@ -65,8 +67,12 @@ const (
 	rest  = 4
 )
 
-// Run works until ctx ends. It fails at nothing: what cannot be done is said, counted, and tried again.
+// Run works until ctx ends, as soon as the store can be worked with. From then on it fails at nothing: what cannot be
+// done is said, counted, and tried again.
 func (a *Archiver) Run(ctx context.Context) error {
+	if err := a.store.Await(ctx); err != nil {
+		return err
+	}
 	for {
 		next := a.work(ctx)
 		timer := time.NewTimer(next)

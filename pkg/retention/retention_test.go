@@ -19,10 +19,11 @@ type fake struct {
 	step           time.Duration
 	fail           error
 	busy           time.Duration // of all steps
-	said           []string
 }
 
-func (f *fake) Move(_ context.Context, after time.Duration, most int) (int, error) {
+func (f *fake) Await(context.Context) error { return nil }
+
+func (f *fake) Move(_ context.Context, _ time.Duration, most int) (int, error) {
 	if f.fail != nil {
 		return 0, f.fail
 	}
@@ -32,7 +33,6 @@ func (f *fake) Move(_ context.Context, after time.Duration, most int) (int, erro
 		f.busy += f.step
 	}
 	f.waiting -= n
-	f.said = append(f.said, after.String())
 	return n, nil
 }
 

@@ -30,7 +30,7 @@ type Config struct {
 	Signer   signer.Config `toml:"signer"`
 	Tier     tier.Config   `toml:"tier"`
 	Sender   Settings      `toml:"sender"`
-	// Retention is how long what has ended is kept. The sender writes it, so it is the one to move it.
+
 	Retention retention.Config `toml:"retention"`
 }
 

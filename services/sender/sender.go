@@ -19,6 +19,7 @@ import (
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/retention"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/signer"
@@ -143,7 +144,7 @@ func Start(sh *service.Shell, cfg Config) error {
 		return nil
 	}
 	sh.Go("send", s.Run)
-	sh.Go("archive", func(ctx context.Context) error { return runArchive(ctx, cfg, db, metrics, sh.Log) })
+	sh.Go("archive", retention.New(cfg.Retention, db.Archive(), metrics.archive, sh.Log).Run)
 	p := &pauses{signers: db.Signers(), own: s.addresses(), metrics: metrics, log: sh.Log}
 	sh.Go("pauses", p.Run)
 	return nil
