@@ -36,6 +36,7 @@ func newSite(t *testing.T, name string) *site {
 	p, err := s.db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
 	must(t, err)
 	s.partition = p
+	execute(t, s.address, `UPDATE keeper.signer_lease SET expires_at = clock_timestamp() + interval '1 day'`)
 	s.round(t)
 	s.took = map[string][]time.Duration{}
 	return s

@@ -22,15 +22,14 @@ import (
 
 // Config is the whole configuration of the process.
 type Config struct {
-	Keeper   wire.Config   `toml:"keeper"`
-	Chain    evm.Config    `toml:"chain"`
-	Kafka    bus.Config    `toml:"kafka"`
-	Postgres pg.Config     `toml:"postgres"`
-	Venue    gmx.Config    `toml:"venue"`
-	Signer   signer.Config `toml:"signer"`
-	Tier     tier.Config   `toml:"tier"`
-	Sender   Settings      `toml:"sender"`
-
+	Keeper    wire.Config      `toml:"keeper"`
+	Chain     evm.Config       `toml:"chain"`
+	Kafka     bus.Config       `toml:"kafka"`
+	Postgres  pg.Config        `toml:"postgres"`
+	Venue     gmx.Config       `toml:"venue"`
+	Signer    signer.Config    `toml:"signer"`
+	Tier      tier.Config      `toml:"tier"`
+	Sender    Settings         `toml:"sender"`
 	Retention retention.Config `toml:"retention"`
 }
 
@@ -83,9 +82,8 @@ func DefaultConfig() Config {
 		Sender: Settings{
 			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second,
 			MaxInFlight: 16, Reserved: 4, Batch: 8, MaxLiquidations: 10,
-			PrivateDeadline: 2 * time.Second,
-			ConfirmTimeout:  10 * time.Second,
-			HeadMaxAge:      fresh.Head, HeadMaxSkew: fresh.Skew, StateMaxLag: fresh.Watermark,
+			PrivateDeadline: 2 * time.Second, ConfirmTimeout: 10 * time.Second,
+			HeadMaxAge: fresh.Head, HeadMaxSkew: fresh.Skew, StateMaxLag: fresh.Watermark,
 			PriceMaxAge: fresh.Price,
 			Fee:         txm.DefaultPolicy(), Nervous: defaultNervous(),
 		},
@@ -150,9 +148,8 @@ func (s Settings) Validate() error {
 		}
 	}
 	for _, n := range []struct {
-		key   string
-		value int
-		most  int
+		key         string
+		value, most int
 	}{{"max_in_flight", s.MaxInFlight, mostInFlight}, {"batch", s.Batch, 100},
 		{"max_liquidations", s.MaxLiquidations, mostLiquidations}} {
 		if n.value < 1 || n.value > n.most {

@@ -180,12 +180,8 @@ func newSender(cfg Config, log zerolog.Logger, metrics *Metrics, owner lease.Own
 	s.unreadable = newUnreadable(metrics.unreadable, log)
 	clock := func() time.Time { return s.clock() }
 	s.horizon = headtrack.New(clock)
-	var own []chain.Address
-	for _, key := range keys {
-		own = append(own, key.Address())
-	}
-	s.turns = turns.New(turns.Config{Tier: cfg.Tier, Own: own, Head: s.horizon, Clock: clock, Metrics: metrics.turns,
-		Log: log})
+	s.turns = turns.New(turns.Config{Tier: cfg.Tier, Own: s.addresses(), Head: s.horizon, Clock: clock,
+		Metrics: metrics.turns, Log: log})
 	return s
 }
 
