@@ -15,8 +15,10 @@ func TestChecksComeBack(t *testing.T) {
 	log := openAs(t, pg.RoleSender, granted(t)).CheckLog()
 	now := time.Now().Truncate(time.Microsecond)
 	all := []checklog.Entry{
-		{Intent: 2, At: now, Check: checklog.Call, Verdict: "onward", Said: "the call passes", By: "https://a/", Block: 9},
-		{Intent: 1, At: now, Check: checklog.Pending, Verdict: "waiting", Said: "a\x00b\x1b[2J\xff", By: "a\x00", Block: 8},
+		{Intent: 2, At: now, Check: checklog.Call, Verdict: "onward", Said: "the call passes", By: "https://a/",
+			Block: 9},
+		{Intent: 1, At: now, Check: checklog.Pending, Verdict: "waiting", Said: "a\x00b\x1b[2J\xff", By: "a\x00",
+			Block: 8},
 		{Intent: 2, At: now, Check: checklog.Gate, Verdict: "closed", Said: "no head"},
 		{Intent: 2, At: now.Add(-time.Hour), Check: checklog.Call, Verdict: "reverted"},
 		{Intent: 3, At: now, Check: checklog.Turn, Verdict: "yielding"},

@@ -38,7 +38,8 @@ func commands() []command {
 		{
 			use: "status", short: "show a keeper on one screen, what is wrong first", group: groupLook, data: true,
 			setup: statusCommand,
-			needs: []string{"keeper", "chain", "kafka", "postgres", "tier", "keeperctl.processes"},
+			needs: []string{"keeper", "chain", "kafka", "postgres", "tier", "keeperctl.processes",
+				"keeperctl.alertmanager"},
 		},
 		{
 			use: "doctor", short: "look for faults, and say how each is mended: configuration, endpoints, contracts, " +

@@ -58,9 +58,16 @@ type Scanner struct {
 // Planner is what doctor reads of the planner's section.
 type Planner struct {
 	Signers     []chain.Address `toml:"signers" help:"the planner's: signers that jobs are routed to"`
+	Bindings    []binding       `toml:"bindings" help:"the planner's: signers that take the jobs of some lanes only"`
 	AdlRole     bool            `toml:"adl_role" help:"the planner's: the signers hold the deleveraging role"`
 	FrozenRole  bool            `toml:"frozen_role" help:"the planner's: the signers hold the frozen-order role"`
 	PriceMaxAge time.Duration   `toml:"price_max_age" help:"the planner's: reports older than this are not judged with"`
+}
+
+// binding is one of the planner's.
+type binding struct {
+	Signer chain.Address `toml:"signer" help:"one of planner.signers"`
+	Lanes  []string      `toml:"lanes" help:"the lanes it takes: liquidation, order, maintenance"`
 }
 
 // shadowMode is the mode of a sender that sends nothing.

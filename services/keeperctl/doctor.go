@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/services/keeperctl/doctor"
 )
@@ -18,11 +19,18 @@ import (
 func doctorCommand(cmd *cobra.Command) runner {
 	pre := cmd.Flags().Bool("pre", false, "before anything runs: ask configuration, endpoints, contracts, keys and "+
 		"price sources alone")
+	testAlert := cmd.Flags().Bool("test-alert", false, "also give Alertmanager a test message, which has to reach "+
+		"whom warnings reach")
 	asJSON := cmd.Flags().Bool("json", false, "as --output json")
 	return func(ctx context.Context, s *session, _ []string) error {
 		s.out.json = s.out.json || *asJSON
 		s.log = zerolog.Nop() // what is wrong is a finding, and said once
 		facts := s.facts(ctx, *pre)
+		if *testAlert {
+			if err := s.sendTestAlert(ctx); err != nil {
+				return err
+			}
+		}
 		found, areas := doctor.Examine(facts)
 		return s.printFindings(*pre, found, areas)
 	}
@@ -67,8 +75,17 @@ func (s *session) settings() doctor.Settings {
 	if len(own) == 0 {
 		own = s.Own.Signers
 	}
+	var bindings []doctor.Binding
+	for _, b := range s.Planner.Bindings {
+		bound := doctor.Binding{Signer: b.Signer}
+		for _, lane := range b.Lanes {
+			bound.Lanes = append(bound.Lanes, job.Lane(lane))
+		}
+		bindings = append(bindings, bound)
+	}
 	return doctor.Settings{
-		ChainID: s.Keeper.ChainID, StartBlock: s.Scanner.StartBlock, Monitor: s.Tier.Monitor, Signers: own,
+		Bindings: bindings,
+		ChainID:  s.Keeper.ChainID, StartBlock: s.Scanner.StartBlock, Monitor: s.Tier.Monitor, Signers: own,
 		Shadow:  s.Sender.Mode == shadowMode,
 		Watched: s.Scanner.Signers, Adl: s.Planner.AdlRole, Frozen: s.Planner.FrozenRole,
 		SenderFrozen: s.Sender.FrozenRole, Tier: s.Tier, MaxLag: s.Chain.MaxLag, LogsRange: s.Chain.LogsRange,

@@ -165,6 +165,7 @@ func (p *probe) ask(ctx context.Context, s *session) {
 	if _, err := p.client.LogsRange(ctx, from, f.Final.Number, filter); err == nil {
 		f.LogsLimit = p.client.Endpoints()[0].LogsRange
 	}
+	f.PerSecond = p.client.Endpoints()[0].RequestsPerSecond
 }
 
 // state is nil where an endpoint executes a call on the state after a block; what the contract says to it is no matter.

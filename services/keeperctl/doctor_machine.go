@@ -1,10 +1,13 @@
 package keeperctl
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/operator/status"
@@ -32,15 +35,63 @@ func (s *session) machine(ctx context.Context, f *doctor.Facts) {
 		d.Free, d.Total, d.Error = space(path)
 		m.Disks = append(m.Disks, d)
 	}
+	if len(m.Disks) > 0 && !f.Pre {
+		m.Growth, _ = s.growth(ctx) // who does not answer is found elsewhere
+	}
 	m.Operator, m.Alertmanager = len(s.Notify.For(notify.Operator)) > 0, s.Own.Alertmanager.IsSet()
 	if !m.Alertmanager || f.Pre {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, status.Patience)
 	defer cancel()
-	_, status, err := status.Get(ctx, strings.TrimSuffix(s.Own.Alertmanager.Reveal(), "/")+"/-/ready")
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("it answers %d", status)
+	_, code, err := status.Get(ctx, s.alertmanager("/-/ready"))
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("it answers %d", code)
 	}
-	m.AlertsError = err
+	if m.AlertsError = err; err == nil {
+		m.Unwatched = s.unwatched(ctx)
+	}
+}
+
+// unwatched tells whether Alertmanager has heard nothing of the Watchdog; false where it cannot be asked.
+func (s *session) unwatched(ctx context.Context) bool {
+	said, code, err := status.Get(ctx, s.alertmanager("/api/v2/alerts?filter=alertname%3D%22Watchdog%22"))
+	return err == nil && code == http.StatusOK && strings.TrimSpace(said) == "[]"
+}
+
+func (s *session) alertmanager(path string) string {
+	return strings.TrimSuffix(s.Own.Alertmanager.Reveal(), "/") + path
+}
+
+// sendTestAlert gives Alertmanager a warning that ends by itself within a minute.
+func (s *session) sendTestAlert(ctx context.Context) error {
+	if !s.Own.Alertmanager.IsSet() {
+		return usagef("there is no Alertmanager to give a test message to (keeperctl.alertmanager)")
+	}
+	ctx, cancel := context.WithTimeout(ctx, status.Patience)
+	defer cancel()
+	now := time.Now()
+	body, err := json.Marshal([]map[string]any{{
+		"labels":      map[string]string{"alertname": "KeeperctlTest", "severity": "warning", "keeper": s.place()},
+		"annotations": map[string]string{"summary": "A test: keeperctl doctor --test-alert was run", "runbook": "none"},
+		"startsAt":    now.Format(time.RFC3339), "endsAt": now.Add(time.Minute).Format(time.RFC3339),
+	}})
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.alertmanager("/api/v2/alerts"),
+		bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return notAsked(fmt.Errorf("giving Alertmanager a test message: %w", err))
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return notAsked(fmt.Errorf("giving Alertmanager a test message: it answers %s", answer.Status))
+	}
+	return nil
 }

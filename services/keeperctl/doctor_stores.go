@@ -2,9 +2,7 @@ package keeperctl
 
 import (
 	"context"
-	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/nonce"
-	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/wire"
@@ -76,23 +73,6 @@ func (s *session) countState(ctx context.Context, db *pg.DB, state *doctor.State
 	parked, err := db.Delayed().List(ctx, delayed.Parked, "", mostListed)
 	state.Parked = len(parked)
 	return err
-}
-
-// askProcesses notes those that are not ready.
-func (s *session) askProcesses(ctx context.Context, state *doctor.State) {
-	for _, p := range s.Own.Processes {
-		name, address := p.parts()
-		ctx, cancel := context.WithTimeout(ctx, status.Patience)
-		text, status, err := status.Get(ctx, address+"/readyz")
-		cancel()
-		if err != nil {
-			text = "it does not answer: " + err.Error()
-		}
-		if err != nil || status != http.StatusOK {
-			state.Unready = append(state.Unready, doctor.Process{Name: name,
-				Why: strings.Join(strings.Fields(text), " ")})
-		}
-	}
 }
 
 // lookAtTopics asks the brokers.

@@ -3,6 +3,9 @@ package keeperctl
 import (
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -107,6 +110,16 @@ func TestDoctorBeforeTheStart(t *testing.T) {
 		t.Setenv("PERPKEEPER_SCANNER_SIGNERS", stranger[0].Address.Hex())
 		t.Setenv("PERPKEEPER_SIGNER_DEV_KEYS", key(stranger[0]))
 		if checks, answer, _ := examined(t, "--pre"); strings.Count(checks, "signer-role") != 4 {
+			t.Errorf("found %q: %s", checks, answer)
+		}
+	})
+	t.Run("a binding of a stranger", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "keeper.toml")
+		if err := os.WriteFile(file, fmt.Appendf(nil, "[[planner.bindings]]\nsigner = %q\nlanes = [\"order\"]\n",
+			stranger[0].Address.Hex()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if checks, answer, _ := examined(t, "--pre", "--config", file); checks != "signer-binding" {
 			t.Errorf("found %q: %s", checks, answer)
 		}
 	})

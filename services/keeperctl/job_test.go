@@ -191,7 +191,8 @@ func TestJobRebornTwiceAndTakenOverMidWay(t *testing.T) {
 	y.must(err)
 	intent, at := flights[0].Intent.ID, time.Now()
 	y.must(y.bench.db.CheckLog().Save(t.Context(), []checklog.Entry{
-		{Intent: intent, At: at, Check: checklog.Gate, Verdict: "closed", Said: "the head is 4s old", By: "this keeper"},
+		{Intent: intent, At: at, Check: checklog.Gate, Verdict: "closed", Said: "the head is 4s old",
+			By: "this keeper"},
 		{Intent: intent, At: at, Check: checklog.Pending, Verdict: "onward", By: "this keeper", Block: 41},
 		{Intent: intent, At: at, Check: checklog.Price, Verdict: "onward", Said: "reports a@1\x1b[2J", By: "streams"},
 		{Intent: intent, At: at, Check: checklog.Call, Verdict: "onward", Said: "the simulated call succeeds",

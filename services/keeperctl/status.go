@@ -96,6 +96,11 @@ func (s *session) look(ctx context.Context) []status.Finding {
 			return status.Prices(ctx, client, s.Keeper.ChainID, l)
 		}},
 	}
+	if s.Own.Alertmanager.IsSet() {
+		sources = append(sources, status.Source{What: "alarms", Ask: func(ctx context.Context, l *status.Looks) error {
+			return status.Alarms(ctx, s.Own.Alertmanager.Reveal(), l)
+		}})
+	}
 	for _, process := range s.Own.Processes {
 		name, address := process.parts()
 		sources = append(sources, status.Source{What: name, Ask: func(ctx context.Context, l *status.Looks) error {

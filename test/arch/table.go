@@ -90,7 +90,8 @@ var House = Table{
 			"pkg/txmanager", "pkg/headtrack", "pkg/evidence"})},
 		// preflight knows the venue, the state and the nodes; neither nonces nor turns.
 		{Path: "services/sender/preflight", May: slices.Concat(inner, []string{"pkg/tier", "pkg/txm", "pkg/txmanager",
-			"pkg/checklog", "pkg/headtrack", "pkg/liquidation", "pkg/due", "pkg/bus", "pkg/wire", "pkg/gmx", "pkg/pg", "pkg/price",
+			"pkg/checklog", "pkg/headtrack", "pkg/liquidation", "pkg/due", "pkg/bus", "pkg/wire", "pkg/gmx", "pkg/pg",
+			"pkg/price",
 			"pkg/evm"})},
 		// what operators see and do, by the command line and by the console alike
 		{Path: "pkg/operator/...", May: slices.Concat(inner, rooms, []string{"pkg/wire", "pkg/bus", "pkg/pg",
@@ -106,8 +107,8 @@ var House = Table{
 		{Path: "services/console/...", May: slices.Concat(inner, rooms, shell,
 			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/notify/...",
 				"pkg/headtrack", "pkg/evidence", "pkg/operator/...", "services/console/..."})},
-		// It is no service: several keepers, played in virtual time with the services' own code. Nothing sees it but the
-		// operator's tool and tests.
+		// It is no service: several keepers, played in virtual time with the services' own code. Nothing sees it but
+		// the operator's tool and tests.
 		{Path: "services/simulator/...", May: slices.Concat(inner, rooms, []string{"pkg/evm", "pkg/gmx/...", "pkg/pg",
 			"pkg/price", "pkg/signer", "pkg/headtrack", "pkg/txmanager", "services/planner", "services/sender/..."})},
 		{Path: "services/devnet/...", May: slices.Concat(inner, shell)},

@@ -55,7 +55,8 @@ type Story struct {
 
 // Read reads what the stores of this keeper have.
 func (s Source) Read(ctx context.Context, w pg.Wanted) (*Story, error) {
-	y := &Story{Source: s, client: topicReader{s.Kafka}, births: map[string][]uint64{}, signers: map[chain.Address]bool{}}
+	y := &Story{Source: s, client: topicReader{s.Kafka}, births: map[string][]uint64{},
+		signers: map[chain.Address]bool{}}
 	for _, own := range s.Signers {
 		y.signers[own] = true
 	}

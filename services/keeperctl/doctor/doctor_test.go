@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/tier"
 )
@@ -41,6 +42,10 @@ var planted = []struct {
 	{"no state of the final block", "!endpoint-state", func(f *Facts) { f.Endpoints[1].StateError = errPlanted }},
 	{"no batches", "endpoint-batch", func(f *Facts) { f.Endpoints[0].BatchError = errPlanted }},
 	{"logs of ten blocks at once", "endpoint-range", func(f *Facts) { f.Endpoints[0].LogsLimit = 10 }},
+	{"an endpoint with few credits", "endpoint-credits", func(f *Facts) { f.Endpoints[1].PerSecond = 5 }},
+	{"credits are used up", "endpoint-throttled", func(f *Facts) {
+		f.State.Seen.Requests, f.State.Seen.Throttled = 50_000, 501
+	}},
 	{"one endpoint without the history", "endpoint-history", func(f *Facts) {
 		f.Endpoints[0].HistoryError = errPlanted
 	}},
@@ -105,6 +110,21 @@ var planted = []struct {
 	{"frozen_role differs", "!signer-role-setting", func(f *Facts) {
 		f.Settings.SenderFrozen, f.Signers[0].Roles["FROZEN_ORDER_KEEPER"] = true, true
 	}},
+	{"a binding of somebody else", "!signer-binding", func(f *Facts) {
+		f.Settings.Bindings = []Binding{{peerOne, job.Lanes()}}
+	}},
+	{"a binding without lanes", "!signer-binding", func(f *Facts) {
+		f.Settings.Bindings = []Binding{{ownSigner, nil}}
+	}},
+	{"a binding to a lane that is none", "!signer-binding", func(f *Facts) {
+		f.Settings.Bindings = []Binding{{ownSigner, append(job.Lanes(), "express")}}
+	}},
+	{"a signer that is bound twice", "!signer-binding", func(f *Facts) {
+		f.Settings.Bindings = []Binding{{ownSigner, job.Lanes()}, {ownSigner, job.Lanes()}}
+	}},
+	{"a lane without a signer", "!signer-binding", func(f *Facts) {
+		f.Settings.Bindings = []Binding{{ownSigner, []job.Lane{job.LiquidationLane, job.OrderLane}}}
+	}},
 	{"an empty signer", "!signer-balance", func(f *Facts) { f.Signers[0].Balance = &perp.Uint{} }},
 	{"a poor signer", "signer-balance", func(f *Facts) { wei := perp.Pow10(15); f.Signers[0].Balance = &wei }},
 	{"a day left", "signer-burn", func(f *Facts) { f.Signers[0].Spent = perp.Pow10(18) }},
@@ -163,6 +183,14 @@ var planted = []struct {
 		f.Settings.Tier.JobMaxAge = time.Minute
 	}},
 
+	{"a peer's signer that is not listed executes", "tier-strangers", func(f *Facts) { f.State.Seen.Executed[0] = 6 }},
+	{"a backup that does not wait for its window", "tier-windows", func(f *Facts) {
+		f.State.Seen.Ages[2] = []AgeCount{{time.Second, 20}, {30 * time.Second, 21}, {60 * time.Second, 30}}
+	}},
+	{"a Master that executes late", "tier-windows", func(f *Facts) {
+		f.State.Seen.Ages[1] = []AgeCount{{time.Second, 2}, {30 * time.Second, 10}, {60 * time.Second, 400}}
+	}},
+
 	{"Kafka is away", "!kafka-reachable", func(f *Facts) { f.Topics = &Topics{Error: errPlanted} }},
 	{"a topic is missing", "!topic-exists", func(f *Facts) {
 		f.Topics.All[0] = Topic{Name: "x", Missing: true, Want: 4}
@@ -202,6 +230,11 @@ var planted = []struct {
 	}},
 	{"a full disk", "!machine-disk", func(f *Facts) { f.Machine.Disks[0].Free = 1 << 30 }},
 	{"a disk that is none", "machine-disk", func(f *Facts) { f.Machine.Disks[0].Error = errPlanted }},
+	{"a disk that is full in a week", "machine-growth", func(f *Facts) { f.Machine.Growth = 14 << 30 }},
+	{"a disk that is full the day after tomorrow", "!machine-growth", func(f *Facts) {
+		f.Machine.Growth = 40 << 30
+	}},
+	{"no alert reaches Alertmanager", "!alert-watchdog", func(f *Facts) { f.Machine.Unwatched = true }},
 	{"nobody is told", "alert-route", func(f *Facts) { f.Machine.Operator = false }},
 	{"a monitor nobody hears", "!alert-route", func(f *Facts) { f.Settings.Monitor, f.Machine.Operator = true, false }},
 	{"Alertmanager is away", "!alert-manager", func(f *Facts) { f.Machine.AlertsError = errPlanted }},
@@ -280,6 +313,22 @@ func TestHealthyKeepersHaveNoFindings(t *testing.T) {
 		"in development": func(f *Facts) {
 			f.Development, f.Settings.ChainID, f.Hosts, f.Sources, f.Machine.Operator = true, 1337, 1,
 				f.Sources[:1], false
+		},
+		"each lane has a signer of its own": func(f *Facts) {
+			other := f.Signers[0]
+			other.Address, other.Roles = chain.Address{8},
+				map[string]bool{"LIQUIDATION_KEEPER": true, "ADL_KEEPER": true}
+			delete(f.Signers[0].Roles, "LIQUIDATION_KEEPER")
+			delete(f.Signers[0].Roles, "ADL_KEEPER")
+			f.Signers, f.Keys = append(f.Signers, other), append(f.Keys, other.Address)
+			f.Settings.Signers = append(f.Settings.Signers, other.Address)
+			f.Settings.Watched = append(f.Settings.Watched, other.Address)
+			f.Settings.Bindings = []Binding{{other.Address, []job.Lane{job.LiquidationLane}},
+				{ownSigner, []job.Lane{job.OrderLane, job.MaintenanceLane}}}
+		},
+		"it stands in for a Master that is down": func(f *Facts) {
+			f.State.Seen.Executed[1] = 3
+			f.State.Seen.Ages[2] = []AgeCount{{time.Second, 20}, {30 * time.Second, 29}, {60 * time.Second, 30}}
 		},
 		"its record has begun, and no endpoint is an archive": func(f *Facts) {
 			for i := range f.Endpoints {

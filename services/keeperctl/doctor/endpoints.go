@@ -28,6 +28,8 @@ func endpointChecks() []check {
 		{"endpoint-state", "endpoints", false, usableFails(Failure, func(e Endpoint) error { return e.StateError },
 			"it does not have the state of the block it calls final",
 			"use a node that keeps at least the states of the last 128 blocks")},
+		{"endpoint-credits", "endpoints", false, fewCredits},
+		{"endpoint-throttled", "endpoints", true, throttled},
 		{"endpoint-batch", "endpoints", false, usableFails(Warning, func(e Endpoint) error { return e.BatchError },
 			"it takes no batch of block headers", "set chain.headers_batch to what the provider takes, or change it")},
 		{"endpoint-range", "endpoints", false, narrowRange},
@@ -238,4 +240,36 @@ func privateFails(f *Facts) (found []fault) {
 // span is the time from one moment of the chain to a later one, both in Unix milliseconds; 0 where it is none.
 func span(fromMs, toMs uint64) time.Duration {
 	return time.Duration(toMs-min(fromMs, toMs)) * time.Millisecond
+}
+
+// leastPerSecond is what a scanner, a planner's words and a sender ask of an endpoint in a busy second.
+const leastPerSecond = 25
+
+// fewCredits finds endpoints that refuse requests for their number while they are examined.
+func fewCredits(f *Facts) (found []fault) {
+	for _, e := range f.Endpoints {
+		if e.usable() && e.PerSecond > 0 && e.PerSecond < leastPerSecond {
+			found = append(found, fault{Warning, e.Name, fmt.Sprintf("it takes about %.0f requests a second and "+
+				"refuses the others; a busy keeper asks %d", e.PerSecond, leastPerSecond),
+				"raise the plan at the provider, or add an endpoint"})
+		}
+	}
+	return found
+}
+
+// throttledShare is the part of all requests, in percent, that may be refused for their number.
+const throttledShare = 1
+
+// throttled finds that the running processes are short of what endpoints give.
+func throttled(f *Facts) []fault {
+	if f.State == nil {
+		return nil
+	}
+	seen := f.State.Seen
+	if seen.Requests < 1000 || seen.Throttled*100 <= seen.Requests*throttledShare {
+		return nil
+	}
+	return []fault{{Warning, "", fmt.Sprintf("endpoints have refused %.0f of %.0f requests for their number since the "+
+		"processes started: credits or the limit a second are used up", seen.Throttled, seen.Requests),
+		"the processes' logs name the endpoint: raise its plan, or add one"}}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/tier"
 )
@@ -35,6 +36,7 @@ type Settings struct {
 	Monitor                   bool // it sends nothing, and needs no keys
 	Shadow                    bool // nor does it: it simulates as signers whose keys others have
 	Signers                   []chain.Address
+	Bindings                  []Binding       // signers that take some lanes only; whoever is not named takes all
 	Watched                   []chain.Address // whose transactions the scanner records
 	Adl, Frozen, SenderFrozen bool            // the roles that planner (twice) and sender take the signers to hold
 	Tier                      tier.Config
@@ -42,6 +44,12 @@ type Settings struct {
 	LogsRange                 uint64
 	LogPartitions             int
 	Price                     PriceSettings
+}
+
+// Binding is a signer and the lanes it takes.
+type Binding struct {
+	Signer chain.Address
+	Lanes  []job.Lane
 }
 
 // PriceSettings bound what is believed of reports.
@@ -68,6 +76,8 @@ type Endpoint struct {
 	Settled                                          chain.Hash // what it has for Agreed
 	SettledNumber                                    uint64     // a block all of them call final; 0 = not asked
 	OldState                                         bool       // it has the state of the start block
+	// PerSecond is how many requests a second it has said that it takes, by refusing some; 0 = it refused none.
+	PerSecond float64
 }
 
 func (e Endpoint) usable() bool { return !e.Private && e.Down == nil && e.Wrong == nil }
@@ -176,6 +186,22 @@ type State struct {
 	Parked      int    // delayed jobs that were given up
 	Unready     []Process
 	ProcessesOf int // how many were asked
+	Seen        Seen
+}
+
+// Seen is what the metrics of the processes say, since each of them started.
+type Seen struct {
+	Requests  float64 // to endpoints
+	Throttled float64 // of these, what endpoints refused for their number
+	// Executed are the executions that the chain shows, by tier; 0 is somebody who is no keeper that is configured.
+	Executed map[int]float64
+	Ages     map[int][]AgeCount // of the executed jobs, by tier, in rising order
+}
+
+// AgeCount is how many jobs were executed at an age or below it.
+type AgeCount struct {
+	Age   time.Duration
+	Count float64
 }
 
 // Process is one that is not ready.
@@ -185,8 +211,13 @@ type Process struct{ Name, Why string }
 type Machine struct {
 	Now   time.Time
 	Disks []Disk
-	// Operator says that the operators have a receiver in [notify]; Alertmanager that one is, and AlertsError why it does
-	// not answer.
+	// Growth is what Kafka's log topic and the state have grown by in the last 24 hours, in bytes; 0 where the keeper
+	// is too young, or nobody could be asked.
+	Growth uint64
+	// Unwatched says that Alertmanager answers and has no Watchdog, which always fires.
+	Unwatched bool
+	// Operator says that the operators have a receiver in [notify]; Alertmanager that one is, and AlertsError why it
+	// does not answer.
 	Operator, Alertmanager bool
 	AlertsError            error
 }

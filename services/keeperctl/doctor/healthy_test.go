@@ -49,8 +49,12 @@ func healthy() *Facts {
 		Topics: &Topics{All: []Topic{{Name: "perp.56.log.v1", Partitions: 4, Want: 4, Copies: 3, InSync: 3}},
 			Lag: []int64{0, 3, 2, 1}, Unsent: map[string]int64{"owner": 0},
 			Reports: map[chain.Address]uint64{eth: nowMs, usdc: nowMs}},
-		State: &State{Started: true, Block: 999, TimeMs: nowMs - 450, Partitions: 4},
-		Machine: Machine{Now: time.UnixMilli(int64(nowMs + 700)), Operator: true,
+		State: &State{Started: true, Block: 999, TimeMs: nowMs - 450, Partitions: 4, Seen: Seen{
+			Requests: 50_000, Throttled: 10, Executed: map[int]float64{0: 1, 1: 400, 2: 30, 3: 1},
+			Ages: map[int][]AgeCount{1: {{time.Second, 350}, {30 * time.Second, 398}, {60 * time.Second, 400}},
+				2: {{time.Second, 4}, {30 * time.Second, 6}, {60 * time.Second, 30}}, 3: {{60 * time.Second, 1}}},
+		}},
+		Machine: Machine{Now: time.UnixMilli(int64(nowMs + 700)), Operator: true, Growth: 10 << 20,
 			Disks: []Disk{{Path: "/", Free: 100 << 30, Total: 200 << 30}}},
 	}
 	f.Settings.Tier.Enabled, f.Settings.Tier.Priority = true, 2

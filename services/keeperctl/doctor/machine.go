@@ -20,8 +20,10 @@ func machineChecks() []check {
 		{"machine-clock", "machine", false, wrongClock},
 		{"chain-stalled", "endpoints", false, stalled},
 		{"machine-disk", "machine", false, fullDisk},
+		{"machine-growth", "machine", true, filling},
 		{"alert-route", "alerts", false, nobodyTold},
 		{"alert-manager", "alerts", true, alertmanagerAway},
+		{"alert-watchdog", "alerts", true, noWatchdog},
 	}
 }
 
@@ -63,6 +65,33 @@ func fullDisk(f *Facts) (found []fault) {
 	return found
 }
 
+// How many days a disk has to last at the pace of the last one.
+const (
+	leastDays = 3
+	someDays  = 14
+)
+
+// filling takes each file system for that of Kafka and Postgres.
+func filling(f *Facts) (found []fault) {
+	if f.Machine.Growth == 0 {
+		return nil
+	}
+	for _, d := range f.Machine.Disks {
+		days := d.Free / f.Machine.Growth
+		if d.Error != nil || days >= someDays {
+			continue
+		}
+		severity := Warning
+		if days < leastDays {
+			severity = Failure
+		}
+		found = append(found, fault{severity, d.Path, fmt.Sprintf("%s, and the log topic and the state have grown by "+
+			"%d MB in the last 24 hours: that lasts for %d days", left(d), f.Machine.Growth>>20, days),
+			"give the volume more, or move Kafka and Postgres to one that has it"})
+	}
+	return found
+}
+
 func left(d Disk) string {
 	const mega = 1 << 20
 	return fmt.Sprintf("%d MB of %d MB are free", d.Free/mega, d.Total/mega)
@@ -87,4 +116,12 @@ func alertmanagerAway(f *Facts) []fault {
 	}
 	return []fault{{Failure, "", "Alertmanager does not answer: " + f.Machine.AlertsError.Error(),
 		"docker compose --profile monitoring up -d"}}
+}
+
+func noWatchdog(f *Facts) []fault {
+	if !f.Machine.Unwatched {
+		return nil
+	}
+	return []fault{{Failure, "", "Alertmanager answers, and no Watchdog reaches it: nor would any alert of Prometheus",
+		"see whether Prometheus runs, has its rules, and reaches Alertmanager: its page /targets and /rules say so"}}
 }

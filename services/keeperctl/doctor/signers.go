@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
 
@@ -23,6 +25,7 @@ func signerChecks() []check {
 	return []check{
 		{"signer-keys", "signers", false, unreadableKeys},
 		{"signer-key", "signers", false, withoutKey},
+		{"signer-binding", "signers", false, wrongBindings},
 		{"signer-unlisted", "signers", false, unlisted},
 		{"signer-peer", "failover", false, peersSigner},
 		{"signer-development", "signers", false, developmentKeys},
@@ -106,13 +109,58 @@ func developmentKeys(f *Facts) []fault {
 		"test chain", f.Settings.ChainID), "use keystores or a remote signer"}}
 }
 
-// rolesNeeded are the roles without which a signer's transactions revert.
-func (s Settings) rolesNeeded() []string {
-	roles := []string{"ORDER_KEEPER", "LIQUIDATION_KEEPER"}
-	if s.Adl {
-		roles = append(roles, "ADL_KEEPER")
+// wrongBindings finds what the planner refuses to start with.
+func wrongBindings(f *Facts) (found []fault) {
+	s := f.Settings
+	if len(s.Bindings) == 0 {
+		return nil
 	}
-	if s.Frozen || s.SenderFrozen {
+	bound := map[chain.Address][]job.Lane{}
+	for _, b := range s.Bindings {
+		wrong := ""
+		switch {
+		case !slices.Contains(s.Signers, b.Signer):
+			wrong = "it is bound to lanes, and is no signer of this keeper"
+		case len(b.Lanes) == 0:
+			wrong = "it is bound to no lane"
+		case bound[b.Signer] != nil:
+			wrong = "it is bound twice"
+		}
+		for _, lane := range b.Lanes {
+			if !slices.Contains(job.Lanes(), lane) {
+				wrong = fmt.Sprintf("it is bound to %q, and the lanes are %v", lane, job.Lanes())
+			}
+		}
+		if wrong != "" {
+			found = append(found, fault{Failure, b.Signer.Hex(), wrong, "correct planner.bindings"})
+		}
+		bound[b.Signer] = append(bound[b.Signer], b.Lanes...)
+	}
+	for _, lane := range job.NewSigners(s.Signers, bound).Unserved() {
+		if len(s.Signers) > 0 && len(found) == 0 {
+			found = append(found, fault{Failure, string(lane), "no signer takes this lane: its jobs are never sent",
+				"bind a signer to it, or leave one unbound"})
+		}
+	}
+	return found
+}
+
+// rolesNeeded are the roles without which a signer's transactions revert: those of the lanes that it takes.
+func (s Settings) rolesNeeded(signer chain.Address) (roles []string) {
+	takes := func(lane job.Lane) bool {
+		at := slices.IndexFunc(s.Bindings, func(b Binding) bool { return b.Signer == signer })
+		return at < 0 || slices.Contains(s.Bindings[at].Lanes, lane)
+	}
+	if takes(job.OrderLane) || takes(job.MaintenanceLane) {
+		roles = append(roles, "ORDER_KEEPER")
+	}
+	if takes(job.LiquidationLane) {
+		roles = append(roles, "LIQUIDATION_KEEPER")
+		if s.Adl {
+			roles = append(roles, "ADL_KEEPER")
+		}
+	}
+	if takes(job.OrderLane) && (s.Frozen || s.SenderFrozen) {
 		roles = append(roles, "FROZEN_ORDER_KEEPER")
 	}
 	return roles
@@ -120,7 +168,7 @@ func (s Settings) rolesNeeded() []string {
 
 func withoutRole(f *Facts) (found []fault) {
 	for _, s := range f.Signers {
-		for _, role := range f.Settings.rolesNeeded() {
+		for _, role := range f.Settings.rolesNeeded(s.Address) {
 			if s.Roles != nil && !s.Roles[role] {
 				found = append(found, fault{Failure, s.Address.Hex(),
 					"the exchange's RoleStore has not granted it " + role,

@@ -15,6 +15,8 @@ func tierChecks() []check {
 		{"tier-watched", "failover", false, peersUnwatched},
 		{"tier-delay", "failover", false, wrongDelay},
 		{"tier-age", "failover", false, forgetsTooSoon},
+		{"tier-strangers", "tiers", true, strangers},
+		{"tier-windows", "tiers", true, outsideWindows},
 	}
 }
 
@@ -82,4 +84,66 @@ func forgetsTooSoon(f *Facts) []fault {
 			t.JobMaxAge, t.Tiers, round), "raise tier.job_max_age"}}
 	}
 	return nil
+}
+
+// How many executions tell something of who executes, and when.
+const (
+	mostByStrangers  = 5
+	enoughExecutions = 20
+)
+
+// strangers finds executions by nobody that is configured: a peer's signer that is not listed looks like that.
+func strangers(f *Facts) []fault {
+	if f.State == nil || !f.Settings.Tier.Enabled {
+		return nil
+	}
+	if n := f.State.Seen.Executed[0]; n >= mostByStrangers {
+		return []fault{{Warning, "",
+			fmt.Sprintf("accounts that are no keeper's have executed %.0f jobs since the sender "+
+				"started: they count for no tier, and no tier is relied upon for what they do", n),
+			"keeperctl audit last 1h names them; list the peers' signers among them in tier.peers of every keeper"}}
+	}
+	return nil
+}
+
+// outsideWindows holds when tiers have executed against when their windows are by this keeper's settings. A backup that
+// stands in for a tier that is down acts before its own window, so it is only looked at while the tier before it works.
+func outsideWindows(f *Facts) (found []fault) {
+	t := f.Settings.Tier
+	if f.State == nil || !t.Enabled || t.Policy != tier.PolicyWindows {
+		return nil
+	}
+	seen := f.State.Seen
+	for n := 1; n <= t.Tiers; n++ {
+		ages := seen.Ages[n]
+		if len(ages) == 0 || ages[len(ages)-1].Count < enoughExecutions {
+			continue
+		}
+		all, begin := ages[len(ages)-1].Count, time.Duration(n-1)*t.Window
+		early, late := below(ages, begin), all-below(ages, begin+t.Window)
+		how := ""
+		switch {
+		case n > 1 && early > all/2 && seen.Executed[n-1] > seen.Executed[n]:
+			how = fmt.Sprintf("%.0f of its %.0f executions came before its window begins, at %s", early, all, begin)
+		case n == 1 && late > all/2:
+			how = fmt.Sprintf("%.0f of its %.0f executions came after its window, which ends at %s", late, all,
+				t.Window)
+		default:
+			continue
+		}
+		found = append(found, fault{Warning, fmt.Sprintf("tier %d", n), how,
+			"compare tier.window, tier.tiers and tier.priority of the keepers, and whose signers tier.peers names " +
+				"for it"})
+	}
+	return found
+}
+
+// below is how many were executed at an age or below it, by the nearest bound that is not above it.
+func below(ages []AgeCount, age time.Duration) (count float64) {
+	for _, a := range ages {
+		if a.Age <= age {
+			count = a.Count
+		}
+	}
+	return count
 }

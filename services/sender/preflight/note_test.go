@@ -60,7 +60,8 @@ func TestChecksAreNoted(t *testing.T) {
 		go func() { ended <- log.Run(ctx) }()
 		r := &Checker{pending: pending{state: state}, audits: &audits{state: state}, head: horizonAt(nowMs, time.Now()),
 			quotes: quotesOf(report), venue: gmx.Config{OrderHandler: chain.Address{7}}, gas: reckoned(Gas{}),
-			node: namedNode("https://a/"), metrics: NewMetrics(prometheus.NewRegistry()), notes: log, log: zerolog.Nop()}
+			node: namedNode("https://a/"), metrics: NewMetrics(prometheus.NewRegistry()), notes: log,
+			log: zerolog.Nop()}
 		read := pg.Rows{}
 		read.Standing.Watermark.Number = 98
 		run := func(intent int64, want txmanager.Decision) {
