@@ -113,8 +113,8 @@ func RequestID(kind Kind, request chain.Hash) string {
 	return fmt.Sprintf("%s:%s", kind, request.Hex())
 }
 
-// RebornAfter is the age at which a price-born job that is still due is born again, on the chain's clock. Every keeper of
-// a venue has to come to the same births, so that it is no setting.
+// RebornAfter is the age at which a price-born job that is still due is born again, on the chain's clock. Every keeper
+// of a venue has to come to the same births, so that it is no setting.
 const RebornAfter = 300 * time.Second
 
 // OfRequest returns the kind of job that executes a request.

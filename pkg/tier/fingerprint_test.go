@@ -32,7 +32,7 @@ func TestFingerprint(t *testing.T) {
 		}
 	}
 	for what, change := range map[string]func(*Config){
-		"window": func(c *Config) { c.Window = 20 * time.Second },
+		"window": func(c *Config) { c.Window += time.Second },
 		"tiers":  func(c *Config) { c.Tiers = 4 },
 		"policy": func(c *Config) { c.Policy = PolicyDelay },
 		"peers":  func(c *Config) { c.Peers[0].Tier = 4 },

@@ -70,8 +70,8 @@ func New(cfg Config, p Parts) *Manager {
 		market: &market{node: p.Node, heads: p.Heads, limits: p.Limits, log: p.Log}}
 }
 
-// Run keeps what others pay fresh, and wakes the signers whenever changed returns, until ctx ends. Changed returns when any
-// process may have queued something; an error of it ends the wake-ups.
+// Run keeps what others pay fresh, and wakes the signers whenever changed returns, until ctx ends. Changed returns when
+// any process may have queued something; an error of it ends the wake-ups.
 func (m *Manager) Run(ctx context.Context, changed func(context.Context) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return m.market.follow(ctx) })

@@ -48,7 +48,8 @@ func newArmMetrics(f promauto.Factory) armMetrics {
 			Name: "sender_jobs_total", Help: "Arms of jobs that have ended, by kind and outcome.",
 		}, []string{"kind", "outcome"}),
 		waits: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_waits_total", Help: "Times a stage made an intent wait; the stage gate was called settle before.",
+			Name: "sender_waits_total",
+			Help: "Times a stage made an intent wait; the stage gate was called settle before.",
 		}, []string{"stage"}),
 		givenUp: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "sender_given_up_total",

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// programsOf reads from a Dockerfile which programs its images hold, by image. It knows this project's two images alone.
+// programsOf reads from a Dockerfile which programs its images hold, by image. It knows this project's two images
+// alone.
 func programsOf(dockerfile string) map[string]string {
 	stages := map[string]string{}
 	name := ""

@@ -16,7 +16,8 @@ var (
 	quoted = regexp.MustCompile("`([^`]+)`")
 	// A place begins with a folder of the tree.
 	placed = regexp.MustCompile(`^(pkg|services|test|docs|deploy)/[\w./-]+$`)
-	// A symbol has a capital somewhere, as Go's names have that stand alone in a text: Plugin, source.Plugin, stateLayout.
+	// A symbol has a capital somewhere, as Go's names have that stand alone in a text: Plugin, source.Plugin,
+	// stateLayout.
 	symbol = regexp.MustCompile(`^([a-z]\w*\.)?([A-Za-z]\w*)(\.[A-Za-z]\w*)?(\(\))?$`)
 )
 

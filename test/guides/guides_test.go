@@ -39,9 +39,10 @@ func TestGuidesAreTrue(t *testing.T) {
 
 func TestWhatIsNotThereIsFound(t *testing.T) {
 	tree := fstest.MapFS{
-		"pkg/a/a.go":  {Data: []byte("package a\n\ntype Plugin struct{ Open func() }\n\nvar executions int\n")},
-		"pkg/b/b.go":  {Data: []byte("package b\n\nfunc TestB() { Inner := 1; _ = Inner }\n")},
-		"docs/g.md":   {Data: []byte("`pkg/a/a.go` `Plugin` `a.Plugin` `Plugin.Open` and `pkg/a`, `make test`, `window`\n")},
+		"pkg/a/a.go": {Data: []byte("package a\n\ntype Plugin struct{ Open func() }\n\nvar executions int\n")},
+		"pkg/b/b.go": {Data: []byte("package b\n\nfunc TestB() { Inner := 1; _ = Inner }\n")},
+		"docs/g.md": {Data: []byte("`pkg/a/a.go` `Plugin` `a.Plugin` `Plugin.Open` and `pkg/a`, `make test`, " +
+			"`window`\n")},
 		"test/t.go":   {Data: []byte("package t\n")},
 		"services/s":  {},
 		"docs/bad.md": {Data: []byte("`pkg/gone.go`\n`pkg/b` `Plugin`\n`TestB` and `Inner`\n")},

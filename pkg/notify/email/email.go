@@ -1,9 +1,9 @@
 // Package email sends messages by SMTP, as plain text.
 //
-// Guaranteed: delivered means that the server has taken the message for every recipient. The connection is encrypted and
-// the server's certificate checked, unless tls says none. A refusal for good (5yz) is a refusal; anything else is tried
-// again. Message-ID is made of the message's id and the receiver's name, so that mail programs show one that came twice
-// once.
+// Guaranteed: delivered means that the server has taken the message for every recipient. The connection is encrypted
+// and the server's certificate checked, unless tls says none. A refusal for good (5yz) is a refusal; anything else is
+// tried again. Message-ID is made of the message's id and the receiver's name, so that mail programs show one that came
+// twice once.
 package email
 
 import (

@@ -91,8 +91,8 @@ func (s *server) talk(conn net.Conn) {
 var message = notify.Message{ID: "liquidation:x:1#2", Event: notify.LiquidationFailed, ChainID: 56,
 	Liquidation: &notify.Liquidation{Position: "0xp", Reason: "zu spät"}}
 
-// LIQ-12: a message reaches every recipient over an encrypted connection, after the server's certificate was checked; it
-// can be read as mail, and twice the same is one for mail programs.
+// LIQ-12: a message reaches every recipient over an encrypted connection, after the server's certificate was checked;
+// it can be read as mail, and twice the same is one for mail programs.
 func TestNotify(t *testing.T) {
 	s, roots := newServer(t)
 	c := Config{Name: "box", Audience: notify.Operator, Server: s.Addr().String(), User: "keeper",
@@ -137,7 +137,8 @@ func TestRefusals(t *testing.T) {
 	for rcpt, refused := range map[string]bool{"550 no such user": true, "451 come back later": false} {
 		s, _ := newServer(t)
 		s.rcpt = rcpt
-		c := Config{Name: "box", Server: s.Addr().String(), TLS: none, From: "a@example.org", To: []string{"b@example.org"}}
+		c := Config{Name: "box", Server: s.Addr().String(), TLS: none, From: "a@example.org",
+			To: []string{"b@example.org"}}
 		err := c.Open(5*time.Second).Notify(t.Context(), message)
 		if _, is := errors.AsType[*notify.RefusedError](err); err == nil || is != refused {
 			t.Errorf("%s: %v", rcpt, err)

@@ -45,7 +45,8 @@ type channel struct {
 	http notify.HTTP
 }
 
-// escape keeps a text from being read as a link or a mention (https://docs.slack.dev/messaging/formatting-message-text).
+// escape keeps a text from being read as a link or a mention
+// (https://docs.slack.dev/messaging/formatting-message-text).
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // Notify implements [notify.Notifier]. See https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks.

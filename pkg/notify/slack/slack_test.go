@@ -13,8 +13,8 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// LIQ-12: an alarm reaches the channel as it is, and nothing in it is read as a mention. What Slack refuses is a refusal;
-// its limits and failures are waited for. No error shows the webhook.
+// LIQ-12: an alarm reaches the channel as it is, and nothing in it is read as a mention. What Slack refuses is a
+// refusal; its limits and failures are waited for. No error shows the webhook.
 func TestNotify(t *testing.T) {
 	status, sent := http.StatusOK, ""
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

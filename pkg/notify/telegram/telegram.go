@@ -1,7 +1,7 @@
 // Package telegram sends messages to a chat through the Bot API of Telegram, as text.
 //
-// Guaranteed: delivered means that Telegram has taken the message for the chat. A limit on how much a bot may send (429)
-// is waited for; what Telegram does not take (an unknown chat, a token that is no longer valid) is a refusal.
+// Guaranteed: delivered means that Telegram has taken the message for the chat. A limit on how much a bot may send
+// (429) is waited for; what Telegram does not take (an unknown chat, a token that is no longer valid) is a refusal.
 package telegram
 
 import (

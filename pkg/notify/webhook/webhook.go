@@ -1,7 +1,7 @@
 // Package webhook posts messages as signed JSON, for programs.
 //
-// The header [SignatureHeader] carries the time of the posting and an HMAC-SHA256 over that time and the body, so that a
-// receiver can tell ours from forged and from replayed ones:
+// The header [SignatureHeader] carries the time of the posting and an HMAC-SHA256 over that time and the body, so that
+// a receiver can tell ours from forged and from replayed ones:
 //
 //	Perpkeeper-Signature: t=<Unix seconds>,v1=<hex of HMAC-SHA256(secret, "<Unix seconds>.<body>")>
 //
