@@ -26,7 +26,7 @@ func somePosition(n int) perp.Position {
 		CollateralAmount: perp.U64(uint64(100 + 5000/(n+1)))}
 }
 
-// expose gives the state open positions in a block, from a number on, and has their tokens' prices reported.
+// expose gives the state open positions in a block, from a number on, and has their tokens reported.
 func (s *site) expose(part *pg.Partition, next int64, block chain.BlockRef, from, count int) {
 	s.t.Helper()
 	rows := []pg.Change{{After: someMarket}}
@@ -35,6 +35,12 @@ func (s *site) expose(part *pg.Partition, next int64, block chain.BlockRef, from
 	}
 	s.must(part.Commit(s.t.Context(), pg.Commit{Next: next, Blocks: []pg.AppliedBlock{{Block: pg.Block{BlockRef: block},
 		Changes: rows}}}))
+	s.price()
+}
+
+// price has the tokens of the positions reported as of now.
+func (s *site) price() {
+	s.t.Helper()
 	for token, price := range map[chain.Address]perp.Uint{someMarket.IndexToken: perp.U64(1000).Mul(perp.One),
 		someMarket.ShortToken: perp.One} {
 		report := wire.Price{Token: token, Source: "stream-1", Min: price, Max: price,

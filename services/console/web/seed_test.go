@@ -138,18 +138,23 @@ func (seenNode) Call(context.Context, chain.Address, []byte, chain.Hash) ([]byte
 // processes play the scanner and the planner: what their metrics say of prices.
 func processes(t testing.TB) (all []web.Process) {
 	t.Helper()
-	const metrics = `
+	const metrics = `# TYPE price_source_up gauge
 price_source_up{source="stream-1"} 1
 price_source_up{source="stream-2"} 0
-price_source_active{source="stream-1"} 2
+# TYPE price_source_active gauge
+price_source_active{source="stream-1"} 3
 price_source_active{source="stream-2"} 2
+# TYPE price_source_reports_total counter
 price_source_reports_total{source="stream-1"} 48211
 price_source_reports_total{source="stream-2"} 47702
+# TYPE price_gate_rejections_total counter
 price_gate_rejections_total{source="stream-1",reason="spread"} 3
 price_gate_rejections_total{source="stream-2",reason="stale"} 19
+# TYPE price_source_failures_total counter
 price_source_failures_total{source="stream-2"} 2
 `
-	for name, says := range map[string]string{"scanner": metrics, "planner": "planner_mode 1\nplanner_jobs_live 7\n"} {
+	const planner = "# TYPE planner_mode gauge\nplanner_mode 1\n# TYPE planner_jobs_live gauge\nplanner_jobs_live 7\n"
+	for name, says := range map[string]string{"scanner": metrics, "planner": planner} {
 		serves := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/metrics" {
 				_, _ = io.WriteString(w, says)
