@@ -283,6 +283,7 @@ func (c *chromium) everyPage(t *testing.T) {
 		for _, p := range pages {
 			c.freshen(p.path)
 			c.goTo(p.path)
+			c.shot(fmt.Sprintf("%s-%d-%s", p.name, size.width, size.scheme)) // before prices grow old
 			if found := c.serious(); len(found) > 0 {
 				t.Errorf("%s at %d, %s: %s", p.path, size.width, size.scheme, strings.Join(found, "\n"))
 			}
@@ -291,7 +292,6 @@ func (c *chromium) everyPage(t *testing.T) {
 			if wide > size.width {
 				t.Errorf("%s at %d is %d wide", p.path, size.width, wide)
 			}
-			c.shot(fmt.Sprintf("%s-%d-%s", p.name, size.width, size.scheme))
 		}
 	}
 }
