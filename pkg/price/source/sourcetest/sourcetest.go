@@ -41,17 +41,17 @@ type Running struct {
 }
 
 // Source opens the source of a table, asked often, and drops its connections at the end of the test.
-func Source(t testing.TB, p source.Plugin, table source.Table, node source.Caller) price.Source {
-	t.Helper()
+func Source(tb testing.TB, p source.Plugin, table source.Table, node source.Caller) price.Source {
+	tb.Helper()
 	table.Name, table.Kind, table.Interval = "s", p.Kind, 10*time.Millisecond
 	table.FailAfter = cmp.Or(table.FailAfter, price.DefaultFailover().After)
 	table.MaxAge = cmp.Or(table.MaxAge, price.DefaultGates().MaxAge)
 	if err := p.Check(table); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	const patience = 10 * time.Second
 	c := source.NewClient(table.URL, patience)
-	t.Cleanup(c.Close)
+	tb.Cleanup(c.Close)
 	return p.Open(table, source.Env{Client: c, Node: node, Timeout: patience})
 }
 
