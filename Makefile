@@ -16,7 +16,7 @@ UNRACED_TESTS := perpkeeper/services/devnet/exchange
 # Many tests wait for blocks and leases: one package more than there are processors keeps these busy.
 PACKAGES     := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka test-s3 e2e chaos liars liars-short mutants bench kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker clean
+.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka test-s3 e2e chaos liars liars-short mutants bench bench-peers kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -90,6 +90,10 @@ bench: setup ## every benchmark behind a figure of docs/performance.md; on a qui
 	@go test -run '^$$' -bench . -timeout 30m ./test/bench
 	@go test -run '^$$' -bench . ./pkg/ttl
 	@go test -run '^$$' -bench Pages -benchtime 40x ./services/console/web
+
+bench-peers: setup ## calls a second beside OP's transaction manager, whose modules are downloaded for it (minutes; on a quiet machine)
+	@cd test/bench/peers/txmgr && go build -o "$(CURDIR)/.cache/peers/txmgr" .
+	@KEEPER_TXMGR="$(CURDIR)/.cache/peers/txmgr" go test -count=1 -v -timeout 20m -run 'TestTxmgr$$' ./test/hammer
 
 kafka-up: ## start a real Apache Kafka (BROKERS=1 or 3)
 	@test/kafka/kafka.sh up $(or $(BROKERS),1)

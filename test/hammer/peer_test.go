@@ -1,0 +1,134 @@
+package hammer
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+)
+
+// blockPace is the time between two blocks of BSC.
+const blockPace = 450 * time.Millisecond
+
+// Beside OP's transaction manager, on the same node with a block each 450 ms: how many calls land a second with 16 and
+// with 64 in flight, and how long a call takes to its first broadcast when they come one by one. `make bench-peers`;
+// KEEPER_TXMGR names the built program.
+func TestTxmgr(t *testing.T) {
+	program := os.Getenv("KEEPER_TXMGR")
+	if program == "" {
+		t.Skip("measures for a minute: make bench-peers")
+	}
+	for _, c := range []struct{ jobs, inFlight, gapMs int }{{400, 16, 0}, {1600, 64, 0}, {300, 64, 30}} {
+		for _, theirs := range []bool{true, false} {
+			r := race{jobs: c.jobs, inFlight: c.inFlight, gap: time.Duration(c.gapMs) * time.Millisecond}
+			name := fmt.Sprintf("%d in flight, one each %s", c.inFlight, r.gap)
+			t.Run(fmt.Sprintf("%s, theirs %t", name, theirs), func(t *testing.T) {
+				if theirs {
+					r.txmgr(t, program)
+				} else {
+					r.sender(t)
+				}
+			})
+		}
+	}
+}
+
+// race is one measurement.
+type race struct {
+	jobs, inFlight int
+	gap            time.Duration // between two jobs; 0 = all at once
+}
+
+// txmgr lets OP's manager send the calls.
+func (r race) txmgr(t *testing.T, program string) {
+	g := openRig(t)
+	var address string
+	g.node, address = startNode(t, chainID, g.signer, func(chain.BlockRef) {})
+	g.node.beat(blockPace)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, address, g.key, strconv.Itoa(r.jobs), strconv.Itoa(r.inFlight),
+		strconv.FormatInt(r.gap.Milliseconds(), 10))
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, problems.String())
+	}
+	said := map[int]time.Time{}
+	for lines := bufio.NewScanner(&out); lines.Scan(); {
+		var id int
+		var ns int64
+		if _, err := fmt.Sscan(lines.Text(), &id, &ns); err != nil {
+			t.Fatal(err)
+		}
+		said[id] = time.Unix(0, ns)
+	}
+	r.report(t, g.node, said)
+}
+
+// sender lets the sender as it is shipped send them.
+func (r race) sender(t *testing.T) {
+	t.Setenv("KEEPER_HAMMER", strconv.Itoa(r.jobs)) // so many markets are audited
+	s := newSite(t)
+	s.node.beat(blockPace)
+	s.throughRPC, s.throughDatabase = "http://"+s.rpc.server, s.url // past the lines
+	s.venueSettings = append(s.venueSettings, fmt.Sprintf("PERPKEEPER_SENDER_MAX_IN_FLIGHT=%d", r.inFlight),
+		"PERPKEEPER_SENDER_RESERVED_IN_FLIGHT=0", "PERPKEEPER_SENDER_MAX_JOB_AGE=300s", "PERPKEEPER_SENDER_LEASE_TTL=10s",
+		"PERPKEEPER_KAFKA_SESSION_TIMEOUT=6s")
+	process := s.senders(1)[0]
+	wait(t.Context(), 8*time.Second) // until it has its lease, its group and the past of the prices
+	p, said := s.planner(r.jobs), map[int]time.Time{}
+	var all []int
+	for id := range r.jobs {
+		all = append(all, id)
+	}
+	for some := range slices.Chunk(all, map[bool]int{true: r.jobs, false: 1}[r.gap == 0]) {
+		for _, id := range some {
+			said[id] = time.Now()
+		}
+		if err := p.publish(t.Context(), some); err != nil {
+			t.Fatal(err)
+		}
+		wait(t.Context(), r.gap)
+	}
+	s.await("the calls", func(context.Context) string { return missing(s.node.count(), r.jobs) })
+	process.stop()
+	r.report(t, s.node, said)
+}
+
+func missing(have, want int) string {
+	if have >= want {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", have, want)
+}
+
+// report logs from the first broadcast to the last block, by the node's clock.
+func (r race) report(t *testing.T, n *node, said map[int]time.Time) {
+	t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.wrong) > 0 || len(n.mined) != r.jobs {
+		t.Errorf("%d of %d calls were mined; %v", len(n.mined), r.jobs, n.wrong)
+	}
+	var first time.Time
+	var ms []float64
+	for id, at := range n.came {
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+		ms = append(ms, at.Sub(said[id]).Seconds()*1000)
+	}
+	slices.Sort(ms)
+	took := time.UnixMilli(int64(n.blocks[n.mined[len(n.mined)-1].in].ms)).Sub(first)
+	t.Logf("%.1f calls landed a second; from call to first broadcast p50 %.1f ms, p99 %.1f ms",
+		float64(r.jobs)/took.Seconds(), ms[len(ms)/2], ms[len(ms)*99/100])
+}
