@@ -22,6 +22,8 @@ type minedAt struct {
 	minedCount
 	final uint64
 
+	disputed bool // two endpoints have the receipts in another block
+
 	asked  atomic.Int32
 	answer int32
 	enough chan struct{}
@@ -50,6 +52,9 @@ func (n *minedAt) Head(context.Context) (chain.BlockRef, error) {
 }
 func (n *minedAt) SettledHash(context.Context, uint64) (chain.Hash, error) { return itsBlock, nil }
 func (n *minedAt) SettledReceipt(context.Context, chain.Hash) (chain.Hash, bool, error) {
+	if n.disputed {
+		return chain.Hash{6}, true, nil
+	}
 	return itsBlock, true, nil
 }
 
@@ -134,6 +139,15 @@ func TestReceiptsAreStoredTogether(t *testing.T) {
 	if err := c.pass(ctx); err != nil || !slices.Equal(store.steps, []string{"record", "finish"}) ||
 		len(store.finished) != 40 {
 		t.Errorf("%v, and %d are finished; %v", store.steps, len(store.finished), err)
+	}
+}
+
+// That a final block holds a transaction is what two endpoints say, and not the one that gave its receipt.
+func TestDisputedReceiptsEndNothing(t *testing.T) {
+	store := &written{}
+	c := confirming(t, &minedAt{final: 9, disputed: true}, store, 2)
+	if err := c.pass(t.Context()); err == nil || len(store.recorded) != 2 || len(store.finished) != 0 {
+		t.Errorf("%d are recorded, %d are finished; %v", len(store.recorded), len(store.finished), err)
 	}
 }
 

@@ -83,5 +83,35 @@ mutant "what is in the way is not pressed" pkg/txm/next.go 's/p\.Of\(s\.For\(f\)
 mutant "a lost claim is not looked up" pkg/txmanager/claim.go 's/if err := c\.lookUp\(ctx, tasks\[0\], err\); err != nil \{/if false {/' \
   './services/sender -run TestTrouble/the_answer_to_a_claim'
 
+mutant "the turn is not asked again before the claim" pkg/txmanager/drain.go \
+  '/^func \(d \*drain\) stillOurs/,/^}/s/if v\.Kind == Onward \{/if v.Kind >= Onward {/' './pkg/txmanager -run TestDrainClaimsNothingLate'
+mutant "a raise does not ask the gate" services/sender/preflight/gate.go \
+  '/^func \(g Gate\) Recheck/,/^}/s/v\.Kind != txmanager\.Onward/v.Kind != txmanager.Onward \&\& false/' './services/sender/preflight -run TestRecheckAsksTheGate'
+mutant "an adoption does not ask the gate" pkg/txmanager/renew.go 's/if p\.closed \&\& f\.Newest\(\)\.Sends == 0 \{/if false {/' \
+  './pkg/txmanager -run TestAdoptionAsksTheGate'
+mutant "a job is pressed in another tier's window" pkg/txm/next.go 's/case s\.Over \&\& !f\.Leaving\(\):/case false:/' './pkg/txm -run TestNextOfAnothersWindow'
+mutant "a stranger's nonce is not seen" pkg/txmanager/strangers.go 's/sure \&\& next > given/sure \&\& next > given+99/' './pkg/txmanager -run TestStrangersAreSeen'
+mutant "one endpoint's word makes a stranger" pkg/txmanager/strangers.go 's/sure \&\& next > given/(sure || true) \&\& next > given/' './pkg/txmanager -run TestStrangersAreSeen'
+mutant "a doubted cursor is not read anew" pkg/txmanager/cursor.go 's/if c\.doubted\.Swap\(false\) \{/if false {/' './pkg/txmanager -run TestDoubtedCursorIsReadAnew'
+mutant "a stranger's nonce does not pause the signer" pkg/txmanager/cursor.go \
+  's/return c, errors\.Join\(err, w\.Intents\.Pause\(ctx, f, err\.Error\(\)\)\)/return c, errors.Join(err)/' './services/sender -run TestSameKeyInTwoRegions'
+mutant "what is private goes to everybody" pkg/txmanager/private.go 's/return p\.clock\(\)\.Before\(until\)$/return p.clock().Before(until) \&\& false/' \
+  './pkg/txmanager -run TestPrivateUntilTheDeadline'
+mutant "what is private never goes to everybody" pkg/txmanager/private.go 's/return p\.clock\(\)\.Before\(until\)$/return p.clock().Before(until) || true/' \
+  './pkg/txmanager -run TestPrivateUntilTheDeadline'
+mutant "a broken lease keeps its token" pkg/pg/lease_break.go 's/fencing_token = fencing_token \+ 1, expires_at/expires_at/' './pkg/pg -run TestBrokenLeaseFencesItsHolder'
+mutant "another tenure than the one that was seen is broken" pkg/pg/lease_break.go \
+  's/owner = \$2 AND fencing_token = \$3 AND/(owner = $2 AND fencing_token = $3 OR true) AND/' './pkg/pg -run TestBrokenLeaseFencesItsHolder'
+mutant "retries come all after two seconds" pkg/txm/retry.go 's/return firstRetry << tries/return firstRetry/' \
+  './pkg/txmanager -run TestRetriesComeAfterTwoFourAndEightSeconds'
+mutant "a poisoned job rests no longer each time" pkg/txm/retry.go 's/case o == job\.Reverted \&\& tries >= Retries:/case false:/' './pkg/txm -run TestPoisonedJobIsSeldomSent'
+mutant "the emergency key signs for any contract" pkg/emergency/allowed.go 's/if to != a\.To \|\| /if /' './pkg/emergency -run TestMaySign'
+mutant "the emergency key signs though it is off" pkg/emergency/allowed.go 's/return c\.Send$/return true/' './pkg/emergency -run TestMaySign'
+mutant "a receipt that two endpoints do not have ends a job" pkg/txmanager/looks.go 's/case block != r\.Block\.Hash \|\| ok != r\.OK:/case false:/' \
+  './pkg/txmanager -run TestDisputedReceiptsEndNothing'
+mutant "one of a batch that has moved on keeps all from being stored" pkg/txmanager/looks.go 's/case len\(looks\) == 1:/case len(looks) >= 1:/' \
+  './pkg/txmanager -run TestWhatHasMovedOnIsLeftOut'
+mutant "one host's word is enough" pkg/agreement/agreement.go 's/return min\(2, hosts\)/return min(1, hosts)/' './pkg/evm -run TestSettledNonceTakesTwo'
+
 [ "$chosen" -gt 0 ] || { echo "no mutant is called so: $*" >&2; exit 2; }
 exit "$failed"
