@@ -223,7 +223,7 @@ func (n *node) transaction(m inclusion) map[string]any {
 func (n *node) receipt(m inclusion) map[string]any {
 	return map[string]any{
 		"type": hexutil.Uint64(types.DynamicFeeTxType), "status": hexutil.Uint64(1), "logs": []any{}, "from": n.account,
-		"to":      m.to,
+		"to": m.to, "logsBloom": types.Bloom{},
 		"gasUsed": hexutil.Uint64(gasUsed), "cumulativeGasUsed": hexutil.Uint64(gasUsed * (m.index + 1)),
 		"effectiveGasPrice": hexutil.Uint64(m.price),
 		"transactionHash":   m.hash, "transactionIndex": hexutil.Uint64(m.index),
@@ -379,6 +379,8 @@ func (e eth) GetTransactionCount(account common.Address, _ string) hexutil.Uint6
 func (e eth) GasPrice() hexutil.Uint64 { return price }
 
 func (e eth) MaxPriorityFeePerGas() hexutil.Uint64 { return price }
+
+func (e eth) BlobBaseFee() hexutil.Uint64 { return 1 }
 
 func (e eth) EstimateGas(json.RawMessage) hexutil.Uint64 { return gasUsed }
 
