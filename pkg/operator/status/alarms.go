@@ -22,7 +22,9 @@ func Alarms(ctx context.Context, alertmanager string, l *Looks) error {
 	if code != http.StatusOK {
 		return fmt.Errorf("it answers %d", code)
 	}
-	var firing []struct{ Labels map[string]string }
+	var firing []struct {
+		Labels map[string]string `json:"labels"`
+	}
 	if err := json.Unmarshal([]byte(text), &firing); err != nil {
 		return fmt.Errorf("reading what fires: %w", err)
 	}

@@ -121,7 +121,7 @@ func outsideWindows(f *Facts) (found []fault) {
 		}
 		all, begin := ages[len(ages)-1].Count, time.Duration(n-1)*t.Window
 		early, late := below(ages, begin), all-below(ages, begin+t.Window)
-		how := ""
+		var how string
 		switch {
 		case n > 1 && early > all/2 && seen.Executed[n-1] > seen.Executed[n]:
 			how = fmt.Sprintf("%.0f of its %.0f executions came before its window begins, at %s", early, all, begin)
