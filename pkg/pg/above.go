@@ -12,7 +12,7 @@ import (
 )
 
 // selectRevs gives the revision of each partition as of a block that all of them have kept.
-var selectRevs = register("revisions at a block", `SELECT k.part, k.rev FROM generate_series(0, $1 - 1) AS p (part)
+var selectRevs = Register("revisions at a block", `SELECT k.part, k.rev FROM generate_series(0, $1 - 1) AS p (part)
 	JOIN {state}.kept_block k ON k.part = p.part AND k.block = $2`)
 
 // above is what partitions ahead of the watermark have changed above it: of each such row what it was at the watermark,
@@ -36,7 +36,7 @@ func revsAt(ctx context.Context, tx pgx.Tx, s Standing) (map[int]int64, error) {
 	if !ahead {
 		return revs, nil
 	}
-	rows, err := tx.Query(ctx, selectRevs.in(s.Generation), s.Partitions, s.Watermark.Number)
+	rows, err := tx.Query(ctx, selectRevs.In(s.Generation), s.Partitions, s.Watermark.Number)
 	if err != nil {
 		return nil, fmt.Errorf("reading the revisions at block %d: %w", s.Watermark.Number, err)
 	}
@@ -62,7 +62,7 @@ func readAbove(ctx context.Context, tx pgx.Tx, s Standing) (above, error) {
 	found, batch := above{}, &pgx.Batch{}
 	for _, o := range s.Offsets {
 		if s.isAhead(o) {
-			batch.Queue(selectPriors.in(s.Generation), o.Partition, s.Watermark.Number).
+			batch.Queue(selectPriors.In(s.Generation), o.Partition, s.Watermark.Number).
 				Query(func(rows pgx.Rows) error {
 					return found.collect(rows, o.Partition)
 				})
@@ -91,7 +91,7 @@ func (a above) collect(rows pgx.Rows, part int) error {
 		if err != nil {
 			return err
 		}
-		a[table][rowID{part, hashOf(key)}] = row
+		a[table][rowID{part, HashOf(key)}] = row
 	}
 	return rows.Err()
 }

@@ -33,7 +33,7 @@ func Lasting(err error) error {
 	switch {
 	case errors.Is(err, ErrSchema):
 		return retry.Stop(err)
-	case hasCode(err, codeInvalidPassword, codeInvalidRole, codeUnknownDatabase):
+	case HasCode(err, codeInvalidPassword, codeInvalidRole, codeUnknownDatabase):
 		return retry.Stop(fmt.Errorf("%w (correct postgres.url)", err))
 	}
 	return err

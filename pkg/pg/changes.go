@@ -60,7 +60,7 @@ type Changes struct {
 	OracleSources Delta[perp.OracleSource]
 }
 
-var selectFloors = register("revision floors", `SELECT part, rev_floor FROM {state}.stream_offset`)
+var selectFloors = Register("revision floors", `SELECT part, rev_floor FROM {state}.stream_offset`)
 
 // tableChanges follow one table: all rows a reader holds, and the rows that changed since, of which those it is to hold
 // no longer are not present. $1 are the partitions, $2 the revision seen of each. Beside its columns a row comes with
@@ -74,11 +74,11 @@ func followed(table perp.Table, held string, holds func(perp.Row) bool) tableCha
 	l := layouts[table]
 	return tableChanges{
 		held: holds,
-		all: tableQuery{table, register("all held rows of "+string(table),
+		all: tableQuery{table, Register("all held rows of "+string(table),
 			`SELECT `+l.selected()+`, t.part, true FROM {state}.`+string(table)+` t
 			WHERE t.part = ANY ($1) AND `+held+` AND `+oneCopy(table)+` AND t.deleted_at IS NULL`)},
 		since: tableQuery{table,
-			register("changed rows of "+string(table), `SELECT `+l.selected()+`, t.part, t.deleted_at IS NULL AND `+
+			Register("changed rows of "+string(table), `SELECT `+l.selected()+`, t.part, t.deleted_at IS NULL AND `+
 				held+`
 			FROM {state}.`+string(table)+` t JOIN unnest($1::int[], $2::bigint[]) AS s (part, rev) ON t.part = s.part
 				AND t.rev > s.rev WHERE `+oneCopy(table))},
@@ -131,7 +131,7 @@ var (
 // left no trace.
 func (db *DB) Changes(ctx context.Context, partitions []int, since Seen) (c Changes, err error) {
 	partitions = slices.Sorted(slices.Values(partitions))
-	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		c = Changes{Seen: since}
 		if err := c.look(ctx, tx, partitions); err != nil || !c.HasView() {
 			return err
@@ -158,7 +158,7 @@ func (db *DB) Changes(ctx context.Context, partitions []int, since Seen) (c Chan
 
 // look finds out how far the state has come.
 func (c *Changes) look(ctx context.Context, tx pgx.Tx, partitions []int) (err error) {
-	if c.Standing, err = activeStanding(ctx, tx); err != nil || !c.HasView() {
+	if c.Standing, err = ActiveStanding(ctx, tx); err != nil || !c.HasView() {
 		return err
 	}
 	revs, err := revsAt(ctx, tx, c.Standing)
@@ -170,7 +170,7 @@ func (c *Changes) look(ctx context.Context, tx pgx.Tx, partitions []int) (err er
 }
 
 func floorsOf(ctx context.Context, tx pgx.Tx, generation int) (map[int]int64, error) {
-	rows, err := tx.Query(ctx, selectFloors.in(generation))
+	rows, err := tx.Query(ctx, selectFloors.In(generation))
 	if err != nil {
 		return nil, fmt.Errorf("reading the revision floors: %w", err)
 	}
@@ -235,7 +235,7 @@ func fillDelta[R perp.Row](ctx context.Context, tx pgx.Tx, d *Delta[R], q tableC
 		revs[i] = since.Revs[p]
 	}
 	gone := map[chain.Hash]bool{}
-	err := q.each(ctx, tx, question{statement: q.since.statement, generation: c.Generation, parts: parts, revs: revs},
+	err := q.each(ctx, tx, question{Statement: q.since.Statement, generation: c.Generation, parts: parts, revs: revs},
 		above[q.since.table], func(id rowID, row perp.Row) error {
 			if row == nil {
 				gone[id.key] = true
@@ -265,7 +265,7 @@ func (d *Delta[R]) add(part int, row perp.Row) error {
 
 // question is one of the two statements of tableChanges, with what it is asked for.
 type question struct {
-	*statement
+	*Statement
 	generation int
 	parts      []int
 	revs       []int64 // seen of each partition; nil for all rows
@@ -279,7 +279,7 @@ func (q tableChanges) each(ctx context.Context, tx pgx.Tx, ask question, priors 
 	if ask.revs != nil {
 		args = append(args, ask.revs)
 	}
-	rows, err := tx.Query(ctx, ask.in(ask.generation), args...)
+	rows, err := tx.Query(ctx, ask.In(ask.generation), args...)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", ask.name, err)
 	}

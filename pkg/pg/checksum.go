@@ -24,7 +24,7 @@ type Checksums map[perp.Table]string
 
 // Checksums computes those of a generation, and says where it stood.
 func (db *DB) Checksums(ctx context.Context, generation int) (sums Checksums, at Standing, err error) {
-	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if at, err = standing(ctx, tx, generation); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func checksums(ctx context.Context, tx pgx.Tx, generation int) (sums Checksums, 
 }
 
 func tableChecksum(ctx context.Context, tx pgx.Tx, table perp.Table, generation int) (string, error) {
-	rows, err := tx.Query(ctx, everyRow[table].in(generation))
+	rows, err := tx.Query(ctx, everyRow[table].In(generation))
 	if err != nil {
 		return "", err
 	}

@@ -155,9 +155,9 @@ func sized(n int, read func([]byte, reflect.Value)) func([]byte, reflect.Value) 
 // escaped.
 var textCodec = codec{
 	sqlType: "text", wire: "text",
-	encode: func(dst []byte, v reflect.Value) ([]byte, error) { return append(dst, escape(v.String())...), nil },
+	encode: func(dst []byte, v reflect.Value) ([]byte, error) { return append(dst, Escape(v.String())...), nil },
 	decode: func(src []byte, v reflect.Value) error {
-		s, err := unescape(string(src))
+		s, err := Unescape(string(src))
 		v.SetString(s)
 		return err
 	},
@@ -224,7 +224,7 @@ func listCodec(t reflect.Type) codec {
 
 // appendText appends a JSON string.
 func appendText(dst []byte, s string) ([]byte, error) {
-	quoted, err := json.Marshal(escape(s))
+	quoted, err := json.Marshal(Escape(s))
 	return append(dst, quoted...), err
 }
 

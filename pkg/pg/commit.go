@@ -79,7 +79,7 @@ func (p *Partition) Commit(ctx context.Context, c Commit) error {
 	}
 	batch, err := p.commitBatch(c, next)
 	if err != nil {
-		return refusal{err}
+		return Refuse(err)
 	}
 	return p.write(ctx, next, func(context.Context, pgx.Tx) (*pgx.Batch, error) { return batch, nil })
 }
@@ -89,7 +89,7 @@ func (o Offset) after(c Commit) (Offset, error) {
 	next := o
 	next.Next, next.Mark, next.Epoch = c.Next, c.Mark, max(o.Epoch, c.Epoch)
 	if c.Next < o.Next {
-		return o, refusef("a step of partition %d cannot go from offset %d back to %d", o.Partition, o.Next, c.Next)
+		return o, Refusef("a step of partition %d cannot go from offset %d back to %d", o.Partition, o.Next, c.Next)
 	}
 	if c.Halted != "" {
 		next.Halted = c.Halted
@@ -98,7 +98,7 @@ func (o Offset) after(c Commit) (Offset, error) {
 	touched := false
 	for _, b := range c.Blocks {
 		if !next.Tip.Hash.IsZero() && !b.follows(next.Tip.BlockRef) {
-			return o, refusef("block %d %s does not follow block %d %s of partition %d", b.Number, b.Hash,
+			return o, Refusef("block %d %s does not follow block %d %s of partition %d", b.Number, b.Hash,
 				next.Tip.Number, next.Tip.Hash, o.Partition)
 		}
 		next.Tip = b.Block
@@ -130,7 +130,7 @@ func raised(known, heard chain.BlockRef) chain.BlockRef {
 // asks for.
 func (p *Partition) write(ctx context.Context, next Offset,
 	work func(context.Context, pgx.Tx) (*pgx.Batch, error)) error {
-	ctx, cancel := p.db.bounded(ctx)
+	ctx, cancel := p.db.Bounded(ctx)
 	defer cancel()
 	failpoint.Hit("pg.write.begin")
 	tx, err := p.db.pool.Begin(ctx)
@@ -166,8 +166,8 @@ func (p *Partition) step(ctx context.Context, tx pgx.Tx, next Offset,
 	if err != nil {
 		return fmt.Errorf("preparing a step of partition %d: %w", p.offset.Partition, err)
 	}
-	batch.Queue(moveOffset.in(p.generation), next.arguments()...)
-	batch.Queue(notifyChange.sql(), "partition "+strconv.Itoa(next.Partition))
+	batch.Queue(moveOffset.In(p.generation), next.arguments()...)
+	batch.Queue(notifyChange.SQL(), "partition "+strconv.Itoa(next.Partition))
 	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("writing a step of partition %d: %w", p.offset.Partition, err)
 	}

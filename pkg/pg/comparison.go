@@ -10,7 +10,7 @@ import (
 )
 
 // waitWhole lets the statements of a transaction take as long as whole tables take.
-var waitWhole = register("wait for whole tables", `SELECT set_config('statement_timeout', '0', true)`)
+var waitWhole = Register("wait for whole tables", `SELECT set_config('statement_timeout', '0', true)`)
 
 // Comparison is two generations in one snapshot.
 type Comparison struct {
@@ -63,7 +63,7 @@ func (db *DB) Compare(ctx context.Context, a, b int) (c Comparison, err error) {
 }
 
 func compare(ctx context.Context, tx pgx.Tx, a, b int) (c Comparison, err error) {
-	if _, err = tx.Exec(ctx, waitWhole.sql()); err != nil {
+	if _, err = tx.Exec(ctx, waitWhole.SQL()); err != nil {
 		return c, fmt.Errorf("lifting the time limit: %w", err)
 	}
 	if c.A, err = standing(ctx, tx, a); err != nil {

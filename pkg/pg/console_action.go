@@ -11,10 +11,10 @@ import (
 )
 
 var (
-	recordAction = register("record console action", `INSERT INTO keeper.console_action
+	recordAction = Register("record console action", `INSERT INTO keeper.console_action
 		(run, who, role, address, action, target, reason, stage, before, after, outcome)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`)
-	listActions = register("list console actions",
+	listActions = Register("list console actions",
 		`SELECT id, run, at, who, role, address, action, target, reason, stage, before, after, outcome
 		FROM keeper.console_action WHERE ($1 = 0 OR id < $1) ORDER BY id DESC LIMIT $2`)
 )
@@ -53,11 +53,11 @@ func (db *DB) ConsoleActions() ConsoleActions { return ConsoleActions{db} }
 
 // Record adds an entry.
 func (s ConsoleActions) Record(ctx context.Context, a ConsoleAction) error {
-	ctx, cancel := s.db.bounded(ctx)
+	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
-	_, err := s.db.pool.Exec(ctx, recordAction.sql(), a.Run, escape(a.Who), a.Role, escape(a.Address),
-		escape(a.Action), escape(a.Target), escape(a.Reason), a.Stage, escapedMap(a.Before), escapedMap(a.After),
-		escape(a.Outcome))
+	_, err := s.db.pool.Exec(ctx, recordAction.SQL(), a.Run, Escape(a.Who), a.Role, Escape(a.Address),
+		Escape(a.Action), Escape(a.Target), Escape(a.Reason), a.Stage, escapedMap(a.Before), escapedMap(a.After),
+		Escape(a.Outcome))
 	if err != nil {
 		return fmt.Errorf("recording %s of %s: %w", a.Action, a.Who, err)
 	}
@@ -66,9 +66,9 @@ func (s ConsoleActions) Record(ctx context.Context, a ConsoleAction) error {
 
 // List returns the newest entries with an ID below before, newest first; before 0 is no bound.
 func (s ConsoleActions) List(ctx context.Context, before int64, limit int) (all []ConsoleAction, err error) {
-	ctx, cancel := s.db.bounded(ctx)
+	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
-	rows, err := s.db.pool.Query(ctx, listActions.sql(), before, limit)
+	rows, err := s.db.pool.Query(ctx, listActions.SQL(), before, limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing what was done by the console: %w", err)
 	}
@@ -85,7 +85,7 @@ func scanAction(row pgx.CollectableRow) (a ConsoleAction, err error) {
 		return a, err
 	}
 	for _, text := range []*string{&a.Who, &a.Address, &a.Action, &a.Target, &a.Reason, &a.Outcome} {
-		if *text, err = unescape(*text); err != nil {
+		if *text, err = Unescape(*text); err != nil {
 			return a, err
 		}
 	}
@@ -100,7 +100,7 @@ func scanAction(row pgx.CollectableRow) (a ConsoleAction, err error) {
 func escapedMap(m map[string]string) map[string]string {
 	stored := map[string]string{}
 	for key, value := range m {
-		stored[escape(key)] = escape(value)
+		stored[Escape(key)] = Escape(value)
 	}
 	return stored
 }
@@ -112,11 +112,11 @@ func unescapedMap(stored []byte) (map[string]string, error) {
 	}
 	m := map[string]string{}
 	for key, value := range escaped {
-		key, err := unescape(key)
+		key, err := Unescape(key)
 		if err != nil {
 			return nil, err
 		}
-		if m[key], err = unescape(value); err != nil {
+		if m[key], err = Unescape(value); err != nil {
 			return nil, err
 		}
 	}

@@ -202,7 +202,7 @@ func TestWhatIsNotCopied(t *testing.T) {
 // Statevm copies out, operators copy in, and both go on with the copy, as their roles.
 func TestRolesCopy(t *testing.T) {
 	address := granted(t)
-	statevm, ops := openAs(t, pg.RoleStatevm, address), openAs(t, pg.RoleOps, address)
+	statevm, ops := pgtest.OpenAs(t, pg.RoleStatevm, address), pgtest.OpenAs(t, pg.RoleOps, address)
 	finalHistory(t, statevm)
 	all, err := export(t.Context(), statevm)
 	must(t, err)
@@ -212,7 +212,7 @@ func TestRolesCopy(t *testing.T) {
 		t.Error(err)
 	}
 	must(t, ops.Switch(t.Context(), number, ""))
-	s, err := openAs(t, pg.RolePlanner, address).Snapshot(t.Context(), []int{0, 1})
+	s, err := pgtest.OpenAs(t, pg.RolePlanner, address).Snapshot(t.Context(), []int{0, 1})
 	if err != nil || len(s.Orders) != 2 || s.Generation != number {
 		t.Errorf("the planner sees %d orders of generation %d, %v", len(s.Orders), s.Generation, err)
 	}

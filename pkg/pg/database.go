@@ -24,7 +24,7 @@ func CreateDatabase(ctx context.Context, server secret.URL, name string) (secret
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if _, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()); err != nil &&
-		!hasCode(err, codeDuplicateDatabase, codeUniqueViolation) {
+		!HasCode(err, codeDuplicateDatabase, codeUniqueViolation) {
 		return secret.URL{}, fmt.Errorf("creating database %s: %w", name, err)
 	}
 	return secret.ParseURL(address.String())

@@ -82,7 +82,7 @@ func (db *DB) Health(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, db.cfg.ConnectTimeout,
 		fmt.Errorf("the database has not answered for %s", db.cfg.ConnectTimeout))
 	defer cancel()
-	if _, err := db.pool.Exec(ctx, selectNothing.sql()); err != nil {
+	if _, err := db.pool.Exec(ctx, selectNothing.SQL()); err != nil {
 		if late := context.Cause(ctx); late != nil {
 			err = late
 		}
@@ -91,21 +91,24 @@ func (db *DB) Health(ctx context.Context) error {
 	return nil
 }
 
-var selectNothing = register("nothing", `SELECT`)
+var selectNothing = Register("nothing", `SELECT`)
+
+// Pool is for the packages below this one, which run registered statements on it. Nobody else does.
+func (db *DB) Pool() *pgxpool.Pool { return db.pool }
 
 // Close waits for connections in use and closes all.
 func (db *DB) Close() { db.pool.Close() }
 
-// bounded ends a call that the server neither answers nor refuses, for instance because the network between swallows
+// Bounded ends a call that the server neither answers nor refuses, for instance because the network between swallows
 // packets.
-func (db *DB) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+func (db *DB) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, db.cfg.ConnectTimeout+2*db.cfg.StatementTimeout,
 		errors.New("the database does not answer"))
 }
 
-// read runs f in one REPEATABLE READ, read-only transaction: everything it asks is answered from the same instant.
-func (db *DB) read(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
-	ctx, cancel := db.bounded(ctx)
+// Read runs f in one REPEATABLE READ, read-only transaction: everything it asks is answered from the same instant.
+func (db *DB) Read(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := db.Bounded(ctx)
 	defer cancel()
 	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
@@ -124,12 +127,21 @@ const (
 	codeUnknownDatabase   = "3D000"
 )
 
-func hasCode(err error, codes ...string) bool {
+// HasCode tells whether an error is the server's answer with one of these SQLSTATEs.
+func HasCode(err error, codes ...string) bool {
 	refused, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		return false
 	}
 	return slices.Contains(codes, refused.Code)
+}
+
+// ViolatedIndex is the name of the unique index that a statement violated, empty where an error says nothing of one.
+func ViolatedIndex(err error) string {
+	if refused, is := errors.AsType[*pgconn.PgError](err); is && refused.Code == codeUniqueViolation {
+		return refused.ConstraintName
+	}
+	return ""
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

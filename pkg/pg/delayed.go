@@ -27,26 +27,26 @@ const delayedColumns = `d.id, d.kind, d.key, d.payload, d.due_at, d.next_at, d.s
 const stillDue = `d.status = 'pending' AND d.deleted_at IS NULL`
 
 var (
-	insertDelayed = register("add delayed job",
+	insertDelayed = Register("add delayed job",
 		`INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at) VALUES ($1, $2, $3, $4, $4)
 		ON CONFLICT (kind, key) DO NOTHING`)
-	selectNow = register("now", `SELECT clock_timestamp()`)
-	selectDue = register("due delayed jobs", `SELECT d.next_at, d.id, d.version FROM keeper.delayed_job d
+	selectNow = Register("now", `SELECT clock_timestamp()`)
+	selectDue = Register("due delayed jobs", `SELECT d.next_at, d.id, d.version FROM keeper.delayed_job d
 		WHERE `+stillDue+` AND d.next_at <= $1 AND (d.next_at, d.id) > ($2, $3) ORDER BY d.next_at, d.id LIMIT $4`)
 	// Whoever finds the row locked leaves it to whoever holds it.
-	lockDelayed = register("lock delayed job", `SELECT `+delayedColumns+` FROM keeper.delayed_job d
+	lockDelayed = Register("lock delayed job", `SELECT `+delayedColumns+` FROM keeper.delayed_job d
 		WHERE d.id = $1 AND d.version = $2 AND `+stillDue+` AND d.next_at <= clock_timestamp() FOR UPDATE SKIP LOCKED`)
-	finishDelayed = register("finish delayed job",
+	finishDelayed = Register("finish delayed job",
 		`UPDATE keeper.delayed_job d SET status = 'done', result = $3, version = d.version + 1,
 		finished_at = clock_timestamp() WHERE d.id = $1 AND d.version = $2 AND `+stillDue)
-	failDelayed = register("fail delayed job",
+	failDelayed = Register("fail delayed job",
 		`UPDATE keeper.delayed_job d SET status = $3, last_error = $4, attempts = d.attempts + 1,
 		version = d.version + 1, next_at = clock_timestamp() + $5::bigint * interval '1 microsecond',
 		finished_at = CASE WHEN $3 = 'parked' THEN clock_timestamp() END WHERE d.id = $1 AND d.version = $2
 			AND `+stillDue)
 
 	// Processes that are gone are forgotten after a day.
-	upsertScan = register("note scan",
+	upsertScan = Register("note scan",
 		`WITH gone AS (DELETE FROM keeper.delayed_scan WHERE finished_at < clock_timestamp() - interval '1 day'
 			AND scanner <> $1)
 		INSERT INTO keeper.delayed_scan (scanner, began_at, finished_at, found, done, failed, parked, error)
@@ -54,16 +54,16 @@ var (
 		ON CONFLICT (scanner) DO UPDATE SET began_at = excluded.began_at, finished_at = excluded.finished_at, found =
 			excluded.found,
 			done = excluded.done, failed = excluded.failed, parked = excluded.parked, error = excluded.error`)
-	selectNextDue = register("next due delayed job",
+	selectNextDue = Register("next due delayed job",
 		`SELECT extract(epoch FROM min(d.next_at) - clock_timestamp())::float8
 		FROM keeper.delayed_job d WHERE `+stillDue)
-	countParked = register("count of parked jobs", `SELECT d.kind, count(*) FROM keeper.delayed_job d
+	countParked = Register("count of parked jobs", `SELECT d.kind, count(*) FROM keeper.delayed_job d
 		WHERE d.status = 'parked' AND d.deleted_at IS NULL GROUP BY d.kind`)
 )
 
 // Add stores jobs whose kind and key are not there yet, in one transaction, and returns how many were new.
 func (s Delayed) Add(ctx context.Context, appointments ...delayed.Appointment) (added int, err error) {
-	ctx, cancel := s.db.bounded(ctx)
+	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
 	batch := &pgx.Batch{}
 	for _, a := range appointments {
@@ -71,7 +71,7 @@ func (s Delayed) Add(ctx context.Context, appointments ...delayed.Appointment) (
 		if err != nil {
 			return 0, fmt.Errorf("writing the payload of %s %s: %w", a.Kind, a.Key, err)
 		}
-		batch.Queue(insertDelayed.sql(), a.Kind, a.Key, payload, a.DueAt).Exec(func(done pgconn.CommandTag) error {
+		batch.Queue(insertDelayed.SQL(), a.Kind, a.Key, payload, a.DueAt).Exec(func(done pgconn.CommandTag) error {
 			added += int(done.RowsAffected())
 			return nil
 		})
@@ -86,15 +86,15 @@ func (s Delayed) Add(ctx context.Context, appointments ...delayed.Appointment) (
 // Due implements delayed.Store.
 func (s Delayed) Due(ctx context.Context, until time.Time, after delayed.Place, limit int) (page delayed.Page,
 	err error) {
-	ctx, cancel := s.db.bounded(ctx)
+	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
 	page.Until = until
 	if until.IsZero() {
-		if err := s.db.pool.QueryRow(ctx, selectNow.sql()).Scan(&page.Until); err != nil {
+		if err := s.db.pool.QueryRow(ctx, selectNow.SQL()).Scan(&page.Until); err != nil {
 			return page, fmt.Errorf("asking for the time: %w", err)
 		}
 	}
-	rows, err := s.db.pool.Query(ctx, selectDue.sql(), page.Until, after.NextAt, after.ID, limit)
+	rows, err := s.db.pool.Query(ctx, selectDue.SQL(), page.Until, after.NextAt, after.ID, limit)
 	if err != nil {
 		return page, err
 	}
@@ -106,10 +106,10 @@ func (s Delayed) Due(ctx context.Context, until time.Time, after delayed.Place, 
 // until its failure is written.
 func (s Delayed) Work(ctx context.Context, row delayed.Place,
 	do func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling) (taken bool, err error) {
-	ctx, cancel := s.db.bounded(ctx)
+	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
 	err = pgx.BeginFunc(ctx, s.db.pool, func(tx pgx.Tx) error {
-		j, err := scanDelayed(tx.QueryRow(ctx, lockDelayed.sql(), row.ID, row.Version))
+		j, err := scanDelayed(tx.QueryRow(ctx, lockDelayed.SQL(), row.ID, row.Version))
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -150,10 +150,10 @@ func tryDelayed(ctx context.Context, tx pgx.Tx, j delayed.Job,
 func writeRuling(ctx context.Context, tx pgx.Tx, row delayed.Place, r delayed.Ruling) error {
 	statement, args := finishDelayed, []any{row.ID, row.Version, r.Result}
 	if r.Err != nil {
-		statement, args = failDelayed, []any{row.ID, row.Version, string(r.Status), escape(r.Err.Error()),
+		statement, args = failDelayed, []any{row.ID, row.Version, string(r.Status), Escape(r.Err.Error()),
 			r.Again.Microseconds()}
 	}
-	changed, err := tx.Exec(ctx, statement.sql(), args...)
+	changed, err := tx.Exec(ctx, statement.SQL(), args...)
 	if err != nil {
 		return fmt.Errorf("writing that it is %s: %w", r.Status, err)
 	}
@@ -180,7 +180,7 @@ func scanDelayed(row pgx.Row) (j delayed.Job, err error) {
 
 // Close implements delayed.Store.
 func (s Delayed) Close(ctx context.Context, scanner string, sum delayed.Summary) (o delayed.Outlook, err error) {
-	ctx, cancel := s.db.bounded(ctx)
+	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
 	var began *time.Time
 	if !sum.BeganAt.IsZero() {
@@ -188,14 +188,14 @@ func (s Delayed) Close(ctx context.Context, scanner string, sum delayed.Summary)
 	}
 	text := ""
 	if sum.Err != nil {
-		text = escape(sum.Err.Error())
+		text = Escape(sum.Err.Error())
 	}
-	if _, err := s.db.pool.Exec(ctx, upsertScan.sql(), scanner, began, sum.Found, sum.Done, sum.Failed, sum.Parked,
+	if _, err := s.db.pool.Exec(ctx, upsertScan.SQL(), scanner, began, sum.Found, sum.Done, sum.Failed, sum.Parked,
 		text); err != nil {
 		return o, fmt.Errorf("noting it: %w", err)
 	}
 	var next *float64
-	if err := s.db.pool.QueryRow(ctx, selectNextDue.sql()).Scan(&next); err != nil {
+	if err := s.db.pool.QueryRow(ctx, selectNextDue.SQL()).Scan(&next); err != nil {
 		return o, fmt.Errorf("asking what comes next: %w", err)
 	}
 	o.Next = -1
@@ -203,7 +203,7 @@ func (s Delayed) Close(ctx context.Context, scanner string, sum delayed.Summary)
 		until := time.Duration(*next * float64(time.Second))
 		o.Next, o.Late = max(until, 0), max(-until, 0)
 	}
-	rows, err := s.db.pool.Query(ctx, countParked.sql())
+	rows, err := s.db.pool.Query(ctx, countParked.SQL())
 	if err != nil {
 		return o, fmt.Errorf("counting parked jobs: %w", err)
 	}

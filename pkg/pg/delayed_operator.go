@@ -12,28 +12,28 @@ import (
 )
 
 var (
-	listDelayed = register("list delayed jobs", `SELECT `+delayedColumns+` FROM keeper.delayed_job d
+	listDelayed = Register("list delayed jobs", `SELECT `+delayedColumns+` FROM keeper.delayed_job d
 		WHERE ($1 = '' OR d.status = $1) AND ($2 = '' OR d.kind = $2) AND d.deleted_at IS NULL
 			ORDER BY d.next_at DESC, d.id DESC LIMIT $3`)
-	selectDelayed = register("one delayed job", `SELECT `+delayedColumns+` FROM keeper.delayed_job d WHERE d.id = $1`)
-	retryDelayed  = register("retry delayed job",
+	selectDelayed = Register("one delayed job", `SELECT `+delayedColumns+` FROM keeper.delayed_job d WHERE d.id = $1`)
+	retryDelayed  = Register("retry delayed job",
 		`UPDATE keeper.delayed_job SET status = 'pending', attempts = 0, next_at = clock_timestamp(),
 		finished_at = NULL, version = version + 1 WHERE id = $1 AND status <> 'done' AND deleted_at IS NULL`)
-	cancelDelayed = register("cancel delayed job",
+	cancelDelayed = Register("cancel delayed job",
 		`UPDATE keeper.delayed_job SET deleted_at = clock_timestamp(), version = version + 1
 		WHERE id = $1 AND status <> 'done' AND deleted_at IS NULL`)
-	ringDelayed  = register("ask for a scan", `SELECT clock_timestamp(), pg_notify('delayed_run', '')`)
-	listenRing   = register("listen for scans", `LISTEN delayed_run`)
-	scansOfDelay = register("scans",
+	ringDelayed  = Register("ask for a scan", `SELECT clock_timestamp(), pg_notify('delayed_run', '')`)
+	listenRing   = Register("listen for scans", `LISTEN delayed_run`)
+	scansOfDelay = Register("scans",
 		`SELECT scanner, began_at, finished_at, found, done, failed, parked, coalesce(error, '')
 		FROM keeper.delayed_scan WHERE began_at >= $1 ORDER BY finished_at DESC`)
 )
 
 // List returns jobs that were not called off, the latest due first. An empty status or kind means any.
 func (s Delayed) List(ctx context.Context, status delayed.Status, kind string, limit int) ([]delayed.Job, error) {
-	ctx, cancel := s.db.bounded(ctx)
+	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
-	rows, err := s.db.pool.Query(ctx, listDelayed.sql(), string(status), kind, limit)
+	rows, err := s.db.pool.Query(ctx, listDelayed.SQL(), string(status), kind, limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing delayed jobs: %w", err)
 	}
@@ -46,9 +46,9 @@ func (s Delayed) List(ctx context.Context, status delayed.Status, kind string, l
 
 // Job looks up one job; known is false when there is none.
 func (s Delayed) Job(ctx context.Context, id int64) (j delayed.Job, known bool, err error) {
-	ctx, cancel := s.db.bounded(ctx)
+	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
-	j, err = scanDelayed(s.db.pool.QueryRow(ctx, selectDelayed.sql(), id))
+	j, err = scanDelayed(s.db.pool.QueryRow(ctx, selectDelayed.SQL(), id))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return j, false, nil
 	}
@@ -69,10 +69,10 @@ func (s Delayed) Cancel(ctx context.Context, id int64) (bool, error) {
 	return s.operate(ctx, "calling off", cancelDelayed, id)
 }
 
-func (s Delayed) operate(ctx context.Context, what string, statement *statement, id int64) (bool, error) {
-	ctx, cancel := s.db.bounded(ctx)
+func (s Delayed) operate(ctx context.Context, what string, statement *Statement, id int64) (bool, error) {
+	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
-	done, err := s.db.pool.Exec(ctx, statement.sql(), id)
+	done, err := s.db.pool.Exec(ctx, statement.SQL(), id)
 	if err != nil {
 		return false, fmt.Errorf("%s delayed job %d: %w", what, id, err)
 	}
@@ -81,10 +81,10 @@ func (s Delayed) operate(ctx context.Context, what string, statement *statement,
 
 // Ring asks every scanner for a scan now, and returns the database's time: scans that began after it have heard.
 func (s Delayed) Ring(ctx context.Context) (at time.Time, err error) {
-	ctx, cancel := s.db.bounded(ctx)
+	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
 	var nothing any
-	if err := s.db.pool.QueryRow(ctx, ringDelayed.sql()).Scan(&at, &nothing); err != nil {
+	if err := s.db.pool.QueryRow(ctx, ringDelayed.SQL()).Scan(&at, &nothing); err != nil {
 		return at, fmt.Errorf("asking for a scan: %w", err)
 	}
 	return at, nil
@@ -100,9 +100,9 @@ type Scan struct {
 
 // Scans returns the last scan of every process that has begun one since the given time.
 func (s Delayed) Scans(ctx context.Context, since time.Time) ([]Scan, error) {
-	ctx, cancel := s.db.bounded(ctx)
+	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
-	rows, err := s.db.pool.Query(ctx, scansOfDelay.sql(), since)
+	rows, err := s.db.pool.Query(ctx, scansOfDelay.SQL(), since)
 	if err != nil {
 		return nil, fmt.Errorf("listing scans: %w", err)
 	}
@@ -114,4 +114,4 @@ func (s Delayed) Scans(ctx context.Context, since time.Time) ([]Scan, error) {
 }
 
 // Bell returns what rings when somebody asks for a scan. It is for one goroutine at a time.
-func (s Delayed) Bell() *Listener { return &Listener{db: s.db, channel: listenRing} }
+func (s Delayed) Bell() *Listener { return s.db.ListenOn(listenRing) }

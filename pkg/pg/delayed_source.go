@@ -13,7 +13,7 @@ import (
 var (
 	// The birth is part of the key, because the exchange gives keys of a lost branch again. No time after the year 3000
 	// is meant.
-	addExpiries = register("add expiries", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
+	addExpiries = Register("add expiries", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
 		SELECT $1, w.id, jsonb_build_object('what', w.what, 'key', '0x' || encode(w.key, 'hex'), 'account', '0x' ||
 			encode(w.account, 'hex')), w.due, w.due
 		FROM (
@@ -30,10 +30,10 @@ var (
 		) w
 		WHERE NOT EXISTS (SELECT FROM keeper.delayed_job d WHERE d.kind = $1 AND d.key = w.id)
 		ON CONFLICT DO NOTHING`)
-	selectParameter = register("parameter", `SELECT value FROM {state}.parameter WHERE key = $1 AND deleted_at IS NULL
+	selectParameter = Register("parameter", `SELECT value FROM {state}.parameter WHERE key = $1 AND deleted_at IS NULL
 		ORDER BY stamp_block DESC, stamp_log DESC LIMIT 1`)
 	// Every day since the last one that has a report, so that days without a planner have one too.
-	addReports = register("add daily reports", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
+	addReports = Register("add daily reports", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
 		SELECT $1, to_char(day, 'YYYY-MM-DD'), '{}', (day + interval '1 day') AT TIME ZONE 'UTC', (day + interval
 			'1 day') AT TIME ZONE 'UTC'
 		FROM (SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date AS today) t,
@@ -75,10 +75,10 @@ func (s Delayed) addExpiries(ctx context.Context) (int, error) {
 // requestLife is for how many seconds the venue accepts reports for a market order or request.
 func (s Delayed) requestLife(ctx context.Context, generation int) (uint64, error) {
 	const venueDefault = 300 // config/general.ts of the contracts
-	ctx, cancel := s.db.bounded(ctx)
+	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
 	key := perp.DataStoreKey("REQUEST_EXPIRATION_TIME")
-	rows, err := s.db.pool.Query(ctx, selectParameter.in(generation), key[:])
+	rows, err := s.db.pool.Query(ctx, selectParameter.In(generation), key[:])
 	if err != nil {
 		return 0, fmt.Errorf("reading how long requests live: %w", err)
 	}
@@ -100,10 +100,10 @@ func (s Delayed) requestLife(ctx context.Context, generation int) (uint64, error
 const noGeneration = 0
 
 // feed runs an insertion and says how many rows it made.
-func (s Delayed) feed(ctx context.Context, insertion *statement, generation int, args ...any) (int, error) {
-	ctx, cancel := s.db.bounded(ctx)
+func (s Delayed) feed(ctx context.Context, insertion *Statement, generation int, args ...any) (int, error) {
+	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
-	done, err := s.db.pool.Exec(ctx, insertion.in(generation), args...)
+	done, err := s.db.pool.Exec(ctx, insertion.In(generation), args...)
 	if err != nil {
 		return 0, fmt.Errorf("adding delayed jobs: %w", err)
 	}

@@ -4,6 +4,9 @@
 // nonces, intents). Schema state_g<N> holds generation N of what is derived from it: one table per perp.Table, the
 // offset up to which each partition of the log topic has been applied, and the journal that takes blocks back.
 //
+// The package itself holds what all of it stands on, the derived state, and what reads over both. What the sender does
+// stands in a package of its own below it, outbox. It runs registered statements on the pool; nobody above may.
+//
 // # Guaranteed
 //
 //   - State, journal and offset of a partition change in one transaction ([Partition.Commit], [Partition.Undo]); a
@@ -26,5 +29,5 @@
 // Rows travel as arrays in the server's binary form, one per column (see rowSet), and are kept in columns that people
 // can read. The journal holds the same bytes row by row, so that an undo writes them back without understanding them.
 //
-// Statements are registered (see register), so that a test can prepare every one of them against the migrated schema.
+// Statements are registered (see [Register]), so that a test can prepare every one of them against the migrated schema.
 package pg

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// escape makes a text storable: PostgreSQL refuses NUL and whatever is not UTF-8, and a reverting contract may say
-// both. Such bytes become \xNN, and a backslash is doubled, so that unescape gives back exactly what was there. Other
+// Escape makes a text storable: PostgreSQL refuses NUL and whatever is not UTF-8, and a reverting contract may say
+// both. Such bytes become \xNN, and a backslash is doubled, so that Unescape gives back exactly what was there. Other
 // text stays as it is.
-func escape(s string) string {
+func Escape(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsAny(s, "\x00\\") {
 		return s
 	}
@@ -30,8 +30,8 @@ func escape(s string) string {
 	return b.String()
 }
 
-// unescape is the inverse of escape.
-func unescape(s string) (string, error) {
+// Unescape is the inverse of Escape.
+func Unescape(s string) (string, error) {
 	var b strings.Builder
 	for {
 		before, after, found := strings.Cut(s, `\`)

@@ -34,9 +34,9 @@ func StateTables() []string {
 
 var (
 	// lockExport keeps two processes from copying the state at the same time. It is let go with the transaction.
-	lockExport = register("lock export", `SELECT pg_try_advisory_xact_lock(hashtext('perpkeeper export'))`)
+	lockExport = Register("lock export", `SELECT pg_try_advisory_xact_lock(hashtext('perpkeeper export'))`)
 	// selectReach finds the partitions whose rows cannot be taken back to their finalized block.
-	selectReach = register("partitions beyond their finalized block",
+	selectReach = Register("partitions beyond their finalized block",
 		`SELECT o.part FROM {state}.stream_offset o WHERE NOT (o.block <= o.finalized) AND NOT EXISTS (
 			SELECT FROM {state}.kept_block k WHERE k.part = o.part AND k.block = o.finalized AND k.hash = o.finalized_hash)
 		ORDER BY o.part`)
@@ -61,7 +61,7 @@ func (db *DB) Export(ctx context.Context, copyRows func(context.Context, *Export
 	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
 			var alone bool
-			if err := tx.QueryRow(ctx, lockExport.sql()).Scan(&alone); err != nil {
+			if err := tx.QueryRow(ctx, lockExport.SQL()).Scan(&alone); err != nil {
 				return fmt.Errorf("locking the copying of the state: %w", err)
 			}
 			if !alone {
@@ -70,7 +70,7 @@ func (db *DB) Export(ctx context.Context, copyRows func(context.Context, *Export
 			if err := liftLimits(ctx, tx); err != nil {
 				return err
 			}
-			at, err := activeStanding(ctx, tx)
+			at, err := ActiveStanding(ctx, tx)
 			if err != nil {
 				return err
 			}
@@ -83,16 +83,16 @@ func (db *DB) Export(ctx context.Context, copyRows func(context.Context, *Export
 
 func mayExport(ctx context.Context, tx pgx.Tx, at Standing) error {
 	if !at.HasView() {
-		return refusef("generation %d has no state to copy now: it is halted (%q), or its partitions have no block in "+
+		return Refusef("generation %d has no state to copy now: it is halted (%q), or its partitions have no block in "+
 			"common", at.Generation, at.Halted)
 	}
 	for _, o := range at.Offsets {
 		if o.Finalized.Hash.IsZero() {
-			return refusef("partition %d of generation %d has not heard of a finalized block yet", o.Partition,
+			return Refusef("partition %d of generation %d has not heard of a finalized block yet", o.Partition,
 				at.Generation)
 		}
 	}
-	rows, err := tx.Query(ctx, selectReach.in(at.Generation))
+	rows, err := tx.Query(ctx, selectReach.In(at.Generation))
 	if err != nil {
 		return fmt.Errorf("asking for the finalized blocks: %w", err)
 	}
@@ -101,18 +101,18 @@ func mayExport(ctx context.Context, tx pgx.Tx, at Standing) error {
 		return fmt.Errorf("asking for the finalized blocks: %w", err)
 	}
 	if len(beyond) > 0 {
-		return refusef("partitions %v of generation %d cannot be taken back to the block that is final", beyond,
+		return Refusef("partitions %v of generation %d cannot be taken back to the block that is final", beyond,
 			at.Generation)
 	}
 	return nil
 }
 
 // limitsOff is for transactions that take as long as copying takes, and wait meanwhile for who stores the copy.
-var limitsOff = register("no limits", `SELECT set_config('statement_timeout', '0', true),
+var limitsOff = Register("no limits", `SELECT set_config('statement_timeout', '0', true),
 	set_config('idle_in_transaction_session_timeout', '0', true)`)
 
 func liftLimits(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, limitsOff.sql()); err != nil {
+	if _, err := tx.Exec(ctx, limitsOff.SQL()); err != nil {
 		return fmt.Errorf("lifting the time limits: %w", err)
 	}
 	return nil

@@ -11,15 +11,6 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// StatementTexts are all registered statements by name, as they are for generation 1.
-func StatementTexts() map[string]string {
-	texts := map[string]string{}
-	for name, s := range statements {
-		texts[name] = s.in(1)
-	}
-	return texts
-}
-
 // Layout shows a layout to tests.
 type Layout struct{ layout }
 

@@ -39,7 +39,7 @@ var fieldsCodec = codec{
 		}
 		fields := perp.Fields{}
 		for stored, typed := range items {
-			name, err := unescape(stored)
+			name, err := Unescape(stored)
 			if err != nil {
 				return err
 			}
@@ -128,11 +128,11 @@ func parseField(typeName string, value json.RawMessage) (any, error) {
 func unescapeField(v reflect.Value) (any, error) {
 	switch x := v.Interface().(type) {
 	case string:
-		return unescape(x)
+		return Unescape(x)
 	case []string:
 		for i := range x {
 			var err error
-			if x[i], err = unescape(x[i]); err != nil {
+			if x[i], err = Unescape(x[i]); err != nil {
 				return nil, err
 			}
 		}

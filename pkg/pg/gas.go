@@ -11,10 +11,10 @@ import (
 
 var (
 	someParameters = tableQuery{perp.Parameters,
-		register("parameters by key", `SELECT `+layouts[perp.Parameters].selected()+`
+		Register("parameters by key", `SELECT `+layouts[perp.Parameters].selected()+`
 		FROM {state}.parameter t WHERE t.key = ANY ($1) AND `+oneCopy(perp.Parameters)+` AND t.deleted_at IS NULL`)}
 	glvMarkets = tableQuery{perp.MarketValues,
-		register("markets of GLVs", `SELECT `+layouts[perp.MarketValues].selected()+`
+		Register("markets of GLVs", `SELECT `+layouts[perp.MarketValues].selected()+`
 		FROM {state}.market_value t WHERE t.measure = '`+string(perp.GlvMarket)+`' AND t.deleted_at IS NULL`)}
 )
 
@@ -35,8 +35,8 @@ func (db *DB) GlvMarkets(ctx context.Context) ([]perp.MarketValue, error) {
 
 // inActive reads rows of the active generation.
 func inActive[R perp.Row](ctx context.Context, db *DB, q tableQuery, args ...any) (rows []R, err error) {
-	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		generation, err := activeGeneration(ctx, tx)
+	err = db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		generation, err := ActiveGeneration(ctx, tx)
 		if err != nil {
 			return err
 		}

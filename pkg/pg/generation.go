@@ -9,26 +9,26 @@ import (
 )
 
 var (
-	selectActive = register("active generation", `SELECT generation FROM keeper.active_generation`)
-	upsertActive = register("activate generation", `INSERT INTO keeper.active_generation (generation) VALUES ($1)
+	selectActive = Register("active generation", `SELECT generation FROM keeper.active_generation`)
+	upsertActive = Register("activate generation", `INSERT INTO keeper.active_generation (generation) VALUES ($1)
 		ON CONFLICT (one) DO UPDATE SET generation = excluded.generation, since = clock_timestamp()`)
-	insertSwitch = register("record switch",
+	insertSwitch = Register("record switch",
 		`INSERT INTO keeper.generation_switch (generation, reason) VALUES ($1, $2)`)
-	notifyGeneration  = register("notify switch", `SELECT pg_notify('state_changed', 'generation')`)
-	selectGenerations = register("generations",
+	notifyGeneration  = Register("notify switch", `SELECT pg_notify('state_changed', 'generation')`)
+	selectGenerations = Register("generations",
 		`SELECT g.number, g.layout, coalesce(g.partitions, 0), a.generation IS NOT NULL, g.followed,
 		EXISTS (SELECT FROM keeper.generation_switch s WHERE s.generation = g.number)
 		FROM keeper.generation g LEFT JOIN keeper.active_generation a ON a.generation = g.number
 			WHERE g.dropped_at IS NULL ORDER BY g.number`)
-	followGeneration = register("follow generation",
+	followGeneration = Register("follow generation",
 		`UPDATE keeper.generation SET followed = $2 WHERE number = $1 AND dropped_at IS NULL`)
-	followActive = register("follow the active generation", `UPDATE keeper.generation SET followed = true
+	followActive = Register("follow the active generation", `UPDATE keeper.generation SET followed = true
 		WHERE number IN (SELECT generation FROM keeper.active_generation)`)
-	selectPrevious = register("previous generation",
+	selectPrevious = Register("previous generation",
 		`SELECT s.generation FROM keeper.generation_switch s JOIN keeper.generation g ON g.number = s.generation
 		WHERE g.dropped_at IS NULL AND s.generation NOT IN (SELECT generation FROM keeper.active_generation)
 			ORDER BY s.id DESC LIMIT 1`)
-	selectNextNumber = register("next generation", `SELECT coalesce(max(number), 0) + 1 FROM keeper.generation`)
+	selectNextNumber = Register("next generation", `SELECT coalesce(max(number), 0) + 1 FROM keeper.generation`)
 )
 
 // Generation is one rendering of the log topic into state.
@@ -64,9 +64,9 @@ func (g Generation) Fits() bool { return g.Layout == stateLayout }
 
 // Generations lists all generations that have not been dropped, oldest first.
 func (db *DB) Generations(ctx context.Context) ([]Generation, error) {
-	ctx, cancel := db.bounded(ctx)
+	ctx, cancel := db.Bounded(ctx)
 	defer cancel()
-	rows, err := db.pool.Query(ctx, selectGenerations.sql())
+	rows, err := db.pool.Query(ctx, selectGenerations.SQL())
 	if err != nil {
 		return nil, fmt.Errorf("listing generations: %w", err)
 	}
@@ -80,10 +80,10 @@ func (db *DB) Generations(ctx context.Context) ([]Generation, error) {
 // AddGeneration creates the next generation, empty, and lets statevm fill it from the topic's beginning.
 func (db *DB) AddGeneration(ctx context.Context) (number int, err error) {
 	err = pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockGenerations.sql()); err != nil {
+		if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
 			return fmt.Errorf("locking the generations: %w", err)
 		}
-		if err := tx.QueryRow(ctx, selectNextNumber.sql()).Scan(&number); err != nil {
+		if err := tx.QueryRow(ctx, selectNextNumber.SQL()).Scan(&number); err != nil {
 			return fmt.Errorf("numbering a generation: %w", err)
 		}
 		if err := createGeneration(ctx, tx, number); err != nil {
@@ -96,12 +96,12 @@ func (db *DB) AddGeneration(ctx context.Context) (number int, err error) {
 
 // follow marks a generation to be kept up to date, or no longer.
 func follow(ctx context.Context, tx pgx.Tx, number int, followed bool) error {
-	tag, err := tx.Exec(ctx, followGeneration.sql(), number, followed)
+	tag, err := tx.Exec(ctx, followGeneration.SQL(), number, followed)
 	if err == nil && tag.RowsAffected() == 0 {
-		return refusef("generation %d does not exist (see `keeperctl generations list`)", number)
+		return Refusef("generation %d does not exist (see `keeperctl generations list`)", number)
 	}
 	if err == nil {
-		_, err = tx.Exec(ctx, notifyGeneration.sql())
+		_, err = tx.Exec(ctx, notifyGeneration.SQL())
 	}
 	if err != nil {
 		return fmt.Errorf("marking generation %d: %w", number, err)
@@ -111,16 +111,16 @@ func follow(ctx context.Context, tx pgx.Tx, number int, followed bool) error {
 
 // ActiveGeneration returns the generation that readers use.
 func (db *DB) ActiveGeneration(ctx context.Context) (int, error) {
-	ctx, cancel := db.bounded(ctx)
+	ctx, cancel := db.Bounded(ctx)
 	defer cancel()
-	return activeGeneration(ctx, db.pool)
+	return ActiveGeneration(ctx, db.pool)
 }
 
 // PreviousGeneration returns the generation that readers used before the present one; 0 = there is none any more.
 func (db *DB) PreviousGeneration(ctx context.Context) (number int, err error) {
-	ctx, cancel := db.bounded(ctx)
+	ctx, cancel := db.Bounded(ctx)
 	defer cancel()
-	err = db.pool.QueryRow(ctx, selectPrevious.sql()).Scan(&number)
+	err = db.pool.QueryRow(ctx, selectPrevious.SQL()).Scan(&number)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
@@ -145,7 +145,7 @@ func (db *DB) Switch(ctx context.Context, to int, reason string) error {
 			return err
 		}
 		if reason == "" {
-			from, err := activeGeneration(ctx, tx)
+			from, err := ActiveGeneration(ctx, tx)
 			if err != nil {
 				return err
 			}
@@ -157,7 +157,7 @@ func (db *DB) Switch(ctx context.Context, to int, reason string) error {
 				return ErrApart
 			}
 			if tables := c.Differing(); len(tables) > 0 {
-				return refusef("generation %d differs from generation %d in %v", to, from, tables)
+				return Refusef("generation %d differs from generation %d in %v", to, from, tables)
 			}
 		}
 		return activate(ctx, tx, to, reason)
@@ -165,7 +165,7 @@ func (db *DB) Switch(ctx context.Context, to int, reason string) error {
 }
 
 func mayServe(ctx context.Context, tx pgx.Tx, number int) error {
-	rows, err := tx.Query(ctx, selectGenerations.sql())
+	rows, err := tx.Query(ctx, selectGenerations.SQL())
 	if err != nil {
 		return fmt.Errorf("listing generations: %w", err)
 	}
@@ -177,19 +177,19 @@ func mayServe(ctx context.Context, tx pgx.Tx, number int) error {
 		switch {
 		case g.Number != number:
 		case !g.Fits():
-			return refusef("generation %d has state layout %d, this build needs %d", number, g.Layout, stateLayout)
+			return Refusef("generation %d has state layout %d, this build needs %d", number, g.Layout, stateLayout)
 		case g.Active:
-			return refusef("generation %d is the active one already", number)
+			return Refusef("generation %d is the active one already", number)
 		default:
 			return nil
 		}
 	}
-	return refusef("generation %d does not exist (see `keeperctl generations list`)", number)
+	return Refusef("generation %d does not exist (see `keeperctl generations list`)", number)
 }
 
 func activate(ctx context.Context, tx pgx.Tx, generation int, reason string) error {
 	for _, s := range []struct {
-		*statement
+		*Statement
 		args []any
 	}{
 		{followActive, nil},
@@ -198,7 +198,7 @@ func activate(ctx context.Context, tx pgx.Tx, generation int, reason string) err
 		{insertSwitch, []any{generation, reason}},
 		{notifyGeneration, nil},
 	} {
-		if _, err := tx.Exec(ctx, s.sql(), s.args...); err != nil {
+		if _, err := tx.Exec(ctx, s.SQL(), s.args...); err != nil {
 			return fmt.Errorf("switching to generation %d: %w", generation, err)
 		}
 	}
@@ -210,8 +210,9 @@ type rowQuerier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-func activeGeneration(ctx context.Context, q rowQuerier) (generation int, err error) {
-	err = q.QueryRow(ctx, selectActive.sql()).Scan(&generation)
+// ActiveGeneration is [DB.ActiveGeneration] as a transaction, or the pool, has it.
+func ActiveGeneration(ctx context.Context, q rowQuerier) (generation int, err error) {
+	err = q.QueryRow(ctx, selectActive.SQL()).Scan(&generation)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, fmt.Errorf("the database has no active generation: %w (run `keeperctl prepare`)", ErrSchema)
 	}

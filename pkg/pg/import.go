@@ -11,14 +11,14 @@ import (
 var (
 	// reserveGeneration takes a number for a generation that nobody sees yet: it looks like one that was dropped, and
 	// stays so if what makes it fails.
-	reserveGeneration = register("reserve generation", `INSERT INTO keeper.generation (number, layout, partitions,
+	reserveGeneration = Register("reserve generation", `INSERT INTO keeper.generation (number, layout, partitions,
 		dropped_at) VALUES ($1, $2, $3, clock_timestamp())`)
-	publishGeneration = register("publish generation",
+	publishGeneration = Register("publish generation",
 		`UPDATE keeper.generation SET dropped_at = NULL, followed = true WHERE number = $1`)
 	// analyzeTables has the server count what is there, so that it plans for tables of their real size.
 	analyzeTables = perTable("statistics of", `ANALYZE {state}.{table}`)
 	// releaseOffsets takes a copy from whoever owned the partitions of the original.
-	releaseOffsets = register("release offsets", `UPDATE {state}.stream_offset SET owner = gen_random_uuid(),
+	releaseOffsets = Register("release offsets", `UPDATE {state}.stream_offset SET owner = gen_random_uuid(),
 		owner_label = '', claimed_at = NULL, updated_at = clock_timestamp()`)
 )
 
@@ -62,13 +62,13 @@ func (db *DB) Import(ctx context.Context, partitions int,
 // copying takes.
 func (db *DB) reserve(ctx context.Context, partitions int) (number int, err error) {
 	err = pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockGenerations.sql()); err != nil {
+		if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
 			return fmt.Errorf("locking the generations: %w", err)
 		}
-		if err := tx.QueryRow(ctx, selectNextNumber.sql()).Scan(&number); err != nil {
+		if err := tx.QueryRow(ctx, selectNextNumber.SQL()).Scan(&number); err != nil {
 			return fmt.Errorf("numbering a generation: %w", err)
 		}
-		if _, err := tx.Exec(ctx, reserveGeneration.sql(), number, stateLayout, partitions); err != nil {
+		if _, err := tx.Exec(ctx, reserveGeneration.SQL(), number, stateLayout, partitions); err != nil {
 			return fmt.Errorf("reserving generation %d: %w", number, err)
 		}
 		return nil
@@ -83,17 +83,17 @@ func publish(ctx context.Context, tx pgx.Tx, generation, partitions int) error {
 		return fmt.Errorf("building the indexes of generation %d: %w", generation, err)
 	}
 	for table, s := range analyzeTables {
-		if _, err := tx.Exec(ctx, s.in(generation)); err != nil {
+		if _, err := tx.Exec(ctx, s.In(generation)); err != nil {
 			return fmt.Errorf("analyzing table %s of generation %d: %w", table, generation, err)
 		}
 	}
 	if err := shareGeneration(ctx, tx, generation); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, releaseOffsets.in(generation)); err != nil {
+	if _, err := tx.Exec(ctx, releaseOffsets.In(generation)); err != nil {
 		return fmt.Errorf("releasing the partitions of generation %d: %w", generation, err)
 	}
-	if _, err := tx.Exec(ctx, publishGeneration.sql(), generation); err != nil {
+	if _, err := tx.Exec(ctx, publishGeneration.SQL(), generation); err != nil {
 		return fmt.Errorf("publishing generation %d: %w", generation, err)
 	}
 	at, err := standing(ctx, tx, generation)
@@ -101,10 +101,10 @@ func publish(ctx context.Context, tx pgx.Tx, generation, partitions int) error {
 		return err
 	}
 	if len(at.Offsets) != partitions || !at.HasView() {
-		return refusef("the copy holds offsets of %d partitions and must hold %d, with a block in common",
+		return Refusef("the copy holds offsets of %d partitions and must hold %d, with a block in common",
 			len(at.Offsets), partitions)
 	}
-	if _, err := tx.Exec(ctx, notifyGeneration.sql()); err != nil {
+	if _, err := tx.Exec(ctx, notifyGeneration.SQL()); err != nil {
 		return fmt.Errorf("telling of generation %d: %w", generation, err)
 	}
 	return nil

@@ -8,24 +8,24 @@ import (
 )
 
 var (
-	insertUndo = register("insert undo", `INSERT INTO {state}.undo (part, block, tbl, key, prior)
+	insertUndo = Register("insert undo", `INSERT INTO {state}.undo (part, block, tbl, key, prior)
 		SELECT $1, u.block, u.tbl, u.key, u.prior FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) AS u
 			(block, tbl, key, prior)`)
-	insertKept = register("insert kept blocks",
+	insertKept = Register("insert kept blocks",
 		`INSERT INTO {state}.kept_block (part, block, hash, parent, time_ms, attempt, verified, rev, next_offset,
 			mark, digest)
 		SELECT $1, u.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[], $6::integer[], $7::boolean[],
 			$8::bigint[], $9::bigint[], $10::bytea[],
 			$11::bytea[]) AS u`)
-	pruneUndo   = register("prune undo", `DELETE FROM {state}.undo WHERE part = $1 AND block <= $2`)
-	pruneKept   = register("prune kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block < $2`)
-	insertDoubt = register("insert unproven",
+	pruneUndo   = Register("prune undo", `DELETE FROM {state}.undo WHERE part = $1 AND block <= $2`)
+	pruneKept   = Register("prune kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block < $2`)
+	insertDoubt = Register("insert unproven",
 		`INSERT INTO {state}.unproven (part, first, block, hash, attempt) VALUES ($1, $2, $3, $4, $5)`)
-	proveBlock = register("prove block",
+	proveBlock = Register("prove block",
 		`UPDATE {state}.kept_block SET verified = true WHERE part = $1 AND block = $2 AND hash = $3 AND attempt = $4`)
-	deleteProven = register("delete proven",
+	deleteProven = Register("delete proven",
 		`DELETE FROM {state}.unproven WHERE part = $1 AND block = $2 AND hash = $3 AND attempt = $4`)
-	notifyChange = register("notify change", `SELECT pg_notify('state_changed', $1)`)
+	notifyChange = Register("notify change", `SELECT pg_notify('state_changed', $1)`)
 )
 
 // commitBatch is all a step does to rows and journal, sent to the server in one go.
@@ -38,7 +38,7 @@ func (p *Partition) commitBatch(c Commit, next Offset) (*pgx.Batch, error) {
 	}
 	for _, b := range c.Blocks {
 		if !b.Verified {
-			batch.Queue(insertDoubt.in(p.generation), next.Partition, b.first(), b.Number, b.Hash[:], b.Attempt)
+			batch.Queue(insertDoubt.In(p.generation), next.Partition, b.first(), b.Number, b.Hash[:], b.Attempt)
 		}
 	}
 	p.queueProofs(batch, c.Proven)
@@ -48,8 +48,8 @@ func (p *Partition) commitBatch(c Commit, next Offset) (*pgx.Batch, error) {
 // queueProofs notes that blocks have been proven.
 func (p *Partition) queueProofs(batch *pgx.Batch, proven []Block) {
 	for _, b := range proven {
-		batch.Queue(deleteProven.in(p.generation), p.offset.Partition, b.Number, b.Hash[:], b.Attempt)
-		batch.Queue(proveBlock.in(p.generation), p.offset.Partition, b.Number, b.Hash[:], b.Attempt)
+		batch.Queue(deleteProven.In(p.generation), p.offset.Partition, b.Number, b.Hash[:], b.Attempt)
+		batch.Queue(proveBlock.In(p.generation), p.offset.Partition, b.Number, b.Hash[:], b.Attempt)
 	}
 }
 
@@ -78,8 +78,8 @@ func (p *Partition) queueBlocks(batch *pgx.Batch, c Commit, next Offset) error {
 		}
 	}
 	// First: a range ends all that came before it, be it numbered as it may.
-	batch.Queue(pruneUndo.in(p.generation), part, oldest)
-	batch.Queue(pruneKept.in(p.generation), part, oldest)
+	batch.Queue(pruneUndo.In(p.generation), part, oldest)
+	batch.Queue(pruneKept.In(p.generation), part, oldest)
 	kept.queue(batch, p.generation, part)
 	journal.queue(batch, p.generation, part)
 	if err := p.queueRows(batch, c, next.Rev); err != nil {
@@ -168,7 +168,7 @@ func (k *keptBlocks) add(b Block, rev int64, from Source) {
 
 func (k *keptBlocks) queue(batch *pgx.Batch, generation, part int) {
 	if len(k.numbers) > 0 {
-		batch.Queue(insertKept.in(generation), part, k.numbers, k.hashes, k.parents, k.times, k.attempts, k.verified,
+		batch.Queue(insertKept.In(generation), part, k.numbers, k.hashes, k.parents, k.times, k.attempts, k.verified,
 			k.revs, k.ends, k.marks,
 			k.digests)
 	}
@@ -201,7 +201,7 @@ func (j *journal) add(b AppliedBlock) error {
 func (j *journal) queue(batch *pgx.Batch, generation, part int) {
 	for from := 0; from < len(j.blocks); from += rowSetSize {
 		to := min(from+rowSetSize, len(j.blocks))
-		batch.Queue(insertUndo.in(generation), part, j.blocks[from:to], j.tables[from:to], j.keys[from:to],
+		batch.Queue(insertUndo.In(generation), part, j.blocks[from:to], j.tables[from:to], j.keys[from:to],
 			j.priors[from:to])
 	}
 }

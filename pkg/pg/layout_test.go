@@ -48,16 +48,16 @@ func TestSnake(t *testing.T) {
 func TestEscapeIsReversibleAndStorable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := string(rapid.SliceOf(rapid.SampledFrom([]byte("\\x0a\x00\xff\xc3\xa9z"))).Draw(t, "bytes"))
-		stored := escape(raw)
+		stored := Escape(raw)
 		if strings.ContainsRune(stored, 0) || !strings.Contains(strings.ToValidUTF8(stored, "")+"|", stored+"|") {
 			t.Fatalf("%q is stored as %q", raw, stored)
 		}
-		if back, err := unescape(stored); err != nil || back != raw {
+		if back, err := Unescape(stored); err != nil || back != raw {
 			t.Fatalf("%q came back as %q, %v", raw, back, err)
 		}
 	})
 	for _, broken := range []string{`\`, `\x`, `\x0`, `\xzz`, `\q`} {
-		if _, err := unescape(broken); err == nil {
+		if _, err := Unescape(broken); err == nil {
 			t.Errorf("%q was accepted", broken)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // The derived state says nothing of what a keeper intends: a position that is being liquidated is Active in it until
 // the chain closes it.
-var selectLiquidations = register("liquidations", `SELECT v.key, v.account, v.job_id, v.arm, v.status,
+var selectLiquidations = Register("liquidations", `SELECT v.key, v.account, v.job_id, v.arm, v.status,
 	coalesce(v.outcome, ''), coalesce(v.reason, ''), v.ended_at
 	FROM keeper.liquidation v JOIN {state}.position p ON p.key = v.key
 	WHERE v.status IS NOT NULL AND p.status = 'Active' AND p.deleted_at IS NULL ORDER BY v.key`)
@@ -43,12 +43,12 @@ type Liquidation struct {
 
 // Liquidations lists the active positions that are being liquidated or could not be, by key, in one snapshot.
 func (db *DB) Liquidations(ctx context.Context) (found []Liquidation, err error) {
-	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		standing, err := activeStanding(ctx, tx)
+	err = db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		standing, err := ActiveStanding(ctx, tx)
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, selectLiquidations.in(standing.Generation))
+		rows, err := tx.Query(ctx, selectLiquidations.In(standing.Generation))
 		if err != nil {
 			return err
 		}
@@ -68,13 +68,13 @@ func scanLiquidation(row pgx.CollectableRow) (l Liquidation, err error) {
 	if err := row.Scan(&key, &account, &id, &l.Arm, &l.Status, &l.Outcome, &reason, &ended); err != nil {
 		return l, err
 	}
-	l.Position, l.Account = hashOf(key), addressOf(account)
+	l.Position, l.Account = HashOf(key), AddressOf(account)
 	if ended != nil {
 		l.EndedAt = *ended
 	}
-	if l.JobID, err = unescape(id); err != nil {
+	if l.JobID, err = Unescape(id); err != nil {
 		return l, err
 	}
-	l.Reason, err = unescape(reason)
+	l.Reason, err = Unescape(reason)
 	return l, err
 }

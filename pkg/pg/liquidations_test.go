@@ -7,32 +7,34 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/outbox/outboxtest"
 	"perpkeeper/pkg/txm"
 )
 
 // LIQ-8: in flight it is LIQUIDATING, after the last retry LIQUIDATION_FAILED, and the position's own row says Active
 // all the while.
 func TestLiquidationsAreSeenByOthers(t *testing.T) {
-	d := newHolder(t, 0)
-	d.kind = job.Liquidation
-	db, ctx := d.db, t.Context()
+	d := outboxtest.New(t, 0)
+	d.Kind = job.Liquidation
+	db, ctx := d.DB, t.Context()
 	part := claim(t, db, 0, 1)
 	open, closed := chain.Hash{1}, chain.Hash{2}
 	block := follow(chain.BlockRef{Number: 10}, perp.Position{PositionKey: open, Status: perp.Active},
 		perp.Position{PositionKey: closed, Status: perp.Closed})
 	commit(t, part, block)
-	intents := db.Intents()
+	intents := outbox.NewIntents(db)
 	begin := func(position chain.Hash, foundMs uint64) int64 {
 		t.Helper()
 		j := job.Job{
 			ID: job.LiquidationID(position, 1), Kind: job.Liquidation, Key: position,
 			Account: chain.Address(position[:20]), Class: job.ClassLiquidation,
-			Signer: d.fence.Signer, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: foundMs}},
+			Signer: d.Fence.Signer, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: foundMs}},
 		}
 		if a, err := intents.Enqueue(ctx, j); err != nil || a != txm.NewArm {
 			t.Fatal(a, err)
 		}
-		heads, err := intents.Heads(ctx, d.fence.Signer, txm.Pick{Limit: 1})
+		heads, err := intents.Heads(ctx, d.Fence.Signer, txm.Pick{Limit: 1})
 		if err != nil || len(heads) != 1 {
 			t.Fatal(heads, err)
 		}
@@ -60,19 +62,19 @@ func TestLiquidationsAreSeenByOthers(t *testing.T) {
 		if try == 0 {
 			expect("queued")
 		}
-		tx := d.mustClaim(t, id, try, try)
+		tx := d.MustClaim(t, id, try, try)
 		expect("in flight", pg.Liquidating)
 		r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Reverted,
 			Reason: "cause unknown"}
-		must(t, intents.Record(ctx, d.fence, r))
+		must(t, intents.Record(ctx, d.Fence, r))
 		rest := txm.Rest{RearmMs: 10 + try, GivenUp: txm.GivenUp(job.Reverted, uint32(try))}
-		must(t, intents.Finish(ctx, d.fence, txm.FinalReceipt{Receipt: r, Rest: rest}))
+		must(t, intents.Finish(ctx, d.Fence, txm.FinalReceipt{Receipt: r, Rest: rest}))
 		if try < txm.Retries {
 			expect("between two tries")
 			continue
 		}
 		expect("after the last retry", pg.LiquidationFailed)
 	}
-	d.mustClaim(t, begin(closed, 10), txm.Retries+1, txm.Retries+1)
+	d.MustClaim(t, begin(closed, 10), txm.Retries+1, txm.Retries+1)
 	expect("another one of a position that is closed", pg.LiquidationFailed)
 }

@@ -7,17 +7,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var listenChange = register("listen", `LISTEN state_changed`)
+var listenChange = Register("listen", `LISTEN state_changed`)
 
 // Listener waits for notifications. It is for one goroutine at a time.
 type Listener struct {
 	db      *DB
-	channel *statement // the LISTEN that it connects with
+	channel *Statement // the LISTEN that it connects with
 	conn    *pgx.Conn  // nil until connected, and after a failure
 }
 
 // Listener returns a listener for changes of state. It connects at the first wait.
-func (db *DB) Listener() *Listener { return &Listener{db: db, channel: listenChange} }
+func (db *DB) Listener() *Listener { return db.ListenOn(listenChange) }
+
+// ListenOn returns a listener that connects with a LISTEN of its own.
+func (db *DB) ListenOn(listen *Statement) *Listener { return &Listener{db: db, channel: listen} }
 
 // WaitChange returns when state may have changed since the last call: at a notification, or when the poll interval is
 // over, since a notification is lost with its connection. The only error is that of ctx.
@@ -44,7 +47,7 @@ func (l *Listener) connect(ctx context.Context) (fresh bool, err error) {
 		return false, err
 	}
 	conn := pooled.Hijack() // It waits all its life; the pool may open another one in its place.
-	if _, err := conn.Exec(ctx, l.channel.sql()); err != nil {
+	if _, err := conn.Exec(ctx, l.channel.SQL()); err != nil {
 		closeConnection(conn)
 		return false, err
 	}

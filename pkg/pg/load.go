@@ -13,16 +13,16 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// noStatementLimit lifts the limit from the statements of one transaction.
-var noStatementLimit = register("no statement limit", `SELECT set_config('statement_timeout', '0', true)`)
+// NoStatementLimit lifts the limit from the statements of one transaction.
+var NoStatementLimit = Register("no statement limit", `SELECT set_config('statement_timeout', '0', true)`)
 
 // patienceRows is how many rows are read between two looks at the clock.
 const patienceRows = 1024
 
 // Load reads everything a reader of some partitions holds, in one view: the rows of which [DB.Changes] then tells what
 // becomes of them. Each row goes to take as it arrives, with the partition it belongs to, so that no more than one is
-// held here however many there are; after an error what was taken is worth nothing. The answer says where to go on from;
-// its lists are empty. While there is no view (see [Standing.HasView]) there are no rows.
+// held here however many there are; after an error what was taken is worth nothing. The answer says where to go on
+// from; its lists are empty. While there is no view (see [Standing.HasView]) there are no rows.
 //
 // It takes as long as it takes: the limit on a statement does not hold for it, and it ends when the database has sent
 // nothing for longer than any other question may take.
@@ -74,7 +74,7 @@ func (db *DB) unhurried(ctx context.Context, f func(context.Context, view) error
 	defer stalled.Stop()
 	err := pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, noStatementLimit.sql()); err != nil {
+			if _, err := tx.Exec(ctx, NoStatementLimit.SQL()); err != nil {
 				return err
 			}
 			return f(ctx, view{tx, func() { stalled.Reset(patience) }})
@@ -96,7 +96,7 @@ func (c *Changes) load(ctx context.Context, tx pgx.Tx, above above, yield func(r
 		{followSources, everybody},
 		{followPositions, c.Seen.Partitions}, {followOrders, c.Seen.Partitions}, {followRequests, c.Seen.Partitions},
 	} {
-		ask := question{statement: t.all.statement, generation: c.Generation, parts: t.parts}
+		ask := question{Statement: t.all.Statement, generation: c.Generation, parts: t.parts}
 		if err := t.each(ctx, tx, ask, above[t.table()], yield); err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ type Found[R perp.Row] struct {
 // block.
 func selectKeyed(table perp.Table, what string) tableQuery {
 	l := layouts[table]
-	return tableQuery{table, register(what, `SELECT DISTINCT ON (t.key) `+l.selected()+
+	return tableQuery{table, Register(what, `SELECT DISTINCT ON (t.key) `+l.selected()+
 		` FROM {state}.`+string(table)+` t WHERE t.key = ANY ($1) AND t.deleted_at IS NULL
 		ORDER BY t.key, t.stamp_block DESC, t.stamp_log DESC`)}
 }
@@ -56,7 +56,7 @@ var (
 	keyedValues       = selectKeyed(perp.MarketValues, "market values of keys")
 	keyedTransactions = selectKeyed(perp.Transactions, "transactions of keys")
 	// They are few: positions come by their keys, each of them leads to its orders.
-	endingOrders = tableQuery{perp.Orders, register("orders that end with positions", `SELECT `+
+	endingOrders = tableQuery{perp.Orders, Register("orders that end with positions", `SELECT `+
 		layouts[perp.Orders].selected()+` FROM (
 			SELECT DISTINCT account, market, collateral_token, is_long FROM {state}.position
 			WHERE key = ANY ($1) AND deleted_at IS NULL
@@ -64,10 +64,10 @@ var (
 			AND t.initial_collateral_token = p.collateral_token AND t.is_long = p.is_long
 		WHERE t.auto_cancel AND `+isOpen+` AND t.deleted_at IS NULL`)}
 
-	beginLookup = register("begin a lookup", `BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY`)
-	endLookup   = register("end a lookup", `COMMIT`)
+	beginLookup = Register("begin a lookup", `BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY`)
+	endLookup   = Register("end a lookup", `COMMIT`)
 	// The block of the lowest tip, if all partitions have it.
-	selectLowest = register("block of the lowest tip",
+	selectLowest = Register("block of the lowest tip",
 		`SELECT k.block, k.hash, k.parent, k.time_ms, k.attempt, bool_and(k.verified)
 		FROM {state}.stream_offset o JOIN {state}.kept_block k ON k.part = o.part
 			AND k.block = (SELECT min(block) FROM {state}.stream_offset)
@@ -79,18 +79,18 @@ var (
 // beginning and end travel with the questions, and these name the generation that was active at the last look. Where it
 // no longer is, or the partitions are on different branches, they are asked again one after the other.
 func (db *DB) Look(ctx context.Context, k Keys) (found Rows, err error) {
-	ctx, cancel := db.bounded(ctx)
+	ctx, cancel := db.Bounded(ctx)
 	defer cancel()
 	if last := int(db.active.Load()); last > 0 {
 		if found, err = db.lookAtOnce(ctx, last, k); err == nil {
 			return found, nil
 		}
-		if !errors.Is(err, errLookAgain) && !hasCode(err, codeUndefinedTable, codeInvalidSchema) {
+		if !errors.Is(err, errLookAgain) && !HasCode(err, codeUndefinedTable, codeInvalidSchema) {
 			return Rows{}, fmt.Errorf("looking up rows: %w", err)
 		}
 	}
-	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		s, err := activeStanding(ctx, tx)
+	err = db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		s, err := ActiveStanding(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -118,17 +118,17 @@ func (db *DB) lookAtOnce(ctx context.Context, generation int, k Keys) (Rows, err
 	s, active := Standing{Generation: generation}, 0
 	var lowest *Block
 	found, batch := newRows(k), &pgx.Batch{}
-	batch.Queue(beginLookup.sql())
-	batch.Queue(selectActive.sql()).QueryRow(func(row pgx.Row) error { return row.Scan(&active) })
-	batch.Queue(selectPartitions.sql(), generation).QueryRow(func(row pgx.Row) error { return row.Scan(&s.Partitions) })
-	batch.Queue(selectOffsets.in(generation)).Query(func(rows pgx.Rows) (err error) {
+	batch.Queue(beginLookup.SQL())
+	batch.Queue(selectActive.SQL()).QueryRow(func(row pgx.Row) error { return row.Scan(&active) })
+	batch.Queue(selectPartitions.SQL(), generation).QueryRow(func(row pgx.Row) error { return row.Scan(&s.Partitions) })
+	batch.Queue(selectOffsets.In(generation)).Query(func(rows pgx.Rows) (err error) {
 		s.Offsets, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Offset, error) {
 			o, _, err := scanOffset(row)
 			return o, err
 		})
 		return err
 	})
-	batch.Queue(selectLowest.in(generation), generation).Query(func(rows pgx.Rows) error {
+	batch.Queue(selectLowest.In(generation), generation).Query(func(rows pgx.Rows) error {
 		common, err := pgx.CollectRows(rows, scanBlock)
 		if len(common) == 1 {
 			lowest = &common[0]
@@ -136,7 +136,7 @@ func (db *DB) lookAtOnce(ctx context.Context, generation int, k Keys) (Rows, err
 		return err
 	})
 	found.queue(batch, generation, k)
-	batch.Queue(endLookup.sql())
+	batch.Queue(endLookup.SQL())
 	if err := db.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return Rows{}, err
 	}
@@ -199,7 +199,7 @@ func ask[R perp.Row](batch *pgx.Batch, q tableQuery, generation int, keys []chai
 	for i := range keys {
 		wanted[i] = keys[i][:]
 	}
-	batch.Queue(q.in(generation), wanted).Query(func(rows pgx.Rows) error {
+	batch.Queue(q.In(generation), wanted).Query(func(rows pgx.Rows) error {
 		return eachRow(rows, layouts[q.table], func(row perp.Row) error {
 			r, ok := row.(R)
 			if !ok {

@@ -21,7 +21,7 @@ type Gainers struct {
 	Most int
 }
 
-var mostProfitable = tableQuery{perp.Positions, register("most profitable positions", `SELECT `+
+var mostProfitable = tableQuery{perp.Positions, Register("most profitable positions", `SELECT `+
 	layouts[perp.Positions].selected()+` FROM {state}.position t
 	WHERE t.part = ANY ($1) AND `+isActive+` AND t.deleted_at IS NULL AND t.market = $2 AND t.is_long = $3
 	ORDER BY (t.size_in_tokens * $4::numeric - t.size_in_usd) * CASE WHEN $3 THEN 1 ELSE -1 END DESC, t.key LIMIT $5`)}
@@ -31,7 +31,7 @@ var mostProfitable = tableQuery{perp.Positions, register("most profitable positi
 // limit of a statement. Positions that have lost may be among them.
 func (db *DB) MostProfitable(ctx context.Context, g Gainers) (found []perp.Position, err error) {
 	err = db.unhurried(ctx, func(ctx context.Context, v view) error {
-		s, err := activeStanding(ctx, v.Tx)
+		s, err := ActiveStanding(ctx, v.Tx)
 		if err != nil {
 			return err
 		}

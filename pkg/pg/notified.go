@@ -9,10 +9,10 @@ import (
 )
 
 var (
-	selectNotified = register("notified",
+	selectNotified = Register("notified",
 		`SELECT next_offset FROM keeper.notified WHERE audience = $1 AND topic = $2 AND part = $3`)
 	// It never goes back: whoever had the partition before may still be about to say how far it came.
-	noteNotified = register("note notified",
+	noteNotified = Register("note notified",
 		`INSERT INTO keeper.notified AS n (audience, topic, part, next_offset) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (audience, topic, part) DO UPDATE SET next_offset = excluded.next_offset, updated_at =
 			clock_timestamp()
@@ -28,9 +28,9 @@ func (db *DB) Notified() Notified { return Notified{db} }
 
 // Next returns the offset from which on an audience is to be told of a partition, and false if it never was.
 func (n Notified) Next(ctx context.Context, audience, topic string, partition int) (next int64, known bool, err error) {
-	ctx, cancel := n.db.bounded(ctx)
+	ctx, cancel := n.db.Bounded(ctx)
 	defer cancel()
-	err = n.db.pool.QueryRow(ctx, selectNotified.sql(), audience, topic, partition).Scan(&next)
+	err = n.db.pool.QueryRow(ctx, selectNotified.SQL(), audience, topic, partition).Scan(&next)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return 0, false, nil
@@ -42,9 +42,9 @@ func (n Notified) Next(ctx context.Context, audience, topic string, partition in
 
 // Note remembers that an audience has been told of everything below an offset. It never goes back.
 func (n Notified) Note(ctx context.Context, audience, topic string, partition int, next int64) error {
-	ctx, cancel := n.db.bounded(ctx)
+	ctx, cancel := n.db.Bounded(ctx)
 	defer cancel()
-	if _, err := n.db.pool.Exec(ctx, noteNotified.sql(), audience, topic, partition, next); err != nil {
+	if _, err := n.db.pool.Exec(ctx, noteNotified.SQL(), audience, topic, partition, next); err != nil {
 		return fmt.Errorf("noting how far %s/%d was told to %s: %w", topic, partition, audience, err)
 	}
 	return nil

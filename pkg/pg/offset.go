@@ -44,9 +44,9 @@ const offsetColumns = `part, next_offset, mark, epoch, rev, owner, block, hash, 
 	finalized, finalized_hash, finalized_parent, finalized_ms, halted`
 
 var (
-	lockOffset = register("lock offset",
+	lockOffset = Register("lock offset",
 		`SELECT `+offsetColumns+` FROM {state}.stream_offset WHERE part = $1 FOR UPDATE`)
-	moveOffset = register("move offset",
+	moveOffset = Register("move offset",
 		`UPDATE {state}.stream_offset SET next_offset = $2, mark = $3, epoch = $4, rev = $5, block = $6, hash = $7,
 		parent = $8, time_ms = $9, attempt = $10, verified = $11, finalized = $12, finalized_hash = $13,
 			finalized_parent = $14, finalized_ms = $15,
@@ -106,7 +106,7 @@ func NotOwner(err error) bool { return errors.Is(err, errNotOwner) }
 // lock takes the partition's offset row until the transaction ends and returns what it says. It waits for whoever holds
 // the row, be it a connection that was lost in the middle of its commit.
 func (p *Partition) lock(ctx context.Context, tx pgx.Tx) (Offset, error) {
-	found, owner, err := scanOffset(tx.QueryRow(ctx, lockOffset.in(p.generation), p.offset.Partition))
+	found, owner, err := scanOffset(tx.QueryRow(ctx, lockOffset.In(p.generation), p.offset.Partition))
 	switch {
 	case err != nil:
 		return Offset{}, fmt.Errorf("locking the offset of partition %d: %w", p.offset.Partition, err)

@@ -8,14 +8,14 @@ import (
 )
 
 var (
-	countPositions = register("count of positions by status",
+	countPositions = Register("count of positions by status",
 		`SELECT status, count(*) FROM {state}.position WHERE deleted_at IS NULL GROUP BY status`)
-	countOrders = register("count of orders by kind and status",
+	countOrders = Register("count of orders by kind and status",
 		`SELECT CASE order_type WHEN 7 THEN 'liquidation' ELSE 'order' END, status, count(*)
 		FROM {state}.perp_order WHERE deleted_at IS NULL GROUP BY 1, 2`)
-	countSent = register("count of transactions sent", `SELECT (SELECT count(*) FROM keeper.tx_attempt WHERE sends > 0)
+	countSent = Register("count of transactions sent", `SELECT (SELECT count(*) FROM keeper.tx_attempt WHERE sends > 0)
 			+ (SELECT coalesce(sum(sent), 0)::bigint FROM keeper.archive_week)`)
-	countRequests = register("count of requests by kind and status", `SELECT kind, status, count(*)
+	countRequests = Register("count of requests by kind and status", `SELECT kind, status, count(*)
 		FROM {state}.request WHERE deleted_at IS NULL GROUP BY kind, status`)
 )
 
@@ -35,11 +35,11 @@ type Overview struct {
 func (db *DB) Overview(ctx context.Context) (o Overview, err error) {
 	o.Positions, o.Orders, o.Liquidations, o.Requests = map[string]int{}, map[string]int{}, map[string]int{},
 		map[string]int{}
-	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if o.Standing, err = activeStanding(ctx, tx); err != nil {
+	err = db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if o.Standing, err = ActiveStanding(ctx, tx); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, countSent.sql()).Scan(&o.Sent); err != nil {
+		if err := tx.QueryRow(ctx, countSent.SQL()).Scan(&o.Sent); err != nil {
 			return err
 		}
 		return o.count(ctx, tx)
@@ -53,7 +53,7 @@ func (db *DB) Overview(ctx context.Context) (o Overview, err error) {
 func (o Overview) count(ctx context.Context, tx pgx.Tx) error {
 	var kind, status string
 	var n int
-	rows, err := tx.Query(ctx, countPositions.in(o.Generation))
+	rows, err := tx.Query(ctx, countPositions.In(o.Generation))
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (o Overview) count(ctx context.Context, tx pgx.Tx) error {
 		func() error { o.Positions[status] = n; return nil }); err != nil {
 		return err
 	}
-	if rows, err = tx.Query(ctx, countOrders.in(o.Generation)); err != nil {
+	if rows, err = tx.Query(ctx, countOrders.In(o.Generation)); err != nil {
 		return err
 	}
 	_, err = pgx.ForEachRow(rows, []any{&kind, &status, &n}, func() error {
@@ -75,7 +75,7 @@ func (o Overview) count(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	if rows, err = tx.Query(ctx, countRequests.in(o.Generation)); err != nil {
+	if rows, err = tx.Query(ctx, countRequests.In(o.Generation)); err != nil {
 		return err
 	}
 	_, err = pgx.ForEachRow(rows, []any{&kind, &status, &n}, func() error { o.Requests[status] += n; return nil })

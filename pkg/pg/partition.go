@@ -31,24 +31,24 @@ type ClaimRequest struct {
 }
 
 var (
-	lockGeneration = register("lock generation",
+	lockGeneration = Register("lock generation",
 		`SELECT layout, coalesce(partitions, 0) FROM keeper.generation WHERE number = $1 FOR UPDATE`)
-	setPartitions = register("set partitions", `UPDATE keeper.generation SET partitions = $2 WHERE number = $1`)
-	claimOffset   = register("claim offset",
+	setPartitions = Register("set partitions", `UPDATE keeper.generation SET partitions = $2 WHERE number = $1`)
+	claimOffset   = Register("claim offset",
 		`INSERT INTO {state}.stream_offset AS o (part, next_offset, epoch, rev, rev_floor, owner, owner_label,
 			claimed_at)
 		VALUES ($1, 0, 0, 0, 0, $2, $3, clock_timestamp())
 		ON CONFLICT (part) DO UPDATE SET owner = excluded.owner, owner_label = excluded.owner_label, claimed_at =
 			excluded.claimed_at
 		RETURNING `+offsetColumns)
-	selectKept = register("kept blocks",
+	selectKept = Register("kept blocks",
 		`SELECT block, hash, parent, time_ms, attempt, verified FROM {state}.kept_block WHERE part = $1 ORDER BY block`)
 )
 
 // Claim makes this process the only one that can write the partition, from now until somebody else claims it. It waits
 // for a transaction of the former owner that is under way.
 func (db *DB) Claim(ctx context.Context, r ClaimRequest) (*Partition, error) {
-	ctx, cancel := db.bounded(ctx)
+	ctx, cancel := db.Bounded(ctx)
 	defer cancel()
 	p := &Partition{db: db, generation: r.Generation, token: uuid.New()}
 	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
@@ -57,7 +57,7 @@ func (db *DB) Claim(ctx context.Context, r ClaimRequest) (*Partition, error) {
 		}
 		var err error
 		failpoint.Hit("pg.claim")
-		p.offset, _, err = scanOffset(tx.QueryRow(ctx, claimOffset.in(r.Generation), r.Partition, p.token, r.Label))
+		p.offset, _, err = scanOffset(tx.QueryRow(ctx, claimOffset.In(r.Generation), r.Partition, p.token, r.Label))
 		return err
 	})
 	if err != nil {
@@ -72,7 +72,7 @@ func checkGeneration(ctx context.Context, tx pgx.Tx, r ClaimRequest) error {
 			ErrSchema)
 	}
 	var layout, partitions int
-	err := tx.QueryRow(ctx, lockGeneration.sql(), r.Generation).Scan(&layout, &partitions)
+	err := tx.QueryRow(ctx, lockGeneration.SQL(), r.Generation).Scan(&layout, &partitions)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("generation %d does not exist: %w (create it first)", r.Generation, ErrSchema)
@@ -82,7 +82,7 @@ func checkGeneration(ctx context.Context, tx pgx.Tx, r ClaimRequest) error {
 		return fmt.Errorf("it has state layout %d, this build needs %d: %w (fill a new generation)", layout,
 			stateLayout, ErrSchema)
 	case partitions == 0:
-		_, err = tx.Exec(ctx, setPartitions.sql(), r.Generation, r.Partitions)
+		_, err = tx.Exec(ctx, setPartitions.SQL(), r.Generation, r.Partitions)
 		return err
 	case partitions != r.Partitions:
 		return fmt.Errorf("it was filled from a log topic of %d partitions, now there are %d: %w (the number is "+
@@ -97,7 +97,7 @@ func (p *Partition) Offset() Offset { return p.offset }
 
 // Refresh reads where the partition stands, for a caller who does not know what became of a commit.
 func (p *Partition) Refresh(ctx context.Context) error {
-	ctx, cancel := p.db.bounded(ctx)
+	ctx, cancel := p.db.Bounded(ctx)
 	defer cancel()
 	tx, err := p.db.pool.Begin(ctx)
 	if err != nil {
@@ -115,9 +115,9 @@ func (p *Partition) Refresh(ctx context.Context) error {
 // Kept returns the blocks that the partition remembers, ascending: the tip, what can be undone, and what can be gone
 // back to.
 func (p *Partition) Kept(ctx context.Context) ([]Block, error) {
-	ctx, cancel := p.db.bounded(ctx)
+	ctx, cancel := p.db.Bounded(ctx)
 	defer cancel()
-	rows, err := p.db.pool.Query(ctx, selectKept.in(p.generation), p.offset.Partition)
+	rows, err := p.db.pool.Query(ctx, selectKept.In(p.generation), p.offset.Partition)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kept blocks of partition %d: %w", p.offset.Partition, err)
 	}

@@ -12,15 +12,15 @@ import (
 )
 
 var (
-	countWaiting = register("count of arms by class",
+	countWaiting = Register("count of arms by class",
 		`SELECT class, count(*) FILTER (WHERE state = 'QUEUED'), count(*) FILTER (WHERE state <> 'QUEUED')
 		FROM keeper.tx_intent WHERE state IN ('QUEUED', 'SIGNED', 'SENT', 'MINED') GROUP BY class ORDER BY class`)
-	countEnded = register("count of ended arms", `SELECT outcome, count(*) FROM keeper.tx_intent
+	countEnded = Register("count of ended arms", `SELECT outcome, count(*) FROM keeper.tx_intent
 		WHERE ended_at > clock_timestamp() - $1::interval GROUP BY outcome`)
-	sumSpent = register("sum of what was spent",
+	sumSpent = Register("sum of what was spent",
 		`SELECT coalesce(sum(gas_used::numeric * gas_price), 0)::text FROM keeper.tx_receipt
 		WHERE seen_at > clock_timestamp() - $1::interval`)
-	sumEarned = register("sum of what was earned",
+	sumEarned = Register("sum of what was earned",
 		`SELECT coalesce(sum(f.amount), 0)::text FROM {state}.keeper_fee f JOIN keeper.signer s ON s.signer = f.keeper
 		WHERE f.deleted_at IS NULL AND f.stamp_time_ms > extract(epoch FROM clock_timestamp() - $1::interval) * 1000`)
 )
@@ -40,18 +40,18 @@ type Recent struct {
 // clock.
 func (db *DB) Recent(ctx context.Context, last time.Duration) (r Recent, err error) {
 	r = Recent{Queued: map[job.Class]int{}, InFlight: map[job.Class]int{}, Ended: map[job.Outcome]int{}}
-	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := r.count(ctx, tx, last); err != nil {
 			return err
 		}
-		generation, err := activeGeneration(ctx, tx)
+		generation, err := ActiveGeneration(ctx, tx)
 		if err != nil {
 			return err
 		}
-		if r.Spent, err = sumOf(tx.QueryRow(ctx, sumSpent.sql(), last)); err != nil {
+		if r.Spent, err = SumOf(tx.QueryRow(ctx, sumSpent.SQL(), last)); err != nil {
 			return err
 		}
-		r.Earned, err = sumOf(tx.QueryRow(ctx, sumEarned.in(generation), last))
+		r.Earned, err = SumOf(tx.QueryRow(ctx, sumEarned.In(generation), last))
 		return err
 	})
 	if err != nil {
@@ -61,7 +61,7 @@ func (db *DB) Recent(ctx context.Context, last time.Duration) (r Recent, err err
 }
 
 func (r Recent) count(ctx context.Context, tx pgx.Tx, last time.Duration) error {
-	rows, err := tx.Query(ctx, countWaiting.sql())
+	rows, err := tx.Query(ctx, countWaiting.SQL())
 	if err != nil {
 		return err
 	}
@@ -74,17 +74,9 @@ func (r Recent) count(ctx context.Context, tx pgx.Tx, last time.Duration) error 
 	}); err != nil {
 		return err
 	}
-	if rows, err = tx.Query(ctx, countEnded.sql(), last); err != nil {
+	if rows, err = tx.Query(ctx, countEnded.SQL(), last); err != nil {
 		return err
 	}
 	_, err = pgx.ForEachRow(rows, []any{&outcome, &ended}, func() error { r.Ended[outcome] = ended; return nil })
 	return err
-}
-
-func sumOf(row pgx.Row) (sum perp.Uint, err error) {
-	var text string
-	if err := row.Scan(&text); err != nil {
-		return sum, err
-	}
-	return perp.ParseUint(text)
 }

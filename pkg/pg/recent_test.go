@@ -7,29 +7,31 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/outbox/outboxtest"
 	"perpkeeper/pkg/txm"
 )
 
 // What waits, what is in flight, what has ended, what it cost and what it brought: counted over the last while, for
 // this keeper's signers alone.
 func TestRecent(t *testing.T) {
-	d := newHolder(t, 3)
-	ctx, intents := t.Context(), d.db.Intents()
-	tx := d.mustClaim(t, d.intents[0], 0, 0)
+	d := outboxtest.New(t, 3)
+	ctx, intents := t.Context(), outbox.NewIntents(d.DB)
+	tx := d.MustClaim(t, d.Intents[0], 0, 0)
 	r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Done,
 		OK: true, GasUsed: 21_000, GasPrice: 5}
-	must(t, intents.Record(ctx, d.fence, r))
-	must(t, intents.Finish(ctx, d.fence, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{RearmMs: 1}}))
-	d.mustClaim(t, d.intents[1], 1, 1)
+	must(t, intents.Record(ctx, d.Fence, r))
+	must(t, intents.Finish(ctx, d.Fence, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{RearmMs: 1}}))
+	d.MustClaim(t, d.Intents[1], 1, 1)
 
-	part := claim(t, d.db, 0, 1)
+	part := claim(t, d.DB, 0, 1)
 	now := chain.BlockRef{Number: 11, Hash: chain.Hash{11}, TimeMs: uint64(time.Now().UnixMilli())}
 	before := now
 	before.TimeMs -= 2 * uint64(time.Hour.Milliseconds())
-	rows := append(paying(1, now, d.fence.Signer, 700, 7), paying(2, now, strange, 90)...)
-	commit(t, part, follow(chain.BlockRef{Number: 10}, append(rows, paying(3, before, d.fence.Signer, 1000)...)...))
+	rows := append(paying(1, now, d.Fence.Signer, 700, 7), paying(2, now, strange, 90)...)
+	commit(t, part, follow(chain.BlockRef{Number: 10}, append(rows, paying(3, before, d.Fence.Signer, 1000)...)...))
 
-	got, err := d.db.Recent(ctx, time.Hour)
+	got, err := d.DB.Recent(ctx, time.Hour)
 	must(t, err)
 	if got.Queued[job.ClassMarketOrder] != 1 || got.InFlight[job.ClassMarketOrder] != 1 || len(got.Queued) != 1 {
 		t.Errorf("queued %v, in flight %v", got.Queued, got.InFlight)
@@ -39,7 +41,7 @@ func TestRecent(t *testing.T) {
 		t.Errorf("ended %v, spent %s, earned %s", got.Ended, got.Spent, got.Earned)
 	}
 	var none pg.Recent
-	if none, err = d.db.Recent(ctx, 0); err != nil || len(none.Ended) != 0 || !none.Spent.IsZero() ||
+	if none, err = d.DB.Recent(ctx, 0); err != nil || len(none.Ended) != 0 || !none.Spent.IsZero() ||
 		!none.Earned.IsZero() {
 		t.Errorf("within no time: %+v, %v", none, err)
 	}

@@ -13,7 +13,11 @@ type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-func refusef(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
+// Refuse marks an error for which [Refused] is to be true.
+func Refuse(err error) error { return refusal{err} }
+
+// Refusef makes an error for which [Refused] is true.
+func Refusef(format string, args ...any) error { return Refuse(fmt.Errorf(format, args...)) }
 
 // Unfit tells whether an error says that a value can be stored in no row, whatever else is true: it is the value that
 // is wrong, and not the database.

@@ -78,13 +78,13 @@ func (p Passwords) roles() []role {
 }
 
 var (
-	selectRoles   = register("known roles", `SELECT rolname FROM pg_roles WHERE rolname = ANY ($1)`)
-	selectSchemas = register("schemas of generations",
+	selectRoles   = Register("known roles", `SELECT rolname FROM pg_roles WHERE rolname = ANY ($1)`)
+	selectSchemas = Register("schemas of generations",
 		`SELECT nspname FROM pg_namespace WHERE nspname ~ '^state_g[0-9]+$' ORDER BY nspname`)
-	selectOthers = register("tables of a schema that others own",
+	selectOthers = Register("tables of a schema that others own",
 		`SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1 AND c.relkind IN ('r', 'S') AND pg_get_userbyid(c.relowner) <> $2 ORDER BY c.relname`)
-	selectSuperuser = register("superuser", `SELECT rolsuper FROM pg_roles WHERE rolname = current_user`)
+	selectSuperuser = Register("superuser", `SELECT rolsuper FROM pg_roles WHERE rolname = current_user`)
 )
 
 // Grant creates the roles that are missing, sets their passwords, and gives each exactly what it needs, in all
@@ -95,7 +95,7 @@ func (db *DB) Grant(ctx context.Context, p Passwords) error {
 		return err
 	}
 	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockGenerations.sql()); err != nil {
+		if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
 			return fmt.Errorf("locking the generations: %w", err)
 		}
 		for _, r := range p.roles() {
@@ -158,11 +158,11 @@ var archiveFunctions = []string{"open_archive_week(date)", "drop_archive_week(da
 // over already is not touched again, as that would lock every table of the state while the processes read and write it.
 func letOpsOwn(ctx context.Context, tx pgx.Tx) error {
 	var superuser bool
-	if err := tx.QueryRow(ctx, selectSuperuser.sql()).Scan(&superuser); err != nil {
+	if err := tx.QueryRow(ctx, selectSuperuser.SQL()).Scan(&superuser); err != nil {
 		return err
 	}
 	var database string
-	if err := tx.QueryRow(ctx, selectDatabase.sql()).Scan(&database); err != nil {
+	if err := tx.QueryRow(ctx, selectDatabase.SQL()).Scan(&database); err != nil {
 		return err
 	}
 	var script strings.Builder
@@ -190,7 +190,7 @@ func letOpsOwn(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-var selectDatabase = register("this database", `SELECT current_database()`)
+var selectDatabase = Register("this database", `SELECT current_database()`)
 
 // shareGeneration lets the roles that exist use a generation that has just been made.
 func shareGeneration(ctx context.Context, tx pgx.Tx, number int) error {
@@ -219,8 +219,8 @@ func shareSchema(schema string, roles ...string) string {
 }
 
 // names collects a column of names.
-func names(ctx context.Context, tx pgx.Tx, s *statement, args ...any) ([]string, error) {
-	rows, err := tx.Query(ctx, s.sql(), args...)
+func names(ctx context.Context, tx pgx.Tx, s *Statement, args ...any) ([]string, error) {
+	rows, err := tx.Query(ctx, s.SQL(), args...)
 	if err != nil {
 		return nil, err
 	}

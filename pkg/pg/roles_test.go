@@ -2,9 +2,7 @@ package pg_test
 
 import (
 	"context"
-	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,72 +12,37 @@ import (
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/lease/leasetest"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/outbox/outboxtest"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txm/txmtest"
 )
-
-// rolePassword is the same for all roles of the tests: they belong to the server, which all databases of the tests
-// share.
-const rolePassword = "role-of-the-tests"
-
-var granting sync.Mutex
 
 // granted is a fresh database with all roles, by the address of its owner.
 func granted(t *testing.T) (address string) {
 	t.Helper()
 	address = pgtest.URL(t)
 	db := open(t, address)
-	granting.Lock() // the server does not let two change a role at once
-	defer granting.Unlock()
-	if err := db.Grant(t.Context(), passwords()); err != nil {
+	if err := pgtest.Grant(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 	return address
 }
 
-func passwords() pg.Passwords {
-	p := secret.New(rolePassword)
-	return pg.Passwords{Statevm: p, Planner: p, Sender: p, Ops: p}
-}
-
-// as is the address of the same database for a role.
-func as(t *testing.T, role, address string) string {
-	t.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.User = url.UserPassword(role, rolePassword)
-	return u.String()
-}
-
-// openAs opens the database as a role, whose password does not stand in the address.
-func openAs(t *testing.T, role, address string) *pg.DB {
-	t.Helper()
-	cfg := pg.DefaultConfig()
-	cfg.URL, cfg.Password = secret.MustURL(strings.Replace(as(t, role, address), ":"+rolePassword+"@", "@", 1)),
-		secret.New(rolePassword)
-	db, err := pg.Open(t.Context(), cfg, t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
-	return db
-}
-
 // Everything the sender does to leases and intents, it can do as its role.
 func TestSenderRoleDoesItsJob(t *testing.T) {
 	leasetest.Run(t, func(t *testing.T) (lease.Store, chain.Address) {
-		db, signer := openAs(t, pg.RoleSender, granted(t)), chain.Address{0xaa}
-		if err := db.Leases().Register(t.Context(), signer, testChain); err != nil {
+		db, signer := pgtest.OpenAs(t, pg.RoleSender, granted(t)), chain.Address{0xaa}
+		if err := outbox.NewLeases(db).Register(t.Context(), signer, outboxtest.ChainID); err != nil {
 			t.Fatal(err)
 		}
-		return db.Leases(), signer
+		return outbox.NewLeases(db), signer
 	})
 	txmtest.Run(t, func(t *testing.T) txmtest.Stores {
-		db := openAs(t, pg.RoleSender, granted(t))
-		return txmtest.Stores{Leases: db.Leases(), Nonces: db.Leases(), Intents: db.Intents(), Register: registrar(db)}
+		db := pgtest.OpenAs(t, pg.RoleSender, granted(t))
+		return txmtest.Stores{Leases: outbox.NewLeases(db), Nonces: outbox.NewLeases(db),
+			Intents: outbox.NewIntents(db), Register: outboxtest.Registrar(db)}
 	})
 }
 
@@ -111,7 +74,7 @@ func TestRolesMayDoTheirWorkAlone(t *testing.T) {
 		`SELECT system_identifier, pg_current_wal_lsn() FROM pg_control_system()`: "statevm planner sender ops",
 	} {
 		for _, role := range []string{pg.RoleStatevm, pg.RolePlanner, pg.RoleSender, pg.RoleOps} {
-			conn, err := pgx.Connect(t.Context(), as(t, role, address))
+			conn, err := pgx.Connect(t.Context(), pgtest.URLAs(t, role, address))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,8 +100,8 @@ func TestRolesMayDoTheirWorkAlone(t *testing.T) {
 // the first one too once it does not serve.
 func TestRolesShareLaterGenerations(t *testing.T) {
 	address := granted(t)
-	ops, statevm, planner := openAs(t, pg.RoleOps, address), openAs(t, pg.RoleStatevm, address),
-		openAs(t, pg.RolePlanner, address)
+	ops, statevm, planner := pgtest.OpenAs(t, pg.RoleOps, address), pgtest.OpenAs(t, pg.RoleStatevm, address),
+		pgtest.OpenAs(t, pg.RolePlanner, address)
 	number, err := ops.AddGeneration(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -183,9 +146,7 @@ func TestGrantAgainLocksNoState(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	granting.Lock()
-	defer granting.Unlock()
-	if err := db.Grant(ctx, passwords()); err != nil {
+	if err := pgtest.Grant(ctx, db); err != nil {
 		t.Errorf("while the state is written: %v", err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -196,10 +157,10 @@ func TestGrantAgainLocksNoState(t *testing.T) {
 // Granting again changes passwords and nothing else; without all passwords nothing is done.
 func TestGrantAgain(t *testing.T) {
 	db := open(t, granted(t))
-	if err := db.Grant(t.Context(), passwords()); err != nil {
+	if err := pgtest.Grant(t.Context(), db); err != nil {
 		t.Error(err)
 	}
-	p := passwords()
+	p := pgtest.Passwords()
 	p.Sender = secret.String{}
 	if err := db.Grant(t.Context(), p); err == nil || !strings.Contains(err.Error(), "sender: is empty") {
 		t.Errorf("without the sender's password: %v", err)

@@ -14,10 +14,10 @@ import (
 // {excluded.columns} and {selected} for its columns: bare, of the alias excluded, and of the alias t as layout.decode
 // reads them; {arrays} for the parameters from $3 on that carry a rowSet, {unnested} for its columns under the alias u;
 // and {one copy} for the condition that leaves of a replicated table the copy of partition 0.
-func perTable(name, text string) map[perp.Table]*statement {
-	all := map[perp.Table]*statement{}
+func perTable(name, text string) map[perp.Table]*Statement {
+	all := map[perp.Table]*Statement{}
 	for table, l := range layouts {
-		all[table] = register(name+" "+string(table), strings.NewReplacer(
+		all[table] = Register(name+" "+string(table), strings.NewReplacer(
 			"{table}", string(table),
 			"{columns}", strings.Join(l.names(""), ", "),
 			"{excluded.columns}", strings.Join(l.names("excluded."), ", "),
@@ -48,7 +48,7 @@ var (
 // Rows returns those of the partition's rows that exist, with one query per table. What it says stays true while the
 // claim lasts: nobody else writes them.
 func (p *Partition) Rows(ctx context.Context, keys []perp.RowKey) (map[perp.RowKey]perp.Row, error) {
-	ctx, cancel := p.db.bounded(ctx)
+	ctx, cancel := p.db.Bounded(ctx)
 	defer cancel()
 	byTable := map[perp.Table][][]byte{}
 	for _, k := range keys {
@@ -57,7 +57,7 @@ func (p *Partition) Rows(ctx context.Context, keys []perp.RowKey) (map[perp.RowK
 	found := map[perp.RowKey]perp.Row{}
 	batch := &pgx.Batch{}
 	for table, wanted := range byTable {
-		batch.Queue(selectByKeys[table].in(p.generation), wanted, p.offset.Partition).Query(collect(table, found))
+		batch.Queue(selectByKeys[table].In(p.generation), wanted, p.offset.Partition).Query(collect(table, found))
 	}
 	if err := p.db.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("reading rows of partition %d: %w", p.offset.Partition, err)
@@ -68,12 +68,12 @@ func (p *Partition) Rows(ctx context.Context, keys []perp.RowKey) (map[perp.RowK
 // Resident returns all of the partition's rows of the tables that are held in memory (see perp.Table.Resident). What it
 // says stays true as in [Partition.Rows], but for what the caller commits and undoes.
 func (p *Partition) Resident(ctx context.Context) (map[perp.RowKey]perp.Row, error) {
-	ctx, cancel := p.db.bounded(ctx)
+	ctx, cancel := p.db.Bounded(ctx)
 	defer cancel()
 	found, batch := map[perp.RowKey]perp.Row{}, &pgx.Batch{}
 	for _, table := range perp.Tables() {
 		if table.Resident() {
-			batch.Queue(selectPart[table].in(p.generation), p.offset.Partition).Query(collect(table, found))
+			batch.Queue(selectPart[table].In(p.generation), p.offset.Partition).Query(collect(table, found))
 		}
 	}
 	if err := p.db.pool.SendBatch(ctx, batch).Close(); err != nil {

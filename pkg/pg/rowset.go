@@ -100,11 +100,11 @@ func (all *rowSets) add(table perp.Table, tuple []byte) error {
 // queue adds one statement for each set.
 func (all *rowSets) queue(batch *pgx.Batch, generation, part int, rev int64) {
 	for _, s := range all.full {
-		batch.Queue(upsertRows[s.layout.table].in(generation), s.arguments(part, rev)...)
+		batch.Queue(upsertRows[s.layout.table].In(generation), s.arguments(part, rev)...)
 	}
 	for _, table := range perp.Tables() {
 		if s := all.filling[table]; s != nil {
-			batch.Queue(upsertRows[table].in(generation), s.arguments(part, rev)...)
+			batch.Queue(upsertRows[table].In(generation), s.arguments(part, rev)...)
 		}
 	}
 }

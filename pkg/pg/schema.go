@@ -60,16 +60,16 @@ func (db *DB) CheckSchema(ctx context.Context) error {
 
 // checkVersion leaves the layout of generations aside.
 func (db *DB) checkVersion(ctx context.Context) error {
-	ctx, cancel := db.bounded(ctx)
+	ctx, cancel := db.Bounded(ctx)
 	defer cancel()
 	want, err := latestMigration()
 	if err != nil {
 		return err
 	}
 	var have int64
-	err = db.pool.QueryRow(ctx, selectSchemaVersion.sql()).Scan(&have)
+	err = db.pool.QueryRow(ctx, selectSchemaVersion.SQL()).Scan(&have)
 	switch {
-	case hasCode(err, codeUndefinedTable, codeInvalidSchema), err == nil && have == 0:
+	case HasCode(err, codeUndefinedTable, codeInvalidSchema), err == nil && have == 0:
 		return fmt.Errorf(
 			"the database has no keeper schema, this build needs version %d: %w (run `keeperctl prepare`)", want,
 			ErrSchema)
@@ -94,10 +94,10 @@ func schemaTooNew(have, want int64) error {
 }
 
 func (db *DB) checkLayout(ctx context.Context) error {
-	ctx, cancel := db.bounded(ctx)
+	ctx, cancel := db.Bounded(ctx)
 	defer cancel()
 	var number, layout int
-	err := db.pool.QueryRow(ctx, selectActiveLayout.sql()).Scan(&number, &layout)
+	err := db.pool.QueryRow(ctx, selectActiveLayout.SQL()).Scan(&number, &layout)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("the database has no active generation: %w (run `keeperctl prepare`)", ErrSchema)
@@ -112,14 +112,14 @@ func (db *DB) checkLayout(ctx context.Context) error {
 }
 
 var (
-	selectSchemaVersion = register("schema version",
+	selectSchemaVersion = Register("schema version",
 		`SELECT coalesce(max(version_id), 0) FROM public.perpkeeper_schema WHERE is_applied`)
-	selectActiveLayout = register("layout of the active generation",
+	selectActiveLayout = Register("layout of the active generation",
 		`SELECT g.number, g.layout FROM keeper.active_generation a JOIN keeper.generation g ON g.number = a.generation`)
-	lockGenerations = register("lock generations",
+	lockGenerations = Register("lock generations",
 		`SELECT pg_advisory_xact_lock(hashtext('perpkeeper generations'))`)
-	selectAnyGeneration = register("any generation", `SELECT EXISTS (SELECT FROM keeper.generation)`)
-	insertGeneration    = register("insert generation",
+	selectAnyGeneration = Register("any generation", `SELECT EXISTS (SELECT FROM keeper.generation)`)
+	insertGeneration    = Register("insert generation",
 		`INSERT INTO keeper.generation (number, layout) VALUES ($1, $2)`)
 )
 
@@ -159,7 +159,7 @@ func latestMigration() (int64, error) {
 // CreateGeneration creates an empty generation for the current layout. It does not become the active one.
 func (db *DB) CreateGeneration(ctx context.Context, number int) error {
 	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockGenerations.sql()); err != nil {
+		if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
 			return fmt.Errorf("locking the generations: %w", err)
 		}
 		return createGeneration(ctx, tx, number)
@@ -168,11 +168,11 @@ func (db *DB) CreateGeneration(ctx context.Context, number int) error {
 
 func (db *DB) createFirstGeneration(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockGenerations.sql()); err != nil {
+		if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
 			return fmt.Errorf("locking the generations: %w", err)
 		}
 		var exists bool
-		if err := tx.QueryRow(ctx, selectAnyGeneration.sql()).Scan(&exists); err != nil || exists {
+		if err := tx.QueryRow(ctx, selectAnyGeneration.SQL()).Scan(&exists); err != nil || exists {
 			return err
 		}
 		if err := createGeneration(ctx, tx, 1); err != nil {
@@ -183,7 +183,7 @@ func (db *DB) createFirstGeneration(ctx context.Context) error {
 }
 
 func createGeneration(ctx context.Context, tx pgx.Tx, number int) error {
-	if _, err := tx.Exec(ctx, insertGeneration.sql(), number, stateLayout); err != nil {
+	if _, err := tx.Exec(ctx, insertGeneration.SQL(), number, stateLayout); err != nil {
 		return fmt.Errorf("creating generation %d: %w", number, err)
 	}
 	if _, err := tx.Exec(ctx, stateDDL(number)); err != nil {
@@ -192,7 +192,7 @@ func createGeneration(ctx context.Context, tx pgx.Tx, number int) error {
 	return shareGeneration(ctx, tx, number)
 }
 
-var dropGeneration = register("drop generation",
+var dropGeneration = Register("drop generation",
 	`UPDATE keeper.generation SET followed = false, dropped_at = clock_timestamp() WHERE number = $1`)
 
 // DropGeneration forgets the rows of a generation that is not active. Its number is not given again.
@@ -205,7 +205,7 @@ func (db *DB) DropGeneration(ctx context.Context, number int) error {
 		if err := mayDrop(ctx, tx, number); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, dropGeneration.sql(), number); err != nil {
+		if _, err := tx.Exec(ctx, dropGeneration.SQL(), number); err != nil {
 			return fmt.Errorf("dropping generation %d: %w", number, err)
 		}
 		if _, err := tx.Exec(ctx, "DROP SCHEMA "+schemaName(number)+" CASCADE"); err != nil {
@@ -217,15 +217,15 @@ func (db *DB) DropGeneration(ctx context.Context, number int) error {
 
 // mayDrop takes a generation out of use, unless it is in use.
 func mayDrop(ctx context.Context, tx pgx.Tx, number int) error {
-	if _, err := tx.Exec(ctx, lockGenerations.sql()); err != nil {
+	if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
 		return fmt.Errorf("locking the generations: %w", err)
 	}
-	active, err := activeGeneration(ctx, tx)
+	active, err := ActiveGeneration(ctx, tx)
 	if err != nil {
 		return err
 	}
 	if active == number {
-		return refusef("generation %d is the active one: switch to another one first", number)
+		return Refusef("generation %d is the active one: switch to another one first", number)
 	}
 	return follow(ctx, tx, number, false)
 }

@@ -22,18 +22,18 @@ const trialColumns = `job_id, birth_ms, kind, key, account, market, is_long, hea
 
 var (
 	// A process that starts again hears jobs of the past anew: what was heard and sent first stays.
-	saveTrial = register("save shadow trial", `INSERT INTO keeper.shadow_trial AS s (`+trialColumns+`)
+	saveTrial = Register("save shadow trial", `INSERT INTO keeper.shadow_trial AS s (`+trialColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 		ON CONFLICT (job_id, birth_ms) DO UPDATE SET
 			sent_block = excluded.sent_block, sent_ms = excluded.sent_ms, gas = excluded.gas,
 			gas_price = excluded.gas_price, reverts = greatest(s.reverts, excluded.reverts),
 			outcome = excluded.outcome, reason = excluded.reason
 		WHERE s.sent_block = 0`)
-	selectTrials = register("shadow trials", `SELECT `+trialColumns+` FROM keeper.shadow_trial
+	selectTrials = Register("shadow trials", `SELECT `+trialColumns+` FROM keeper.shadow_trial
 		WHERE heard_ms >= $1 ORDER BY heard_ms, job_id`)
 	// What a transaction both made and ended was never anybody's to execute: orders of liquidations and deleveragings,
 	// and requests within requests. Whatever changes a position ends the need to liquidate it.
-	selectFates = register("fates of jobs", `WITH ended AS (
+	selectFates = Register("fates of jobs", `WITH ended AS (
 			SELECT 'order' AS kind, key, market, is_long, stamp_block, stamp_time_ms, stamp_tx_hash,
 				status = 'Updated'
 					OR status = 'Cancelled' AND reason IN ('USER_INITIATED_CANCEL', 'AUTO_CANCEL') AS owner
@@ -65,12 +65,12 @@ var (
 
 // Save keeps trials as they stand.
 func (s Shadow) Save(ctx context.Context, trials []shadow.Trial) error {
-	ctx, cancel := s.db.bounded(ctx)
+	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
 	batch := &pgx.Batch{}
 	for _, t := range trials {
-		batch.Queue(saveTrial.sql(), escape(t.JobID), t.BirthMs, t.Kind, t.Key[:], t.Account[:], t.Market[:], t.IsLong,
-			t.HeardMs, t.SentBlock, t.SentMs, t.Gas, t.GasPrice, t.Reverts, t.Outcome, escape(t.Reason))
+		batch.Queue(saveTrial.SQL(), Escape(t.JobID), t.BirthMs, t.Kind, t.Key[:], t.Account[:], t.Market[:], t.IsLong,
+			t.HeardMs, t.SentBlock, t.SentMs, t.Gas, t.GasPrice, t.Reverts, t.Outcome, Escape(t.Reason))
 	}
 	if err := s.db.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("keeping what would have been sent: %w", err)
@@ -82,22 +82,22 @@ func (s Shadow) Save(ctx context.Context, trials []shadow.Trial) error {
 // then of orders, requests and positions, and the block up to which it does, in one snapshot.
 func (s Shadow) Evidence(ctx context.Context, sinceMs uint64) (trials []shadow.Trial, fates []shadow.Fate,
 	upTo Block, err error) {
-	err = s.db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		standing, err := activeStanding(ctx, tx)
+	err = s.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		standing, err := ActiveStanding(ctx, tx)
 		if err != nil {
 			return err
 		}
 		if upTo = standing.Watermark; upTo.Hash.IsZero() {
 			return fmt.Errorf("the partitions of the state have no block in common")
 		}
-		rows, err := tx.Query(ctx, selectTrials.sql(), int64(sinceMs))
+		rows, err := tx.Query(ctx, selectTrials.SQL(), int64(sinceMs))
 		if err != nil {
 			return err
 		}
 		if trials, err = pgx.CollectRows(rows, scanTrial); err != nil {
 			return err
 		}
-		if rows, err = tx.Query(ctx, selectFates.in(standing.Generation), int64(sinceMs)); err != nil {
+		if rows, err = tx.Query(ctx, selectFates.In(standing.Generation), int64(sinceMs)); err != nil {
 			return err
 		}
 		fates, err = pgx.CollectRows(rows, scanFate)
@@ -115,9 +115,9 @@ func scanTrial(row pgx.CollectableRow) (t shadow.Trial, err error) {
 		&t.SentMs, &t.Gas, &t.GasPrice, &t.Reverts, &t.Outcome, &t.Reason); err != nil {
 		return t, err
 	}
-	t.Key, t.Account, t.Market = hashOf(key), addressOf(account), addressOf(market)
-	if t.JobID, err = unescape(t.JobID); err == nil {
-		t.Reason, err = unescape(t.Reason)
+	t.Key, t.Account, t.Market = HashOf(key), AddressOf(account), AddressOf(market)
+	if t.JobID, err = Unescape(t.JobID); err == nil {
+		t.Reason, err = Unescape(t.Reason)
 	}
 	return t, err
 }
@@ -125,11 +125,11 @@ func scanTrial(row pgx.CollectableRow) (t shadow.Trial, err error) {
 func scanFate(row pgx.CollectableRow) (f shadow.Fate, err error) {
 	var kind string
 	var key, market, by []byte
-	if err := row.Scan(&kind, &key, &market, &f.IsLong, &f.Block, &f.TimeMs, &by, &f.ByOwner, amount(&f.Fee),
-		amount(&f.Gas)); err != nil {
+	if err := row.Scan(&kind, &key, &market, &f.IsLong, &f.Block, &f.TimeMs, &by, &f.ByOwner, Amount(&f.Fee),
+		Amount(&f.Gas)); err != nil {
 		return f, err
 	}
-	f.Kind, f.Key, f.Market, f.By = job.Kind(kind), hashOf(key), addressOf(market), addressOf(by)
+	f.Kind, f.Key, f.Market, f.By = job.Kind(kind), HashOf(key), AddressOf(market), AddressOf(by)
 	if request, is := requestOf(kind); is {
 		f.Kind = job.OfRequest(request)
 	}

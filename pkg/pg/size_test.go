@@ -9,7 +9,7 @@ import (
 
 // All generations count, as the operators' role sees them.
 func TestStateBytes(t *testing.T) {
-	before, err := openAs(t, pg.RoleOps, granted(t)).StateBytes(t.Context())
+	before, err := pgtest.OpenAs(t, pg.RoleOps, granted(t)).StateBytes(t.Context())
 	if err != nil || before == 0 {
 		t.Errorf("%d bytes, %v", before, err)
 	}

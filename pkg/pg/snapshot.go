@@ -12,7 +12,7 @@ import (
 // tableQuery is a statement whose result is rows of a table.
 type tableQuery struct {
 	table perp.Table
-	*statement
+	*Statement
 }
 
 // Snapshot is the state as of one block, the watermark, however far single partitions are ahead of it.
@@ -64,7 +64,7 @@ func (db *DB) Snapshot(ctx context.Context, partitions []int) (Snapshot, error) 
 
 // into appends the rows of a query.
 func into[R perp.Row](ctx context.Context, tx pgx.Tx, list *[]R, q tableQuery, generation int, args ...any) error {
-	rows, err := tx.Query(ctx, q.in(generation), args...)
+	rows, err := tx.Query(ctx, q.In(generation), args...)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", q.name, err)
 	}

@@ -42,10 +42,10 @@ type SourcedBlock struct {
 }
 
 var (
-	selectSources = register("sources of kept blocks",
+	selectSources = Register("sources of kept blocks",
 		`SELECT block, hash, parent, time_ms, attempt, verified, next_offset, mark, digest FROM {state}.kept_block
 		WHERE part = $1 AND mark IS NOT NULL ORDER BY block`)
-	moveSources = register("move sources of kept blocks",
+	moveSources = Register("move sources of kept blocks",
 		`UPDATE {state}.kept_block k SET next_offset = u.next_offset, mark = u.mark
 		FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) AS u (block, next_offset, mark) WHERE k.part = $1
 			AND k.block = u.block`)
@@ -53,9 +53,9 @@ var (
 
 // Sources returns the kept blocks of which it is known where the topic has them, ascending.
 func (p *Partition) Sources(ctx context.Context) ([]SourcedBlock, error) {
-	ctx, cancel := p.db.bounded(ctx)
+	ctx, cancel := p.db.Bounded(ctx)
 	defer cancel()
-	rows, err := p.db.pool.Query(ctx, selectSources.in(p.generation), p.offset.Partition)
+	rows, err := p.db.pool.Query(ctx, selectSources.In(p.generation), p.offset.Partition)
 	if err != nil {
 		return nil, fmt.Errorf("reading where the topic has the blocks of partition %d: %w", p.offset.Partition, err)
 	}
@@ -116,7 +116,7 @@ func (p *Partition) Resume(ctx context.Context, r Resumption) error {
 				return nil, err
 			}
 		}
-		batch.Queue(moveSources.in(p.generation), next.Partition, numbers, ends, marks)
+		batch.Queue(moveSources.In(p.generation), next.Partition, numbers, ends, marks)
 		p.queueProofs(batch, r.Proven)
 		return batch, nil
 	})

@@ -13,13 +13,13 @@ import (
 )
 
 var (
-	selectPartitions = register("partitions", `SELECT coalesce(partitions, 0) FROM keeper.generation WHERE number = $1`)
-	selectOffsets    = register("offsets", `SELECT `+offsetColumns+` FROM {state}.stream_offset ORDER BY part`)
-	selectCommonAt   = register("common block of a number",
+	selectPartitions = Register("partitions", `SELECT coalesce(partitions, 0) FROM keeper.generation WHERE number = $1`)
+	selectOffsets    = Register("offsets", `SELECT `+offsetColumns+` FROM {state}.stream_offset ORDER BY part`)
+	selectCommonAt   = Register("common block of a number",
 		`SELECT block, hash, parent, time_ms, attempt, bool_and(verified)
 		FROM generate_series(0, $1 - 1) AS p (part) JOIN {state}.kept_block k ON k.part = p.part AND k.block = $2
 		GROUP BY block, hash, parent, time_ms, attempt HAVING count(*) = $1`)
-	selectCommon = register("highest common block",
+	selectCommon = Register("highest common block",
 		`SELECT block, hash, parent, time_ms, attempt, bool_and(verified) FROM {state}.kept_block
 		WHERE block <= $2 GROUP BY block, hash, parent, time_ms, attempt HAVING count(*) = $1 ORDER BY block DESC
 			LIMIT 1`)
@@ -82,15 +82,15 @@ func (s Standing) Finalized() (lowest chain.BlockRef) {
 
 // StandingOf returns how far a generation has come, be it the active one or not.
 func (db *DB) StandingOf(ctx context.Context, generation int) (s Standing, err error) {
-	err = db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		s, err = standing(ctx, tx, generation)
 		return err
 	})
 	return s, err
 }
 
-func activeStanding(ctx context.Context, tx pgx.Tx) (Standing, error) {
-	generation, err := activeGeneration(ctx, tx)
+func ActiveStanding(ctx context.Context, tx pgx.Tx) (Standing, error) {
+	generation, err := ActiveGeneration(ctx, tx)
 	if err != nil {
 		return Standing{}, err
 	}
@@ -99,10 +99,10 @@ func activeStanding(ctx context.Context, tx pgx.Tx) (Standing, error) {
 
 func standing(ctx context.Context, tx pgx.Tx, generation int) (Standing, error) {
 	s := Standing{Generation: generation}
-	if err := tx.QueryRow(ctx, selectPartitions.sql(), generation).Scan(&s.Partitions); err != nil {
+	if err := tx.QueryRow(ctx, selectPartitions.SQL(), generation).Scan(&s.Partitions); err != nil {
 		return Standing{}, fmt.Errorf("reading generation %d: %w", generation, err)
 	}
-	rows, err := tx.Query(ctx, selectOffsets.in(generation))
+	rows, err := tx.Query(ctx, selectOffsets.In(generation))
 	if err != nil {
 		return Standing{}, fmt.Errorf("reading the offsets of generation %d: %w", generation, err)
 	}
@@ -136,8 +136,8 @@ func watermark(ctx context.Context, tx pgx.Tx, s Standing) (Block, error) {
 	if same {
 		return lowest, nil
 	}
-	for _, query := range []*statement{selectCommonAt, selectCommon} {
-		rows, err := tx.Query(ctx, query.in(s.Generation), s.Partitions, lowest.Number)
+	for _, query := range []*Statement{selectCommonAt, selectCommon} {
+		rows, err := tx.Query(ctx, query.In(s.Generation), s.Partitions, lowest.Number)
 		if err != nil {
 			return Block{}, fmt.Errorf("comparing the partitions of generation %d: %w", s.Generation, err)
 		}

@@ -7,31 +7,41 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// statement is one registered line of SQL. {state} in its text stands for the schema of a generation.
-type statement struct {
+// Statement is one registered line of SQL. {state} in its text stands for the schema of a generation.
+type Statement struct {
 	name, text string
 }
 
 // statements holds every statement of the package by name. A test prepares each of them against the migrated schema,
 // and another one finds SQL that reaches the driver past this list.
-var statements = map[string]*statement{}
+var statements = map[string]*Statement{}
 
-// register makes a statement out of its text. It is called for package variables only, so that the list is complete
+// Register makes a statement out of its text. It is called for package variables only, so that the list is complete
 // before anything runs.
-func register(name, text string) *statement {
+func Register(name, text string) *Statement {
 	if _, taken := statements[name]; taken {
 		panic("pg: two statements are called " + name)
 	}
-	s := &statement{name: name, text: text}
+	s := &Statement{name: name, text: text}
 	statements[name] = s
 	return s
 }
 
-// sql returns the text of a statement over schema keeper.
-func (s *statement) sql() string { return s.text }
+// StatementTexts are the registered statements of this package and of all below it that a program has, by name, as they
+// are for generation 1. Tests go through them.
+func StatementTexts() map[string]string {
+	texts := map[string]string{}
+	for name, s := range statements {
+		texts[name] = s.In(1)
+	}
+	return texts
+}
 
-// in returns the text of a statement over a generation's schema.
-func (s *statement) in(generation int) string {
+// SQL returns the text of a statement over schema keeper.
+func (s *Statement) SQL() string { return s.text }
+
+// In returns the text of a statement over a generation's schema.
+func (s *Statement) In(generation int) string {
 	return strings.ReplaceAll(s.text, "{state}", schemaName(generation))
 }
 

@@ -1,12 +1,14 @@
 package pg_test
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +44,7 @@ func TestEveryStatementPrepares(t *testing.T) {
 // roles and rights, cannot be prepared against it; nor can COPY.
 var freeSQL = []string{"schema.go", "database.go", "roles.go", "export.go", "import.go"}
 
-// SQL that is not registered cannot reach the driver: every text it is given is the sql() or in() of a statement.
+// SQL that is not registered cannot reach the driver: every text it is given is the SQL() or In() of a statement.
 func TestOnlyRegisteredStatementsReachTheDriver(t *testing.T) {
 	for _, v := range unregistered(t, os.DirFS(".")) {
 		t.Error(v)
@@ -53,15 +55,55 @@ func TestOnlyRegisteredStatementsReachTheDriver(t *testing.T) {
 	}
 }
 
-func unregistered(t *testing.T, tree fs.FS) []string {
+// sources are the files of a tree that are neither tests nor made for them.
+func sources(t *testing.T, tree fs.FS) (files []string) {
 	t.Helper()
-	var found []string
-	files, err := fs.Glob(tree, "*.go")
+	err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasSuffix(path, "test"):
+			return fs.SkipDir
+		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+			files = append(files, path)
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") || slices.Contains(freeSQL, file) {
+	return files
+}
+
+// The pool is for this package and those below it: who is above asks a room.
+func TestOnlyTheRoomsUseThePool(t *testing.T) {
+	found := 0
+	for _, top := range []string{"pkg", "services"} {
+		tree := os.DirFS(filepath.Join("..", "..", top))
+		for _, file := range sources(t, tree) {
+			text, err := fs.ReadFile(tree, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Contains(text, []byte(".Pool()")) {
+				continue
+			}
+			found++
+			if top != "pkg" || !strings.HasPrefix(file, "pg/") {
+				t.Errorf("%s/%s takes the pool of connections", top, file)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no file takes the pool: the search has gone blind")
+	}
+}
+
+func unregistered(t *testing.T, tree fs.FS) []string {
+	t.Helper()
+	var found []string
+	for _, file := range sources(t, tree) {
+		if slices.Contains(freeSQL, file) {
 			continue
 		}
 		source, err := fs.ReadFile(tree, file)
@@ -101,8 +143,8 @@ func lawful(call *ast.CallExpr) bool {
 		return false
 	}
 	source, ok := text.Fun.(*ast.SelectorExpr)
-	return ok && (source.Sel.Name == "sql" || source.Sel.Name == "in")
+	return ok && (source.Sel.Name == "SQL" || source.Sel.Name == "In")
 }
 
 var plantedSource = fstest.MapFS{"planted.go": {Data: []byte(`package pg
-func f() { tx.Exec(ctx, "DELETE FROM x"); b.Queue(text, 1); tx.Query(ctx, s.sql()); tx.QueryRow(ctx, s.in(1), 2) }`)}}
+func f() { tx.Exec(ctx, "DELETE FROM x"); b.Queue(text, 1); tx.Query(ctx, s.SQL()); tx.QueryRow(ctx, s.In(1), 2) }`)}}

@@ -14,17 +14,17 @@ import (
 
 var (
 	// selectPriors gives every row that a block above $2 touched, as it was before the first of them.
-	selectPriors = register("priors",
+	selectPriors = Register("priors",
 		`SELECT DISTINCT ON (tbl, key) tbl, key, prior FROM {state}.undo WHERE part = $1 AND block > $2
 			ORDER BY tbl, key, block`)
 	// buryRows makes tombstones of rows that did not exist.
 	buryRows = perTable("bury rows of",
 		`UPDATE {state}.{table} SET deleted_at = clock_timestamp(), rev = $2 WHERE part = $1 AND key = ANY ($3)`)
 
-	deleteUndo = register("delete undo", `DELETE FROM {state}.undo WHERE part = $1 AND block > $2`)
-	deleteKept = register("delete kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block > $2`)
-	undoDoubts = register("delete unproven", `DELETE FROM {state}.unproven WHERE part = $1 AND block > $2`)
-	findKept   = register("kept block",
+	deleteUndo = Register("delete undo", `DELETE FROM {state}.undo WHERE part = $1 AND block > $2`)
+	deleteKept = Register("delete kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block > $2`)
+	undoDoubts = Register("delete unproven", `DELETE FROM {state}.unproven WHERE part = $1 AND block > $2`)
+	findKept   = Register("kept block",
 		`SELECT block, hash, parent, time_ms, attempt, verified FROM {state}.kept_block WHERE part = $1 AND block = $2`)
 
 	// pruneTombstones forgets removed rows after a while; rev_floor tells readers that follow revisions what they can
@@ -91,15 +91,15 @@ func (p *Partition) undoBatch(ctx context.Context, tx pgx.Tx, next Offset) (*pgx
 	if err := p.restore(ctx, tx, batch, next); err != nil {
 		return nil, err
 	}
-	batch.Queue(deleteUndo.in(p.generation), next.Partition, next.Tip.Number)
-	batch.Queue(deleteKept.in(p.generation), next.Partition, next.Tip.Number)
-	batch.Queue(undoDoubts.in(p.generation), next.Partition, next.Tip.Number)
+	batch.Queue(deleteUndo.In(p.generation), next.Partition, next.Tip.Number)
+	batch.Queue(deleteKept.In(p.generation), next.Partition, next.Tip.Number)
+	batch.Queue(undoDoubts.In(p.generation), next.Partition, next.Tip.Number)
 	return batch, nil
 }
 
 // restore queues what gives every row back its former self.
 func (p *Partition) restore(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, next Offset) error {
-	rows, err := tx.Query(ctx, selectPriors.in(p.generation), next.Partition, next.Tip.Number)
+	rows, err := tx.Query(ctx, selectPriors.In(p.generation), next.Partition, next.Tip.Number)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (p *Partition) restore(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, ne
 		if prior == nil {
 			unknown[table] = append(unknown[table], key)
 		} else if err := former.add(table, prior); err != nil {
-			return refusal{err}
+			return Refuse(err)
 		}
 	}
 	if err := rows.Err(); err != nil {
@@ -123,16 +123,16 @@ func (p *Partition) restore(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, ne
 	}
 	former.queue(batch, p.generation, next.Partition, next.Rev)
 	for table, keys := range unknown {
-		batch.Queue(buryRows[table].in(p.generation), next.Partition, next.Rev, keys)
+		batch.Queue(buryRows[table].In(p.generation), next.Partition, next.Rev, keys)
 	}
 	return nil
 }
 
 // kept finds the ancestor among the kept blocks.
 func (p *Partition) kept(ctx context.Context, ancestor chain.BlockRef) (Block, error) {
-	ctx, cancel := p.db.bounded(ctx)
+	ctx, cancel := p.db.Bounded(ctx)
 	defer cancel()
-	rows, err := p.db.pool.Query(ctx, findKept.in(p.generation), p.offset.Partition, ancestor.Number)
+	rows, err := p.db.pool.Query(ctx, findKept.In(p.generation), p.offset.Partition, ancestor.Number)
 	if err != nil {
 		return Block{}, fmt.Errorf("looking for block %d in partition %d: %w", ancestor.Number, p.offset.Partition, err)
 	}
@@ -140,12 +140,12 @@ func (p *Partition) kept(ctx context.Context, ancestor chain.BlockRef) (Block, e
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return Block{},
-			refusef("partition %d stands at block %d and cannot go back to block %d: %w (rebuild from the log topic)",
+			Refusef("partition %d stands at block %d and cannot go back to block %d: %w (rebuild from the log topic)",
 				p.offset.Partition, p.offset.Tip.Number, ancestor.Number, errTooDeep)
 	case err != nil:
 		return Block{}, fmt.Errorf("looking for block %d in partition %d: %w", ancestor.Number, p.offset.Partition, err)
 	case !sameBlock(found.BlockRef, ancestor):
-		return Block{}, refusef("partition %d has %s as block %d and cannot go back to %s", p.offset.Partition,
+		return Block{}, Refusef("partition %d has %s as block %d and cannot go back to %s", p.offset.Partition,
 			found.Hash, found.Number, ancestor.Hash)
 	}
 	return found, nil
@@ -153,6 +153,6 @@ func (p *Partition) kept(ctx context.Context, ancestor chain.BlockRef) (Block, e
 
 func (p *Partition) queueTombstones(batch *pgx.Batch) {
 	for _, s := range pruneTombstones {
-		batch.Queue(s.in(p.generation), p.offset.Partition)
+		batch.Queue(s.In(p.generation), p.offset.Partition)
 	}
 }

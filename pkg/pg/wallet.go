@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"encoding"
 	"fmt"
 	"time"
 
@@ -25,7 +24,7 @@ const maxBooked = 1000
 // blocks by number. Whether a fee was booked is asked of the primary key for each by itself (SELECT NOT EXISTS): as a
 // join, without statistics, it would compare all fees of a block with each other. A block that nobody has proven may
 // still lose its logs, final or not: nothing of it is booked until it is proven.
-var bookFees = register("book fees", `WITH owner AS (
+var bookFees = Register("book fees", `WITH owner AS (
 		SELECT * FROM unnest($1::bytea[], $2::text[]) AS o (signer, agent)
 	), fee AS (
 		SELECT t.tx_block_hash, f.stamp_log, f.stamp_block, f.stamp_tx_hash, f.keeper, owner.agent, f.amount,
@@ -82,28 +81,28 @@ func (w Wallets) Book(ctx context.Context, b delayed.Booking) (booked delayed.Bo
 // part begins.
 func (w Wallets) book(ctx context.Context, b *delayed.Booking, booked *delayed.Booked, signers [][]byte,
 	agents []string) (n int, err error) {
-	ctx, cancel := w.db.bounded(ctx)
+	ctx, cancel := w.db.Bounded(ctx)
 	defer cancel()
 	var last uint64
 	err = pgx.BeginFunc(ctx, w.db.pool, func(tx pgx.Tx) error {
-		s, err := activeStanding(ctx, tx)
+		s, err := ActiveStanding(ctx, tx)
 		if err != nil {
 			return err
 		}
-		booked.Generation, booked.Final = s.Generation, finalApplied(s)
+		booked.Generation, booked.Final = s.Generation, FinalApplied(s)
 		if booked.Final == 0 {
 			return nil
 		}
-		return tx.QueryRow(ctx, bookFees.in(s.Generation), signers, agents, b.ChainID, b.From, booked.Final,
+		return tx.QueryRow(ctx, bookFees.In(s.Generation), signers, agents, b.ChainID, b.From, booked.Final,
 			delayed.CommissionRelease, b.Hold.Microseconds(), maxBooked).Scan(&n, &last)
 	})
 	b.From = max(b.From, last)
 	return n, err
 }
 
-// finalApplied is the highest block that is final and that every partition has applied; 0 while there is none, and
+// FinalApplied is the highest block that is final and that every partition has applied; 0 while there is none, and
 // while nobody may act on the state.
-func finalApplied(s Standing) uint64 {
+func FinalApplied(s Standing) uint64 {
 	final := s.Finalized()
 	if final.Hash.IsZero() || s.Halted != "" {
 		return 0
@@ -115,14 +114,14 @@ func finalApplied(s Standing) uint64 {
 }
 
 var (
-	listWallets = register("wallets",
+	listWallets = Register("wallets",
 		`SELECT agent, balance::text, frozen_balance::text, updated_at FROM keeper.wallet ORDER BY agent`)
-	listEntries = register("entries of a wallet",
+	listEntries = Register("entries of a wallet",
 		`SELECT e.id, e.at, e.what, e.source, e.balance_delta::text, e.frozen_delta::text
 		FROM keeper.wallet_entry e WHERE e.agent = $1 ORDER BY e.id DESC LIMIT $2`)
 	// Every wallet and every agent with entries or fees: what is stored, the sums of the entries, what was earned, and
 	// what was not yet released.
-	verifyWallets = register("verify wallets", `WITH entry AS (
+	verifyWallets = Register("verify wallets", `WITH entry AS (
 			SELECT agent, sum(balance_delta) AS balance, sum(frozen_delta) AS frozen FROM keeper.wallet_entry
 				GROUP BY agent
 		), fee AS (
@@ -147,14 +146,14 @@ type Wallet struct {
 
 // List returns every wallet by agent.
 func (w Wallets) List(ctx context.Context) (wallets []Wallet, err error) {
-	ctx, cancel := w.db.bounded(ctx)
+	ctx, cancel := w.db.Bounded(ctx)
 	defer cancel()
-	rows, err := w.db.pool.Query(ctx, listWallets.sql())
+	rows, err := w.db.pool.Query(ctx, listWallets.SQL())
 	if err != nil {
 		return nil, fmt.Errorf("listing wallets: %w", err)
 	}
 	wallets, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (one Wallet, err error) {
-		return one, row.Scan(&one.Agent, amount(&one.Balance), amount(&one.Frozen), &one.UpdatedAt)
+		return one, row.Scan(&one.Agent, Amount(&one.Balance), Amount(&one.Frozen), &one.UpdatedAt)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing wallets: %w", err)
@@ -173,14 +172,14 @@ type Entry struct {
 
 // Ledger returns the newest entries of an agent's wallet, newest first.
 func (w Wallets) Ledger(ctx context.Context, agent string, limit int) (entries []Entry, err error) {
-	ctx, cancel := w.db.bounded(ctx)
+	ctx, cancel := w.db.Bounded(ctx)
 	defer cancel()
-	rows, err := w.db.pool.Query(ctx, listEntries.sql(), agent, limit)
+	rows, err := w.db.pool.Query(ctx, listEntries.SQL(), agent, limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing the entries of %s: %w", agent, err)
 	}
 	entries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Entry, err error) {
-		return e, row.Scan(&e.ID, &e.At, &e.What, &e.Source, amount(&e.BalanceDelta), amount(&e.FrozenDelta))
+		return e, row.Scan(&e.ID, &e.At, &e.What, &e.Source, Amount(&e.BalanceDelta), Amount(&e.FrozenDelta))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing the entries of %s: %w", agent, err)
@@ -204,15 +203,15 @@ func (a Audit) Sound() bool {
 
 // Verify holds every wallet against its entries and fees, in one snapshot.
 func (w Wallets) Verify(ctx context.Context) (audits []Audit, err error) {
-	err = w.db.read(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, verifyWallets.sql())
+	err = w.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, verifyWallets.SQL())
 		if err != nil {
 			return err
 		}
 		audits, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Audit, err error) {
-			return a, row.Scan(&a.Agent, amount(&a.Balance), amount(&a.Frozen), amount(&a.EntryBalance),
-				amount(&a.EntryFrozen),
-				amount(&a.Earned), amount(&a.Held))
+			return a, row.Scan(&a.Agent, Amount(&a.Balance), Amount(&a.Frozen), Amount(&a.EntryBalance),
+				Amount(&a.EntryFrozen),
+				Amount(&a.Earned), Amount(&a.Held))
 		})
 		return err
 	})
@@ -220,18 +219,4 @@ func (w Wallets) Verify(ctx context.Context) (audits []Audit, err error) {
 		return nil, fmt.Errorf("verifying the wallets: %w", err)
 	}
 	return audits, nil
-}
-
-// amount reads a number that is selected as text.
-func amount(into encoding.TextUnmarshaler) amountScanner { return amountScanner{into} }
-
-type amountScanner struct{ into encoding.TextUnmarshaler }
-
-// Scan implements sql.Scanner.
-func (a amountScanner) Scan(value any) error {
-	text, is := value.(string)
-	if !is {
-		return fmt.Errorf("a %T is no amount", value)
-	}
-	return a.into.UnmarshalText([]byte(text))
 }

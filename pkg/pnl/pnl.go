@@ -1,6 +1,7 @@
 // Package pnl is what a keeper's signers earned and spent, by the chain alone: execution fees that the venue paid for
-// their transactions, less the gas of all their transactions. It is pure; pg.DB.ProfitAndLoss reads a [Statement] from
-// the active generation, and whoever shows one (keeperctl, a console) adds it up here, so that all show the same.
+// their transactions, less the gas of all their transactions. It is pure; Archive.ProfitAndLoss of pkg/pg/outbox reads
+// a [Statement] from the active generation, and whoever shows one (keeperctl, a console) adds it up here, so that all
+// show the same.
 //
 // Guaranteed: integers in wei, over final blocks only, so that a figure once shown does not change but by blocks of the
 // range that were unproven. A signer's balance after the range is that before it, plus [Line.Net], plus what somebody

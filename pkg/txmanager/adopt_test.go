@@ -9,6 +9,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/txm"
 )
 
@@ -22,9 +23,10 @@ func TestAdoptionAsksTheGate(t *testing.T) {
 	var says Verdict
 	node := &talkative{}
 	r := renewal{
-		tenure: o.tenure, store: o.db.Intents(),
+		tenure: o.tenure, store: outbox.NewIntents(o.db),
 		recheck: func(context.Context, *Task) (Verdict, error) { return says, nil },
-		broadcast: &broadcast{tenure: o.tenure, node: node, heads: headsAt(nowMs, time.Now()), store: o.db.Intents(),
+		broadcast: &broadcast{tenure: o.tenure, node: node, heads: headsAt(nowMs, time.Now()),
+			store:   outbox.NewIntents(o.db),
 			metrics: o.metrics, log: zerolog.Nop(), last: map[chain.Hash]sent{}},
 	}
 	for _, c := range []struct {
@@ -37,7 +39,7 @@ func TestAdoptionAsksTheGate(t *testing.T) {
 		{"the gate is closed, and it is public", Shut("the state is behind"), 2},
 		{"all is well", Verdict{}, 3},
 	} {
-		flights, err := o.db.Intents().InFlight(t.Context(), o.signer)
+		flights, err := outbox.NewIntents(o.db).InFlight(t.Context(), o.signer)
 		if err != nil || len(flights) != 1 {
 			t.Fatal(flights, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
@@ -85,25 +86,26 @@ func (o *queueTest) claimAt(t *testing.T, orders byte, key signer.Signer, wei ui
 	}}}
 	o.batch = int(orders)
 	p := aBudget(&books{}, "0", "0")
-	p.limit.Day, p.store, p.signer = txm.Wei(perp.U64(wei)), o.db.Intents(), o.signer
+	p.limit.Day, p.store, p.signer = txm.Wei(perp.U64(wei)), outbox.NewIntents(o.db), o.signer
 	o.count, o.launch = p.count, func(context.Context, []*Task) {}
 	o.claim = claim{
 		tenure: o.tenure, key: key, chainID: 56, limits: o.limits,
 		market: m, budget: p,
-		store: o.db.Intents(), cursor: &cursor{known: &nonce.Cursor{}}, expect: func(chain.Hash) {}, metrics: o.metrics,
-		log: zerolog.Nop(), patience: time.Minute,
+		store: outbox.NewIntents(o.db), cursor: &cursor{known: &nonce.Cursor{}}, expect: func(chain.Hash) {},
+		metrics: o.metrics,
+		log:     zerolog.Nop(), patience: time.Minute,
 	}.run
 	for i := range orders {
 		j := orderAt(i, uint64(i))
 		j.Signer = o.signer
-		if _, err := o.db.Intents().Enqueue(t.Context(), j); err != nil {
+		if _, err := outbox.NewIntents(o.db).Enqueue(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := o.pass(t.Context()); err != nil {
 		t.Error(err)
 	}
-	flights, err := o.db.Intents().InFlight(t.Context(), o.signer)
+	flights, err := outbox.NewIntents(o.db).InFlight(t.Context(), o.signer)
 	if err != nil {
 		t.Fatal(err)
 	}

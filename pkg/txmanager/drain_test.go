@@ -19,6 +19,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/txm"
 )
@@ -38,18 +39,18 @@ type queueTest struct {
 func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTest {
 	t.Helper()
 	o := &queueTest{db: pgtest.DB(t), signer: chain.Address{0xaa}}
-	if err := o.db.Leases().Register(t.Context(), o.signer, 56); err != nil {
+	if err := outbox.NewLeases(o.db).Register(t.Context(), o.signer, 56); err != nil {
 		t.Fatal(err)
 	}
 	metrics := NewMetrics(prometheus.NewRegistry())
-	tenure, err := lease.Acquire(t.Context(), o.db.Leases(), o.signer, lease.NewOwner("test"), time.Minute,
+	tenure, err := lease.Acquire(t.Context(), outbox.NewLeases(o.db), o.signer, lease.NewOwner("test"), time.Minute,
 		metrics.Leases)
 	if err != nil {
 		t.Fatal(err)
 	}
 	nothing := func(context.Context) error { return nil }
 	o.drain = &drain{
-		tenure: tenure, turns: alone{}, queue: o.db.Intents(), limits: limits{},
+		tenure: tenure, turns: alone{}, queue: outbox.NewIntents(o.db), limits: limits{},
 		read:     func(context.Context, []*Task) error { return nil },
 		dispatch: dispatch{launched: func() error { return nil }},
 		stages: []Stage{{Name: "test", Run: func(_ context.Context, t *Task) (Verdict, error) {
@@ -76,7 +77,7 @@ func (o *queueTest) queue(t *testing.T, ids ...string) {
 	t.Helper()
 	for i, id := range ids {
 		j := job.Job{ID: id, Kind: job.Order, Class: job.ClassMarketOrder, BirthMs: uint64(i), Signer: o.signer}
-		if _, err := o.db.Intents().Enqueue(t.Context(), j); err != nil {
+		if _, err := outbox.NewIntents(o.db).Enqueue(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,7 +85,7 @@ func (o *queueTest) queue(t *testing.T, ids ...string) {
 
 func (o *queueTest) outcomes(t *testing.T) map[string]job.Outcome {
 	t.Helper()
-	ended, err := o.db.Intents().Unreported(t.Context(), o.signer, 100)
+	ended, err := outbox.NewIntents(o.db).Unreported(t.Context(), o.signer, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +203,7 @@ func TestDrainPutsNoLiquidationOff(t *testing.T) {
 	said := func(kind job.Kind, state uint64) txm.Admission {
 		j := job.Job{ID: string(kind), Kind: kind, Key: chain.Hash{byte(len(kind))}, Signer: o.signer}
 		j.Evidence.Block.TimeMs = state
-		a, err := o.db.Intents().Enqueue(t.Context(), j)
+		a, err := outbox.NewIntents(o.db).Enqueue(t.Context(), j)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +225,7 @@ func TestDrainPutsNoLiquidationOff(t *testing.T) {
 func TestDrainEndsWithTheTenure(t *testing.T) {
 	o := newQueueTest(t, func(job.Job) (Verdict, error) { return End(job.SkippedDone, "done"), nil })
 	o.queue(t, "a")
-	if err := o.db.Leases().Release(t.Context(), o.tenure.Fence()); err != nil {
+	if err := outbox.NewLeases(o.db).Release(t.Context(), o.tenure.Fence()); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.pass(t.Context()); !lease.Lost(err) {

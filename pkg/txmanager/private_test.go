@@ -16,6 +16,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txm"
 )
@@ -107,8 +108,9 @@ func newPrivateTest(t *testing.T) *privateTest {
 	t.Cleanup(node.Close)
 	o := newQueueTest(t, nil)
 	p.broadcast = &broadcast{
-		tenure: o.tenure, node: node, heads: headsAt(nowMs, time.Now()), store: o.db.Intents(), metrics: o.metrics,
-		log: zerolog.Nop(), last: map[chain.Hash]sent{},
+		tenure: o.tenure, node: node, heads: headsAt(nowMs, time.Now()), store: outbox.NewIntents(o.db),
+		metrics: o.metrics,
+		log:     zerolog.Nop(), last: map[chain.Hash]sent{},
 		privacy: privacy{cfg: Private{Endpoints: true, Only: []txm.Lane{txm.LiquidationLane}, Deadline: deadline},
 			clock: func() time.Time { return p.now }},
 	}

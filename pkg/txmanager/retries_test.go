@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/txm"
 )
 
@@ -100,7 +101,7 @@ func TestRetriesComeAfterTwoFourAndEightSeconds(t *testing.T) {
 func TestRetriesOutliveTheirProcess(t *testing.T) {
 	o := newQueueTest(t, nil)
 	now := uint64(nowMs)
-	intents := o.db.Intents()
+	intents := outbox.NewIntents(o.db)
 	o.queue(t, "a job")
 	heads, err := intents.Heads(t.Context(), o.signer, txm.Pick{Limit: 1})
 	if err != nil || len(heads) != 1 {
@@ -132,7 +133,7 @@ func TestRetriesOutliveTheirProcess(t *testing.T) {
 	if err := o.tenure.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	heir, err := lease.Acquire(t.Context(), o.db.Leases(), o.signer, lease.NewOwner("heir"), time.Minute,
+	heir, err := lease.Acquire(t.Context(), outbox.NewLeases(o.db), o.signer, lease.NewOwner("heir"), time.Minute,
 		o.metrics.Leases)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/wire"
@@ -67,7 +68,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	if !cfg.Tier.Monitor {
 		return nil
 	}
-	return startMonitor(sh, cfg, metrics.monitor, client, node, db.Emergencies())
+	return startMonitor(sh, cfg, metrics.monitor, client, node, outbox.NewEmergencies(db))
 }
 
 // dialChain prepares the way to the chain, which a monitor cannot be without. Pages without it say so.

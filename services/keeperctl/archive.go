@@ -6,6 +6,7 @@ import (
 
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/retention"
 )
 
@@ -14,7 +15,7 @@ func archive(ctx context.Context, db *pg.DB, _ Settings, args []string, out prin
 	if len(args) > 0 {
 		return usagef("usage: keeperctl archive")
 	}
-	stock, err := db.Archive().Stock(ctx)
+	stock, err := outbox.NewArchive(db).Stock(ctx)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
@@ -228,13 +229,13 @@ func TestLettersOfStatevmAreShown(t *testing.T) {
 func TestReplayedJobIsTakenUp(t *testing.T) {
 	o := newOffice(t)
 	j := lostJob(1)
-	if err := o.db.Leases().Register(t.Context(), j.Signer, 56); err != nil {
+	if err := outbox.NewLeases(o.db).Register(t.Context(), j.Signer, 56); err != nil {
 		t.Fatal(err)
 	}
 	o.giveUp(j, 40_000)
 	o.write(o.givenUp(j, 1))
 	wantTold(t, o.told("replay 0"), "error: the state has no block yet")
-	if admission, err := o.db.Intents().Enqueue(t.Context(), j); err != nil || admission != txm.Cooling {
+	if admission, err := outbox.NewIntents(o.db).Enqueue(t.Context(), j); err != nil || admission != txm.Cooling {
 		t.Fatalf("the record as it was is %s, %v: then it need not be changed", admission, err)
 	}
 	block := o.stand(50_000)
@@ -250,7 +251,7 @@ func TestReplayedJobIsTakenUp(t *testing.T) {
 		t.Fatalf("said %+v, want %+v", said, want)
 	}
 	for _, want := range []txm.Admission{txm.NewArm, txm.Refreshed} {
-		if admission, err := o.db.Intents().Enqueue(t.Context(), said[0]); err != nil || admission != want {
+		if admission, err := outbox.NewIntents(o.db).Enqueue(t.Context(), said[0]); err != nil || admission != want {
 			t.Errorf("the job is %s, want %s, %v", admission, want, err)
 		}
 	}
@@ -259,20 +260,20 @@ func TestReplayedJobIsTakenUp(t *testing.T) {
 // giveUp has a sender take a job up and end it.
 func (o *office) giveUp(j job.Job, rearmMs uint64) {
 	o.t.Helper()
-	f, err := o.db.Leases().Acquire(o.t.Context(), j.Signer, lease.NewOwner("sender"), time.Minute)
+	f, err := outbox.NewLeases(o.db).Acquire(o.t.Context(), j.Signer, lease.NewOwner("sender"), time.Minute)
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	if _, err := o.db.Intents().Enqueue(o.t.Context(), j); err != nil {
+	if _, err := outbox.NewIntents(o.db).Enqueue(o.t.Context(), j); err != nil {
 		o.t.Fatal(err)
 	}
-	heads, err := o.db.Intents().Heads(o.t.Context(), j.Signer, txm.Pick{Limit: 1})
+	heads, err := outbox.NewIntents(o.db).Heads(o.t.Context(), j.Signer, txm.Pick{Limit: 1})
 	if err != nil || len(heads) != 1 {
 		o.t.Fatal(heads, err)
 	}
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Refused, Reason: "no"},
 		Rest: txm.Rest{RearmMs: rearmMs, GivenUp: true}}
-	if err := o.db.Intents().Skip(o.t.Context(), f, heads[0].ID, end); err != nil {
+	if err := outbox.NewIntents(o.db).Skip(o.t.Context(), f, heads[0].ID, end); err != nil {
 		o.t.Fatal(err)
 	}
 }

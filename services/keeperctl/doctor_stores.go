@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/keeperctl/doctor"
 )
@@ -178,21 +179,21 @@ func (s *session) lookAtLedger(ctx context.Context, f *doctor.Facts) {
 			f.Signers[i].Latest = &latest
 		}
 	}
-	all, err := db.Signers().List(ctx)
+	all, err := outbox.NewSigners(db).List(ctx)
 	if err != nil {
 		f.State.Error = err
 		return
 	}
 	for i := range f.Signers {
 		one := &f.Signers[i]
-		at := slices.IndexFunc(all, func(s pg.SignerStanding) bool { return s.Signer == one.Address })
+		at := slices.IndexFunc(all, func(s outbox.SignerStanding) bool { return s.Signer == one.Address })
 		if at < 0 {
 			continue
 		}
 		one.Known, one.Paused, one.Attended = true, text.FirstLine(all[at].Paused), all[at].LeaseLeft > 0
 		one.LeaseAhead = one.Attended && lease.ClockWentBack(all[at].LeaseAhead)
 		one.NextNonce, one.InFlight = all[at].NextNonce, all[at].InFlight
-		if spent, err := db.Intents().Spent(ctx, one.Address); err == nil {
+		if spent, err := outbox.NewIntents(db).Spent(ctx, one.Address); err == nil {
 			one.Spent = spent.Sum()
 		}
 		if one.Latest != nil {
@@ -206,7 +207,7 @@ const gapLasts = time.Minute
 
 // lastingGaps are the numbers below which nothing is missing, and that keep signed ones waiting for longer.
 func lastingGaps(ctx context.Context, db *pg.DB, s *doctor.Signer) (gaps []uint64) {
-	numbers, err := db.Signers().Numbers(ctx, s.Address, *s.Latest, mostListed)
+	numbers, err := outbox.NewSigners(db).Numbers(ctx, s.Address, *s.Latest, mostListed)
 	if err != nil {
 		return nil
 	}

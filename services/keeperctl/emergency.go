@@ -14,7 +14,7 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 )
 
 const emergencyUsage = "emergency plan | list | run ACTION CAUSE | done RUN ACTION TX"
@@ -28,7 +28,7 @@ func act(ctx context.Context, s *session, args []string) error {
 		return err
 	}
 	defer db.Close()
-	d := emergencyDesk{cfg: s.Config, store: db.Emergencies(), out: s.out,
+	d := emergencyDesk{cfg: s.Config, store: outbox.NewEmergencies(db), out: s.out,
 		dial: func(ctx context.Context) (venueNode, func(), error) {
 			node, err := s.node(ctx)
 			if err != nil {
@@ -42,7 +42,7 @@ func act(ctx context.Context, s *session, args []string) error {
 // emergencyDesk is one invocation of the command.
 type emergencyDesk struct {
 	cfg   Config
-	store pg.Emergencies
+	store outbox.Emergencies
 	out   printer
 	// dial connects to the chain, for the actions that need it.
 	dial func(ctx context.Context) (venueNode, func(), error)

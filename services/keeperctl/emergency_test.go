@@ -22,6 +22,7 @@ import (
 	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/devnet"
@@ -80,7 +81,7 @@ func newAlarm(t *testing.T) *alarm {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	a.store = db.Emergencies()
+	a.store = outbox.NewEmergencies(db)
 	a.dial = func(ctx context.Context) (venueNode, func(), error) {
 		cfg := evm.DefaultConfig()
 		cfg.URLs = []secret.URL{secret.MustURL(d.RPC())}

@@ -15,6 +15,7 @@ import (
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
@@ -134,9 +135,9 @@ func TestJobStory(t *testing.T) {
 func TestJobExecutedByAnotherRegion(t *testing.T) {
 	y := newStoried(t)
 	freeing := chain.Hash{0xdd}
-	flights, err := y.bench.db.Intents().InFlight(t.Context(), y.signer)
+	flights, err := outbox.NewIntents(y.bench.db).InFlight(t.Context(), y.signer)
 	y.must(err)
-	y.must(y.bench.db.Intents().Replace(t.Context(), y.fence, txm.Replacement{
+	y.must(outbox.NewIntents(y.bench.db).Replace(t.Context(), y.fence, txm.Replacement{
 		Intent: flights[0].Intent.ID, After: flights[0].Newest().Hash, Kind: txm.Cancel,
 		Tx:     txm.SignedTx{Nonce: 0, Gas: txm.EmptyGas, Tip: 2, Cap: 2, Hash: freeing, Raw: []byte{2}},
 		Cancel: txm.Verdict{Outcome: job.LostRace, Reason: "its window has passed, and the Master executed it"},
@@ -187,10 +188,10 @@ func TestJobRebornTwiceAndTakenOverMidWay(t *testing.T) {
 		j.BirthMs = first + 300_000*n
 		y.publish(topic, y.signer[:], j)
 	}
-	flights, err := y.bench.db.Intents().InFlight(t.Context(), y.signer)
+	flights, err := outbox.NewIntents(y.bench.db).InFlight(t.Context(), y.signer)
 	y.must(err)
 	intent, at := flights[0].Intent.ID, time.Now()
-	y.must(y.bench.db.CheckLog().Save(t.Context(), []checklog.Entry{
+	y.must(outbox.NewCheckLog(y.bench.db).Save(t.Context(), []checklog.Entry{
 		{Intent: intent, At: at, Check: checklog.Gate, Verdict: "closed", Said: "the head is 4s old",
 			By: "this keeper"},
 		{Intent: intent, At: at, Check: checklog.Pending, Verdict: "onward", By: "this keeper", Block: 41},
@@ -199,10 +200,10 @@ func TestJobRebornTwiceAndTakenOverMidWay(t *testing.T) {
 			By: "https://a/, https://b/", Block: 42},
 		{Intent: intent + 1, At: at, Check: checklog.Call, Verdict: "onward", Said: "of another arm"},
 	}))
-	y.must(y.bench.db.Leases().Release(t.Context(), y.fence))
-	second, err := y.bench.db.Leases().Acquire(t.Context(), y.signer, lease.NewOwner("sender-b"), time.Minute)
+	y.must(outbox.NewLeases(y.bench.db).Release(t.Context(), y.fence))
+	second, err := outbox.NewLeases(y.bench.db).Acquire(t.Context(), y.signer, lease.NewOwner("sender-b"), time.Minute)
 	y.must(err)
-	y.must(y.bench.db.Intents().Replace(t.Context(), second, txm.Replacement{Intent: intent,
+	y.must(outbox.NewIntents(y.bench.db).Replace(t.Context(), second, txm.Replacement{Intent: intent,
 		After: flights[0].Newest().Hash, Kind: txm.Exec,
 		Tx: txm.SignedTx{Nonce: 0, Gas: 1, Tip: 2, Cap: 2, Hash: chain.Hash{0xdd}, Raw: []byte{2}}}))
 	y.wantStory(y.id, "said due perp.56.job.v1 0/0", "born again perp.56.job.v1 0/1", "born again perp.56.job.v1 0/2",

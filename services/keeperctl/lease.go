@@ -13,7 +13,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 )
 
 // leaseBreakCommand ends a tenure whose holder is gone, and that does not end by itself.
@@ -28,7 +28,7 @@ func leaseBreakCommand(cmd *cobra.Command) runner {
 			return err
 		}
 		defer db.Close()
-		b := leaseBreak{leases: db.Leases(), by: operator(s.Own.Operator), patience: s.Own.Patience, in: s.in,
+		b := leaseBreak{leases: outbox.NewLeases(db), by: operator(s.Own.Operator), patience: s.Own.Patience, in: s.in,
 			out: s.out}
 		return b.run(ctx, args[0], *yes)
 	}
@@ -36,7 +36,7 @@ func leaseBreakCommand(cmd *cobra.Command) runner {
 
 // leaseBreak is one invocation of the command.
 type leaseBreak struct {
-	leases   pg.Leases
+	leases   outbox.Leases
 	by       string // who asks, for the record
 	patience time.Duration
 	in       io.Reader
@@ -77,7 +77,7 @@ func (b leaseBreak) run(ctx context.Context, which, yes string) error {
 }
 
 // sayLease is what there is to know before a lease is broken.
-func sayLease(at pg.LeaseStanding) string {
+func sayLease(at outbox.LeaseStanding) string {
 	text := fmt.Sprintf("signer %s: held by %s (%s) under token %d, which ends by itself in %s\n", at.Signer, at.Label,
 		at.Owner, at.Token, at.Left.Round(time.Second))
 	switch {

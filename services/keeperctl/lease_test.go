@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
 )
 
@@ -15,7 +16,7 @@ func (b *bench) breakLease(answer, yes string) string {
 	b.t.Helper()
 	var out strings.Builder
 	var in io.Reader = strings.NewReader(answer)
-	d := leaseBreak{leases: b.db.Leases(), by: "ann", patience: time.Minute, in: in, out: &out}
+	d := leaseBreak{leases: outbox.NewLeases(b.db), by: "ann", patience: time.Minute, in: in, out: &out}
 	if err := d.run(b.t.Context(), b.signer.Hex(), yes); err != nil {
 		return out.String() + "error: " + err.Error()
 	}
@@ -37,12 +38,12 @@ func TestLeaseBreakAsks(t *testing.T) {
 			!strings.Contains(got, "held by sender-a") || !strings.Contains(got, "HOLDER LIVES") {
 			t.Errorf("%s: %s", name, got)
 		}
-		b.must(b.db.Leases().Renew(t.Context(), f, time.Minute))
+		b.must(outbox.NewLeases(b.db).Renew(t.Context(), f, time.Minute))
 	}
 	if got := b.breakLease(strings.ToLower(b.signer.Hex())+"\n", ""); !strings.Contains(got, "broken: the token is 2") {
 		t.Error(got)
 	}
-	if err := b.db.Leases().Renew(t.Context(), f, time.Minute); !lease.Lost(err) {
+	if err := outbox.NewLeases(b.db).Renew(t.Context(), f, time.Minute); !lease.Lost(err) {
 		t.Errorf("the former holder renews: %v", err)
 	}
 	if got := b.breakLease("", b.signer.Hex()); !strings.Contains(got, "nobody has the lease") {

@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pnl"
 )
 
@@ -62,7 +63,7 @@ func wantedPeriod(args []string) (time.Duration, error) {
 
 func (s *session) profitAndLoss(ctx context.Context, db *pg.DB, period time.Duration, by pnl.Dimension,
 	check bool) error {
-	statement, err := db.ProfitAndLoss(ctx, period)
+	statement, err := outbox.NewArchive(db).ProfitAndLoss(ctx, period)
 	if err != nil {
 		return err
 	}

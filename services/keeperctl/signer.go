@@ -12,6 +12,7 @@ import (
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 )
 
 const signerUsage = "signer list | pause SIGNER REASON | resume SIGNER | balance [SIGNER] | nonces [SIGNER] | gaps " +
@@ -66,7 +67,7 @@ func (d signerDesk) run(ctx context.Context, args []string) error {
 	case verb == "resync" && len(rest) == 1:
 		return d.onChain(ctx, rest, d.resync)
 	}
-	if show := map[string]func(context.Context, action.Accounts, []pg.SignerStanding) error{
+	if show := map[string]func(context.Context, action.Accounts, []outbox.SignerStanding) error{
 		"balance": d.balances, "nonces": d.nonces, "gaps": d.gaps,
 	}[verb]; show != nil && len(rest) <= 1 {
 		return d.onChain(ctx, rest, show)
@@ -76,7 +77,7 @@ func (d signerDesk) run(ctx context.Context, args []string) error {
 
 // onChain runs a command about one signer, or all, that asks the chain.
 func (d signerDesk) onChain(ctx context.Context, which []string,
-	do func(context.Context, action.Accounts, []pg.SignerStanding) error) error {
+	do func(context.Context, action.Accounts, []outbox.SignerStanding) error) error {
 	chosen, err := d.choose(ctx, which)
 	if err != nil {
 		return err
@@ -90,16 +91,16 @@ func (d signerDesk) onChain(ctx context.Context, which []string,
 }
 
 // choose returns the signer that is named, or all.
-func (d signerDesk) choose(ctx context.Context, which []string) ([]pg.SignerStanding, error) {
+func (d signerDesk) choose(ctx context.Context, which []string) ([]outbox.SignerStanding, error) {
 	if len(which) == 0 {
-		return d.db.Signers().List(ctx)
+		return outbox.NewSigners(d.db).List(ctx)
 	}
 	address, err := signerAddress(which[0])
 	if err != nil {
 		return nil, err
 	}
 	one, err := action.Signer(ctx, d.db, address)
-	return []pg.SignerStanding{one}, err
+	return []outbox.SignerStanding{one}, err
 }
 
 func signerAddress(text string) (chain.Address, error) {
@@ -111,7 +112,7 @@ func signerAddress(text string) (chain.Address, error) {
 }
 
 func (d signerDesk) list(ctx context.Context) error {
-	all, err := d.db.Signers().List(ctx)
+	all, err := outbox.NewSigners(d.db).List(ctx)
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (d signerDesk) list(ctx context.Context) error {
 }
 
 // advise says what to do next, once for each kind of trouble.
-func (d signerDesk) advise(all []pg.SignerStanding) error {
+func (d signerDesk) advise(all []outbox.SignerStanding) error {
 	var paused, unattended, clock bool
 	for _, s := range all {
 		clock = clock || s.LeaseLeft > 0 && lease.ClockWentBack(s.LeaseAhead)

@@ -13,7 +13,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/status"
-	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/txm"
 )
 
@@ -44,13 +44,13 @@ func (d signerDesk) cancel(ctx context.Context, which, number, reason string) er
 		return err
 	}
 	if !before.Intent.Replaceable() { // the store says why, and changes nothing
-		return d.db.Signers().CallOff(ctx, s.Signer, n, operator(d.own.Operator), reason)
+		return outbox.NewSigners(d.db).CallOff(ctx, s.Signer, n, operator(d.own.Operator), reason)
 	}
 	if !d.own.Yes {
 		return errors.New("nothing was changed; the job stays due, and is taken up again when it has cooled down. " +
 			"To give the nonce back: --keeperctl.yes")
 	}
-	if err := d.db.Signers().CallOff(ctx, s.Signer, n, operator(d.own.Operator), reason); err != nil {
+	if err := outbox.NewSigners(d.db).CallOff(ctx, s.Signer, n, operator(d.own.Operator), reason); err != nil {
 		return err
 	}
 	if s.LeaseLeft == 0 {
@@ -64,7 +64,7 @@ func (d signerDesk) cancel(ctx context.Context, which, number, reason string) er
 
 // awaitCancel waits until the sender has signed another transaction at a number, or what was there has been mined
 // first.
-func (d signerDesk) awaitCancel(ctx context.Context, signer chain.Address, before pg.NumberStanding) error {
+func (d signerDesk) awaitCancel(ctx context.Context, signer chain.Address, before outbox.NumberStanding) error {
 	tick := time.NewTicker(askAgain)
 	defer tick.Stop()
 	for {

@@ -14,11 +14,11 @@ import (
 	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
-	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 )
 
 // balances shows what signers can pay for gas with.
-func (d signerDesk) balances(ctx context.Context, node action.Accounts, chosen []pg.SignerStanding) error {
+func (d signerDesk) balances(ctx context.Context, node action.Accounts, chosen []outbox.SignerStanding) error {
 	rows := newTable("signer", "balance", "wei")
 	var poor []string
 	for _, s := range chosen {
@@ -43,7 +43,7 @@ func (d signerDesk) balances(ctx context.Context, node action.Accounts, chosen [
 
 // nonces holds the database's cursors against the chain's numbers. The chain is asked first: a number is stored before
 // it is broadcast, so that a cursor that was read afterwards is behind only where something is wrong.
-func (d signerDesk) nonces(ctx context.Context, node action.Accounts, chosen []pg.SignerStanding) error {
+func (d signerDesk) nonces(ctx context.Context, node action.Accounts, chosen []outbox.SignerStanding) error {
 	seen := map[chain.Address]nonce.ChainNonces{}
 	for _, s := range chosen {
 		var err error
@@ -51,7 +51,7 @@ func (d signerDesk) nonces(ctx context.Context, node action.Accounts, chosen []p
 			return err
 		}
 	}
-	now, err := d.db.Signers().List(ctx)
+	now, err := outbox.NewSigners(d.db).List(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,10 +78,10 @@ func (d signerDesk) nonces(ctx context.Context, node action.Accounts, chosen []p
 }
 
 // unused tells whether a signer is new here. It may have a past elsewhere, which is no alarm.
-func unused(s pg.SignerStanding) bool { return s.NextNonce == 0 && s.InFlight == 0 }
+func unused(s outbox.SignerStanding) bool { return s.NextNonce == 0 && s.InFlight == 0 }
 
 // meaning is what the numbers of a signer say, in a few words.
-func meaning(s pg.SignerStanding, seen nonce.ChainNonces) string {
+func meaning(s outbox.SignerStanding, seen nonce.ChainNonces) string {
 	switch {
 	case unused(s):
 		return "nothing was sent from here yet: it begins at the chain's number"
@@ -100,7 +100,7 @@ func meaning(s pg.SignerStanding, seen nonce.ChainNonces) string {
 }
 
 // gaps lists the numbers between the chain's and the cursor that no transaction has.
-func (d signerDesk) gaps(ctx context.Context, node action.Accounts, chosen []pg.SignerStanding) error {
+func (d signerDesk) gaps(ctx context.Context, node action.Accounts, chosen []outbox.SignerStanding) error {
 	rows := newTable("signer", "nonce", "state", "for", "last given to", "behind it", "what happens")
 	rows.empty = "no gaps: every number from the chain's on has a transaction"
 	blocked, found := 0, 0
@@ -109,7 +109,7 @@ func (d signerDesk) gaps(ctx context.Context, node action.Accounts, chosen []pg.
 		if err != nil {
 			return errors.Join(d.out.table(rows), err)
 		}
-		numbers, err := d.db.Signers().Numbers(ctx, s.Signer, latest, d.own.Limit)
+		numbers, err := outbox.NewSigners(d.db).Numbers(ctx, s.Signer, latest, d.own.Limit)
 		if err != nil {
 			return errors.Join(d.out.table(rows), err)
 		}
@@ -133,7 +133,7 @@ func (d signerDesk) gaps(ctx context.Context, node action.Accounts, chosen []pg.
 	return nil
 }
 
-func signedOf(numbers []pg.NumberStanding) (count int) {
+func signedOf(numbers []outbox.NumberStanding) (count int) {
 	for _, n := range numbers {
 		if n.State == nonce.Signed {
 			count++
@@ -156,7 +156,7 @@ func remedy(state nonce.State, above int) string {
 }
 
 // resync makes the database's peace with the chain, or shows what it would do.
-func (d signerDesk) resync(ctx context.Context, node action.Accounts, chosen []pg.SignerStanding) error {
+func (d signerDesk) resync(ctx context.Context, node action.Accounts, chosen []outbox.SignerStanding) error {
 	s := chosen[0]
 	seen, err := action.Sighting(ctx, node, s.Signer)
 	if err != nil {

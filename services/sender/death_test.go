@@ -15,6 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/services/devnet/evmnode"
@@ -168,7 +169,7 @@ func (s *site) outlive(d death, binary string, by chain.Address, key secret.Stri
 	s.say(j)
 	victim := s.launch(binary, key, d.point)
 	if d.forked {
-		f := s.minedOf(&running{Sender: &Sender{outside: outside{intents: s.db.Intents()}}}, by, chain.Hash{})
+		f := s.minedOf(&running{Sender: &Sender{outside: outside{intents: outbox.NewIntents(s.db)}}}, by, chain.Hash{})
 		s.replace(f.Mined.Block.Number, branchOff{1, evmnode.Drop})
 	}
 	if d.point == "" {
@@ -209,7 +210,7 @@ func (s *site) outlive(d death, binary string, by chain.Address, key secret.Stri
 	}
 	s.eventually("it is noted that it was published, so that the next victim has nothing else to do",
 		func(ctx context.Context) bool {
-			left, err := s.db.Intents().Unreported(ctx, by, 1)
+			left, err := outbox.NewIntents(s.db).Unreported(ctx, by, 1)
 			return err == nil && len(left) == 0
 		})
 }
@@ -220,7 +221,7 @@ func (s *site) storedFor(by chain.Address) []chain.Hash {
 	var flights []txm.Flight
 	s.eventually("the store answers", func(ctx context.Context) (ok bool) {
 		var err error
-		flights, err = s.db.Intents().InFlight(ctx, by)
+		flights, err = outbox.NewIntents(s.db).InFlight(ctx, by)
 		return err == nil
 	})
 	if len(flights) > 1 {

@@ -7,6 +7,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/services/devnet/exchange"
@@ -32,7 +33,7 @@ func TestFinalityStalls(t *testing.T) {
 	mined := func() {
 		t.Helper()
 		s.eventually("all are mined and none is final", func(ctx context.Context) bool {
-			pending, err := s.db.Intents().Pending(ctx, by)
+			pending, err := outbox.NewIntents(s.db).Pending(ctx, by)
 			if err != nil || pending > limit {
 				t.Errorf("%d pending, %v", pending, err)
 			}
@@ -113,7 +114,7 @@ func TestLiquidationDoesNotWaitForFinality(t *testing.T) {
 
 // minedInFlight counts a signer's transactions that are mined and not final.
 func (s *site) minedInFlight(ctx context.Context, by chain.Address) (n int) {
-	flights, err := s.db.Intents().InFlight(ctx, by)
+	flights, err := outbox.NewIntents(s.db).InFlight(ctx, by)
 	if err != nil {
 		return 0
 	}

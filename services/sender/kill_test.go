@@ -8,6 +8,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
 )
 
@@ -63,7 +64,7 @@ func (s *site) mustEndOnce(j job.Job, by chain.Address, before uint64) {
 		s.t.Errorf("%d transactions for one job", got-before)
 	}
 	s.eventually("nothing is left in flight", func(ctx context.Context) bool {
-		flights, err := s.db.Intents().InFlight(ctx, by)
+		flights, err := outbox.NewIntents(s.db).InFlight(ctx, by)
 		return err == nil && len(flights) == 0
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/devnet/exchange"
 )
@@ -67,8 +68,8 @@ func TestLiquidationsHaveASignerOfTheirOwn(t *testing.T) {
 	}
 	s.say(waiting...)
 	full := func(ctx context.Context) bool {
-		pending, err := s.db.Intents().Pending(ctx, orders)
-		depth, failed := s.db.Intents().Depth(ctx, orders)
+		pending, err := outbox.NewIntents(s.db).Pending(ctx, orders)
+		depth, failed := outbox.NewIntents(s.db).Depth(ctx, orders)
 		return err == nil && failed == nil && pending == s.cfg.Sender.MaxInFlight && depth == len(waiting)-pending
 	}
 	s.eventually("the places for orders are taken", full)

@@ -14,6 +14,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/devnet/evmnode"
 	"perpkeeper/services/devnet/exchange"
@@ -202,7 +203,7 @@ func BenchmarkTakeover(b *testing.B) {
 				_ = owner.cmd.Process.Kill()
 				killed := time.Now()
 				owner.dies()
-				if _, err := s.db.Intents().Enqueue(b.Context(), s.found(jobs[1])[0]); err != nil {
+				if _, err := outbox.NewIntents(s.db).Enqueue(b.Context(), s.found(jobs[1])[0]); err != nil {
 					b.Fatal(err)
 				}
 				took = append(took, measured(b, w.claimed).Sub(killed).Seconds()-lease.DefaultTTL.Seconds())

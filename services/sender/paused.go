@@ -8,14 +8,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 )
 
 // pauses tells whether the signers of this process are paused, whoever paused them: a sender that gave up on one, or an
 // operator at another machine.
 type pauses struct {
 	signers interface {
-		List(ctx context.Context) ([]pg.SignerStanding, error)
+		List(ctx context.Context) ([]outbox.SignerStanding, error)
 	}
 	own     []chain.Address
 	metrics *Metrics

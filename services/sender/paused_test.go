@@ -10,16 +10,16 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 )
 
 // ward lists signers as it is told to.
 type ward struct {
-	signers []pg.SignerStanding
+	signers []outbox.SignerStanding
 	err     error
 }
 
-func (w *ward) List(context.Context) ([]pg.SignerStanding, error) { return w.signers, w.err }
+func (w *ward) List(context.Context) ([]outbox.SignerStanding, error) { return w.signers, w.err }
 
 // A pause is seen whoever made it, and a database that is away changes nothing.
 func TestPausesAreSeen(t *testing.T) {
@@ -31,7 +31,7 @@ func TestPausesAreSeen(t *testing.T) {
 		err    error
 		want   float64
 	}{{"", nil, 0}, {"key is being moved", nil, 1}, {"", errors.New("away"), 1}, {"", nil, 0}} {
-		w.signers, w.err = []pg.SignerStanding{{Signer: own, Paused: step.reason},
+		w.signers, w.err = []outbox.SignerStanding{{Signer: own, Paused: step.reason},
 			{Signer: foreign, Paused: "another's"}}, step.err
 		if err := p.look(t.Context()); !errors.Is(err, step.err) {
 			t.Errorf("step %d: %v", i, err)

@@ -12,6 +12,7 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/services/devnet/evmnode"
@@ -26,7 +27,7 @@ func (s *site) impatient() {
 func (s *site) attempts(by chain.Address, n int) (f txm.Flight) {
 	s.t.Helper()
 	s.eventually("the transaction is replaced", func(ctx context.Context) bool {
-		flights, err := s.db.Intents().InFlight(ctx, by)
+		flights, err := outbox.NewIntents(s.db).InFlight(ctx, by)
 		if err != nil || len(flights) != 1 || len(flights[0].Attempts) < n {
 			return false
 		}
@@ -125,7 +126,7 @@ func cancelledInFlight(t *testing.T, s *site, by chain.Address, key secret.Strin
 	_, other := s.keeper(11)
 	s.rival(w.broadcasts()[0], other)
 	s.eventually("the job is given up", func(ctx context.Context) bool {
-		flights, err := s.db.Intents().InFlight(ctx, by)
+		flights, err := outbox.NewIntents(s.db).InFlight(ctx, by)
 		return err == nil && len(flights) == 1 && flights[0].Leaving()
 	})
 	w.mute.Store(false)
@@ -210,7 +211,7 @@ func goneBack(t *testing.T, s *site, by chain.Address, key secret.String) {
 	}
 	s.eventually("the chain has come to rest, and the database with it", func(ctx context.Context) bool {
 		final, err := sn.node.NonceAt(ctx, by, evm.Finalized)
-		_, refused := s.db.Leases().
+		_, refused := outbox.NewLeases(s.db).
 			Resync(ctx, by, nonce.ChainNonces{Finalized: final, Latest: s.nonce(by), Pending: s.nonce(by)})
 		return errors.Join(err, refused) == nil
 	})

@@ -8,6 +8,7 @@ import (
 
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 )
@@ -46,7 +47,7 @@ func TestDatabaseRestored(t *testing.T) {
 	}
 	s.eventually("it is resynced", func(ctx context.Context) bool {
 		final, err := sn.node.NonceAt(ctx, by, evm.Finalized)
-		_, refused := s.db.Leases().
+		_, refused := outbox.NewLeases(s.db).
 			Resync(ctx, by, nonce.ChainNonces{Finalized: final, Latest: s.nonce(by), Pending: s.nonce(by)})
 		return errors.Join(err, refused) == nil
 	})
@@ -60,7 +61,7 @@ func TestDatabaseRestored(t *testing.T) {
 func (s *site) token(signer string) (token int64) {
 	s.t.Helper()
 	s.eventually("the signers are listed", func(ctx context.Context) bool {
-		all, err := s.db.Signers().List(ctx)
+		all, err := outbox.NewSigners(s.db).List(ctx)
 		for _, one := range all {
 			if one.Signer.Hex() == signer {
 				token = one.Token

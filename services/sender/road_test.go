@@ -8,7 +8,7 @@ import (
 
 	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/devnet/exchange"
 )
@@ -33,11 +33,11 @@ func TestRoad(t *testing.T) {
 			t.Errorf("%d transactions for one job", got-before)
 		}
 		s.eventually("what was said of it before is kept", func(ctx context.Context) bool {
-			arms, err := s.db.Arms(ctx, pg.Wanted{JobID: j.ID}, 1)
+			arms, err := outbox.NewIntents(s.db).Arms(ctx, outbox.Wanted{JobID: j.ID}, 1)
 			if err != nil || len(arms) != 1 {
 				return false
 			}
-			said, err := s.db.CheckLog().Of(ctx, []int64{arms[0].Intent.ID})
+			said, err := outbox.NewCheckLog(s.db).Of(ctx, []int64{arms[0].Intent.ID})
 			return err == nil && slices.ContainsFunc(said, func(e checklog.Entry) bool {
 				return e.Check == checklog.Call && e.Verdict == "onward" && e.By != "" && e.Block > 0
 			})

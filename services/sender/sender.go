@@ -19,6 +19,7 @@ import (
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/retention"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/service"
@@ -144,9 +145,8 @@ func Start(sh *service.Shell, cfg Config) error {
 		return nil
 	}
 	sh.Go("send", s.Run)
-	sh.Go("archive", retention.New(cfg.Retention, db.Archive(), metrics.archive, sh.Log).Run)
-	p := &pauses{signers: db.Signers(), own: s.addresses(), metrics: metrics, log: sh.Log}
-	sh.Go("pauses", p.Run)
+	sh.Go("archive", retention.New(cfg.Retention, outbox.NewArchive(db), metrics.archive, sh.Log).Run)
+	sh.Go("pauses", (&pauses{signers: outbox.NewSigners(db), own: s.addresses(), metrics: metrics, log: sh.Log}).Run)
 	return nil
 }
 
@@ -162,10 +162,10 @@ func openKeys(cfg Config) ([]signer.Signer, error) {
 func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer, client *bus.Client, db *pg.DB,
 	node *evm.Client) *Sender {
 	s := newSender(cfg, log, metrics, lease.NewOwner(cfg.Sender.Node), keys, time.Now)
-	leases, intents := db.Leases(), db.Intents()
+	leases, intents := outbox.NewLeases(db), outbox.NewIntents(db)
 	s.outside = outside{client: client, node: node, schema: db, state: db, leases: leases, nonces: leases,
 		intents: intents, changes: intents.Listener(), history: leases, signed: intents, told: db.Notified(),
-		checks: checklog.New(db.CheckLog(), s.clock, metrics.preflight.Dropped, log),
+		checks: checklog.New(outbox.NewCheckLog(db), s.clock, metrics.preflight.Dropped, log),
 		results: func() (ended, givenUp txmanager.Publisher) {
 			return newResultProducer(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
 		}}

@@ -13,6 +13,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txm"
@@ -91,7 +92,7 @@ func executedByMaster(t *testing.T, s *site, by chain.Address, key secret.String
 	if n := r.sample("sender_tier_executed_total", map[string]string{"tier": "1", "kind": "order"}); n != 1 {
 		t.Errorf("%.0f executions by the Master were seen", n)
 	}
-	depth, err := s.db.Intents().Depth(t.Context(), by)
+	depth, err := outbox.NewIntents(s.db).Depth(t.Context(), by)
 	if got := s.nonce(by); err != nil || depth != 0 || got != before || len(s.results(j.ID)) > 0 {
 		t.Errorf("%d transactions, %d intents, results %v, %v", got-before, depth, s.results(j.ID), err)
 	}
@@ -183,7 +184,7 @@ func yieldedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret
 	s.peerExecutes(r, done)
 	leaving := func(j job.Job) func(context.Context) bool {
 		return func(ctx context.Context) bool {
-			flights, err := s.db.Intents().InFlight(ctx, by)
+			flights, err := outbox.NewIntents(s.db).InFlight(ctx, by)
 			for _, f := range flights {
 				if f.Intent.Job.ID == j.ID && f.Leaving() {
 					return err == nil

@@ -25,6 +25,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txm"
@@ -478,7 +479,7 @@ func fencedOut(t *testing.T, s *site, by chain.Address, key secret.String) {
 	var rival lease.Fence
 	s.eventually("a rival owns the signer", func(ctx context.Context) (won bool) {
 		var err error
-		rival, err = s.db.Leases().Acquire(ctx, by, lease.NewOwner("rival"), time.Hour)
+		rival, err = outbox.NewLeases(s.db).Acquire(ctx, by, lease.NewOwner("rival"), time.Hour)
 		return err == nil
 	})
 	second := s.orderJob(s.marketOrder(100), by)
@@ -488,7 +489,7 @@ func fencedOut(t *testing.T, s *site, by chain.Address, key secret.String) {
 	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 0 {
 		t.Errorf("in flight: %+v, %v", flights, err)
 	}
-	if err := s.db.Leases().Release(t.Context(), rival); err != nil {
+	if err := outbox.NewLeases(s.db).Release(t.Context(), rival); err != nil {
 		t.Fatal(err)
 	}
 	s.mustEndOnce(second, by, before+1)

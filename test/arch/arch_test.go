@@ -45,6 +45,9 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		{"services/keeperctl/simulate.go", "perpkeeper/test/programs"},
 		{"services/sender/wiring.go", "perpkeeper/services/simulator"},
 		{"pkg/pg/store.go", "perpkeeper/pkg/bus"},
+		{"pkg/pg/partition.go", "perpkeeper/pkg/pg/outbox"},
+		{"services/statevm/apply.go", "perpkeeper/pkg/pg/outbox"},
+		{"services/planner/planner.go", "perpkeeper/pkg/pg/outbox"},
 	} {
 		got, err := House.Check(tree(plant.file, plant.imports))
 		if err != nil {
@@ -64,7 +67,7 @@ func TestLawfulImportsPass(t *testing.T) {
 		{"pkg/pg/migrate.go", "github.com/pressly/goose/v3"},
 		{"pkg/bus/client.go", "github.com/segmentio/kafka-go"},
 		{"pkg/perp/apply_test.go", "perpkeeper/pkg/gmx"},
-		{"pkg/pg/lease.go", "perpkeeper/pkg/lease"},
+		{"pkg/pg/outbox/lease.go", "perpkeeper/pkg/lease"},
 		{"test/e2e/e2e_test.go", "perpkeeper/services/sender"},
 	} {
 		if got, err := House.Check(tree(lawful.file, lawful.imports)); err != nil || len(got) != 0 {

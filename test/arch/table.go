@@ -53,7 +53,12 @@ var House = Table{
 		{Path: "pkg/bus/...", May: slices.Concat([]string{"pkg/wire"}, inner)},
 		// audit reads the chain for the books of the ledger.
 		{Path: "pkg/audit/...", May: slices.Concat(inner, []string{"pkg/execution/...", "pkg/evm", "pkg/gmx"})},
-		{Path: "pkg/pg/...", May: slices.Concat(inner, rooms)},
+		// what all of Postgres stands on, and the derived state; it knows none of the packages below it
+		{Path: "pkg/pg", May: slices.Concat(inner, rooms)},
+		{Path: "pkg/pg/outbox", May: slices.Concat(inner, rooms, []string{"pkg/pg"})},
+		// a sender in the midst of its work, for tests
+		{Path: "pkg/pg/outbox/outboxtest", May: slices.Concat(inner, rooms, []string{"pkg/pg", "pkg/pg/outbox",
+			"pkg/pg/pgtest"})},
 		// a database for every test
 		{Path: "pkg/pg/pgtest", May: []string{"pkg/pg", "pkg/perp", "pkg/embedded/postgres", "pkg/secret"}},
 		// what planners said and the chain shows, from the topics
@@ -83,7 +88,7 @@ var House = Table{
 		{Path: "services/planner/...",
 			May: slices.Concat(inner, rooms, shell, []string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price"})},
 		{Path: "services/sender/...", May: slices.Concat(inner, rooms, shell,
-			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/signer",
+			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/pg/outbox", "pkg/price", "pkg/evm", "pkg/signer",
 				"pkg/headtrack", "pkg/evidence", "pkg/txmanager", "services/sender/..."})},
 		// turns know the clock and the evidence; no state, no node, no venue.
 		{Path: "services/sender/turns", May: slices.Concat(inner, []string{"pkg/tier", "pkg/execution", "pkg/txm",
@@ -95,17 +100,19 @@ var House = Table{
 			"pkg/evm"})},
 		// what operators see and do, by the command line and by the console alike
 		{Path: "pkg/operator/...", May: slices.Concat(inner, rooms, []string{"pkg/wire", "pkg/bus", "pkg/pg",
-			"pkg/price", "pkg/evm", "pkg/operator/..."})},
+			"pkg/pg/outbox", "pkg/price", "pkg/evm", "pkg/operator/..."})},
 		// the operator's tool asks the chain for balances and nonces; it sends nothing. It makes keystores, and opens
 		// them to see that they can be (doctor), which asks the sources of prices as well. It plays keepers, and so
 		// carries the other services' code in the simulator.
 		{Path: "services/keeperctl/...", May: slices.Concat(inner, rooms, shell,
-			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price/...", "pkg/evm", "pkg/signer",
+			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/pg/outbox", "pkg/price/...", "pkg/evm",
+				"pkg/signer",
 				"pkg/notify/...", "pkg/audit", "pkg/operator/...", "pkg/backup", "pkg/snapshot/...",
 				"services/simulator"})},
 		// the operators' process: it has neither keys nor nonces.
 		{Path: "services/console/...", May: slices.Concat(inner, rooms, shell,
-			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/price", "pkg/evm", "pkg/notify/...",
+			[]string{"pkg/wire", "pkg/bus", "pkg/gmx", "pkg/pg", "pkg/pg/outbox", "pkg/price", "pkg/evm",
+				"pkg/notify/...",
 				"pkg/headtrack", "pkg/evidence", "pkg/operator/...", "services/console/..."})},
 		// It is no service: several keepers, played in virtual time with the services' own code. Nothing sees it but
 		// the operator's tool and tests.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/services/demo"
 )
 
@@ -71,7 +72,7 @@ func TestDoctor(t *testing.T) {
 			return nil
 		})
 	}
-	signers, err := k.db.Signers().List(t.Context())
+	signers, err := outbox.NewSigners(k.db).List(t.Context())
 	if err != nil || len(signers) == 0 {
 		t.Fatal(signers, err)
 	}

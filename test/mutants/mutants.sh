@@ -10,7 +10,7 @@ trap 'rm -rf "$copy"' EXIT
 git ls-files -z -- go.mod go.sum pkg services test | xargs -0 cp --parents -t "$copy" 2>/dev/null || true
 cd "$copy"
 
-store="./pkg/pg -run IntentsConform|NoncesConform|LeasesConform|WriteWaits|TakeoverWaits|JudgedAfterTheWait|BackInTime"
+store="./pkg/pg/outbox -run IntentsConform|NoncesConform|LeasesConform|WriteWaits|TakeoverWaits|JudgedAfterTheWait|BackInTime"
 failed=0 chosen=0
 
 # mutant <name> <file> <sed script> <go test arguments>
@@ -41,32 +41,32 @@ quoted() { printf '%q ' "$@"; }
 
 wanted=("$@")
 
-mutant "the lease row is not locked by a write (FOR SHARE)" pkg/pg/sender_fence.go 's/ FOR SHARE\)/)/' "$store"
-mutant "a write does not compare the token" pkg/pg/sender_fence.go 's/fencing_token = \$3 AND/(fencing_token = $3 OR true) AND/' "$store"
-mutant "a claim does not compare the token" pkg/pg/intent_claim.go 's/l\.fencing_token = \$3 AND/(l.fencing_token = $3 OR true) AND/' "$store"
-mutant "a claim does not compare the cursor" pkg/pg/intent_claim.go 's/AND l\.next_nonce = \$6/AND (l.next_nonce = $6 OR true)/' "$store"
-mutant "a taken number is given again" pkg/pg/intent_claim.go "s/WHERE n\.state = 'RELEASED'/WHERE true/" "$store"
-mutant "a filled number is not asked whether it is free" pkg/pg/intent_replace.go \
+mutant "the lease row is not locked by a write (FOR SHARE)" pkg/pg/outbox/sender_fence.go 's/ FOR SHARE\)/)/' "$store"
+mutant "a write does not compare the token" pkg/pg/outbox/sender_fence.go 's/fencing_token = \$3 AND/(fencing_token = $3 OR true) AND/' "$store"
+mutant "a claim does not compare the token" pkg/pg/outbox/intent_claim.go 's/l\.fencing_token = \$3 AND/(l.fencing_token = $3 OR true) AND/' "$store"
+mutant "a claim does not compare the cursor" pkg/pg/outbox/intent_claim.go 's/AND l\.next_nonce = \$6/AND (l.next_nonce = $6 OR true)/' "$store"
+mutant "a taken number is given again" pkg/pg/outbox/intent_claim.go "s/WHERE n\.state = 'RELEASED'/WHERE true/" "$store"
+mutant "a filled number is not asked whether it is free" pkg/pg/outbox/intent_replace.go \
   "s/AND n\.state <> 'RELEASED'\)/AND false)/; s/WHERE n\.state = 'RELEASED'/WHERE true/" "$store"
-mutant "a new token is not higher" pkg/pg/lease.go 's/ELSE fencing_token \+ 1 END/ELSE fencing_token END/' "$store"
-mutant "a lease is judged by the time before the wait" pkg/pg/lease.go \
+mutant "a new token is not higher" pkg/pg/outbox/lease.go 's/ELSE fencing_token \+ 1 END/ELSE fencing_token END/' "$store"
+mutant "a lease is judged by the time before the wait" pkg/pg/outbox/lease.go \
   '/renewLease = /,/^\t\t*WHERE.*`\)/s/expires_at > clock_timestamp\(\)`/expires_at > now()`/' "$store"
-mutant "an intent is finished from any state" pkg/pg/intent_flight.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
-mutant "a receipt is recorded in any state" pkg/pg/intent_flight.go 's/t\.state = ANY \(\$12\)/(t.state = ANY ($12) OR true)/' "$store"
-mutant "an intent is skipped from any state" pkg/pg/intent_queue.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
-mutant "an intent is finished on any branch (exact block)" pkg/pg/intent_flight.go \
+mutant "an intent is finished from any state" pkg/pg/outbox/intent_flight.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
+mutant "a receipt is recorded in any state" pkg/pg/outbox/intent_flight.go 's/t\.state = ANY \(\$12\)/(t.state = ANY ($12) OR true)/' "$store"
+mutant "an intent is skipped from any state" pkg/pg/outbox/intent_queue.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
+mutant "an intent is finished on any branch (exact block)" pkg/pg/outbox/intent_flight.go \
   '/finishIntent = /,/RETURNING/s/r\.block_hash = w\.block_hash/(r.block_hash = w.block_hash OR true)/' "$store"
-mutant "of several receipts some are recorded" pkg/pg/intent_flight.go 's/OR count\(\*\) = cardinality\(\$4::bytea\[\]\)/OR true/' "$store"
-mutant "an attempt follows any other (exact hash)" pkg/pg/intent_replace.go 's/newest\.hash = \$5/(newest.hash = $5 OR true)/' "$store"
-mutant "a cancelled job is executed after all" pkg/pg/intent_replace.go "s/\(newest\.kind = \\\$7 OR newest\.kind = 'EXEC' AND \\\$7 = 'CANCEL'\)/true/" "$store"
+mutant "of several receipts some are recorded" pkg/pg/outbox/intent_flight.go 's/OR count\(\*\) = cardinality\(\$4::bytea\[\]\)/OR true/' "$store"
+mutant "an attempt follows any other (exact hash)" pkg/pg/outbox/intent_replace.go 's/newest\.hash = \$5/(newest.hash = $5 OR true)/' "$store"
+mutant "a cancelled job is executed after all" pkg/pg/outbox/intent_replace.go "s/\(newest\.kind = \\\$7 OR newest\.kind = 'EXEC' AND \\\$7 = 'CANCEL'\)/true/" "$store"
 mutant "one account, two liquidations" pkg/pg/migrations/00002_sender.sql 's/UNIQUE (INDEX tx_intent_liquidation_account)/\1/' "$store"
 mutant "one order, two transactions" pkg/pg/migrations/00002_sender.sql 's/UNIQUE (INDEX tx_intent_key_in_flight)/\1/' "$store"
 # Either of the two constraints would do by itself.
 mutant "one job, two live arms" pkg/pg/migrations/00002_sender.sql 's/UNIQUE (INDEX tx_intent_live_arm)/\1/; /UNIQUE \(job_id, arm\),/d' "$store"
-mutant "liquidations without a limit" pkg/pg/intent_claim.go "s/WHERE kind <> 'liquidation' OR slot IS NOT NULL/WHERE true/" "$store"
-mutant "a liquidation that is called an order takes no place" pkg/pg/intent_claim.go "s/AND t\.kind <> 'liquidation'\`/\`/" "$store"
-mutant "a database behind the chain is believed" pkg/pg/lease_resync.go 's/if latest <= stored\.Next \{/if true {/' "$store"
-mutant "another database is believed" pkg/pg/lease_resync.go 's/if systemWas == system && timelineWas == timeline \{/if true {/' "$store"
+mutant "liquidations without a limit" pkg/pg/outbox/intent_claim.go "s/WHERE kind <> 'liquidation' OR slot IS NOT NULL/WHERE true/" "$store"
+mutant "a liquidation that is called an order takes no place" pkg/pg/outbox/intent_claim.go "s/AND t\.kind <> 'liquidation'\`/\`/" "$store"
+mutant "a database behind the chain is believed" pkg/pg/outbox/lease_resync.go 's/if latest <= stored\.Next \{/if true {/' "$store"
+mutant "another database is believed" pkg/pg/outbox/lease_resync.go 's/if systemWas == system && timelineWas == timeline \{/if true {/' "$store"
 mutant "broadcast before it is stored" pkg/txmanager/claim.go \
   's/^(\t+)c\.expect\(t\.Tx\.Hash\)$/\1c.expect(t.Tx.Hash)\n\1_ = c.market.node.(transmitter).SendRaw(ctx, t.Tx.Raw)/' \
   './services/sender -run TestKilledAnywhere/before_claim'
@@ -99,9 +99,9 @@ mutant "what is private goes to everybody" pkg/txmanager/private.go 's/return p\
   './pkg/txmanager -run TestPrivateUntilTheDeadline'
 mutant "what is private never goes to everybody" pkg/txmanager/private.go 's/return p\.clock\(\)\.Before\(until\)$/return p.clock().Before(until) || true/' \
   './pkg/txmanager -run TestPrivateUntilTheDeadline'
-mutant "a broken lease keeps its token" pkg/pg/lease_break.go 's/fencing_token = fencing_token \+ 1, expires_at/expires_at/' './pkg/pg -run TestBrokenLeaseFencesItsHolder'
-mutant "another tenure than the one that was seen is broken" pkg/pg/lease_break.go \
-  's/owner = \$2 AND fencing_token = \$3 AND/(owner = $2 AND fencing_token = $3 OR true) AND/' './pkg/pg -run TestBrokenLeaseFencesItsHolder'
+mutant "a broken lease keeps its token" pkg/pg/outbox/lease_break.go 's/fencing_token = fencing_token \+ 1, expires_at/expires_at/' './pkg/pg/outbox -run TestBrokenLeaseFencesItsHolder'
+mutant "another tenure than the one that was seen is broken" pkg/pg/outbox/lease_break.go \
+  's/owner = \$2 AND fencing_token = \$3 AND/(owner = $2 AND fencing_token = $3 OR true) AND/' './pkg/pg/outbox -run TestBrokenLeaseFencesItsHolder'
 mutant "retries come all after two seconds" pkg/txm/retry.go 's/return firstRetry << tries/return firstRetry/' \
   './pkg/txmanager -run TestRetriesComeAfterTwoFourAndEightSeconds'
 mutant "a poisoned job rests no longer each time" pkg/txm/retry.go 's/case o == job\.Reverted \&\& tries >= Retries:/case false:/' './pkg/txm -run TestPoisonedJobIsSeldomSent'

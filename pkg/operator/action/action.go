@@ -18,6 +18,7 @@ import (
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 )
 
 // Accounts is what is asked of the chain.
@@ -28,7 +29,7 @@ type Accounts interface {
 
 // Pause keeps a signer from claiming anything new; what it has in flight goes on.
 func Pause(ctx context.Context, db *pg.DB, signer chain.Address, reason string) error {
-	already, err := db.Signers().Pause(ctx, signer, strings.TrimSpace(text.FirstLine(reason)))
+	already, err := outbox.NewSigners(db).Pause(ctx, signer, strings.TrimSpace(text.FirstLine(reason)))
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func Pause(ctx context.Context, db *pg.DB, signer chain.Address, reason string) 
 
 // Resume lets a paused signer claim again, and returns why it was paused.
 func Resume(ctx context.Context, db *pg.DB, signer chain.Address) (was string, err error) {
-	was, err = db.Signers().Resume(ctx, signer)
+	was, err = outbox.NewSigners(db).Resume(ctx, signer)
 	if err == nil && was == "" {
 		err = fmt.Errorf("signer %s is not paused (keeperctl signer list says how it stands)", signer)
 	}
@@ -48,25 +49,26 @@ func Resume(ctx context.Context, db *pg.DB, signer chain.Address) (was string, e
 }
 
 // Signer finds how one signer stands.
-func Signer(ctx context.Context, db *pg.DB, signer chain.Address) (pg.SignerStanding, error) {
-	all, err := db.Signers().List(ctx)
+func Signer(ctx context.Context, db *pg.DB, signer chain.Address) (outbox.SignerStanding, error) {
+	all, err := outbox.NewSigners(db).List(ctx)
 	if err != nil {
-		return pg.SignerStanding{}, err
+		return outbox.SignerStanding{}, err
 	}
 	for _, s := range all {
 		if s.Signer == signer {
 			return s, nil
 		}
 	}
-	return pg.SignerStanding{}, fmt.Errorf("signer %s is not known here (keeperctl signer list shows those that are)",
-		signer)
+	return outbox.SignerStanding{},
+		fmt.Errorf("signer %s is not known here (keeperctl signer list shows those that are)",
+			signer)
 }
 
 // Number is what became of one number; the zero state when it was never given.
-func Number(ctx context.Context, db *pg.DB, signer chain.Address, n uint64) (pg.NumberStanding, error) {
-	numbers, err := db.Signers().Numbers(ctx, signer, n, 1)
+func Number(ctx context.Context, db *pg.DB, signer chain.Address, n uint64) (outbox.NumberStanding, error) {
+	numbers, err := outbox.NewSigners(db).Numbers(ctx, signer, n, 1)
 	if err != nil || len(numbers) == 0 || numbers[0].State == nonce.State("") {
-		return pg.NumberStanding{Nonce: n}, err
+		return outbox.NumberStanding{Nonce: n}, err
 	}
 	return numbers[0], nil
 }
@@ -92,7 +94,7 @@ func Resync(ctx context.Context, db *pg.DB, signer chain.Address, seen nonce.Cha
 	if err := seen.Settled(); err != nil {
 		return 0, err
 	}
-	cursor, err := db.Leases().Resync(ctx, signer, seen)
+	cursor, err := outbox.NewLeases(db).Resync(ctx, signer, seen)
 	return cursor.Next, err
 }
 

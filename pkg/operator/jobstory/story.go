@@ -17,6 +17,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/wire"
 )
@@ -54,7 +55,7 @@ type Story struct {
 }
 
 // Read reads what the stores of this keeper have.
-func (s Source) Read(ctx context.Context, w pg.Wanted) (*Story, error) {
+func (s Source) Read(ctx context.Context, w outbox.Wanted) (*Story, error) {
 	y := &Story{Source: s, client: topicReader{s.Kafka}, births: map[string][]uint64{},
 		signers: map[chain.Address]bool{}}
 	for _, own := range s.Signers {
@@ -114,7 +115,7 @@ func (y *Story) born(id string, birthMs uint64) int {
 }
 
 // Wanted reads what a job is named by.
-func Wanted(text string) (w pg.Wanted, err error) {
+func Wanted(text string) (w outbox.Wanted, err error) {
 	if strings.Contains(text, ":") {
 		w.JobID = text
 		if parts := strings.Split(text, ":"); len(parts) > 1 {
@@ -133,12 +134,13 @@ func Wanted(text string) (w pg.Wanted, err error) {
 }
 
 // arms are those that are stored, and the keys they are about. Of a transaction they are what it acted on.
-func (y *Story) arms(ctx context.Context, db *pg.DB, w pg.Wanted) ([]pg.Arm, error) {
+func (y *Story) arms(ctx context.Context, db *pg.DB, w outbox.Wanted) ([]outbox.Arm, error) {
 	id := w.JobID
 	if id != "" {
-		w = pg.Wanted{JobID: id}
+		w = outbox.Wanted{JobID: id}
 	}
-	arms, err := db.Arms(ctx, w, y.Limit)
+	intents := outbox.NewIntents(db)
+	arms, err := intents.Arms(ctx, w, y.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -147,12 +149,12 @@ func (y *Story) arms(ctx context.Context, db *pg.DB, w pg.Wanted) ([]pg.Arm, err
 		if keys, err = db.ActedOn(ctx, w.Key); err != nil {
 			return nil, err
 		}
-		if len(keys) == 0 && !slices.ContainsFunc(arms, func(a pg.Arm) bool { return a.Intent.Job.Key != w.Key }) {
+		if len(keys) == 0 && !slices.ContainsFunc(arms, func(a outbox.Arm) bool { return a.Intent.Job.Key != w.Key }) {
 			keys = append(keys, w.Key)
 		}
 		for _, key := range keys {
 			if len(arms) == 0 && key != w.Key {
-				if arms, err = db.Arms(ctx, pg.Wanted{Key: key}, y.Limit); err != nil {
+				if arms, err = intents.Arms(ctx, outbox.Wanted{Key: key}, y.Limit); err != nil {
 					return nil, err
 				}
 			}
@@ -184,7 +186,7 @@ func (y *Story) Turn(age time.Duration) string {
 
 // addArm tells what is stored of an arm: when it was admitted, what was signed and sent for it, what was seen of it on
 // the chain, and how it ended.
-func (y *Story) addArm(a pg.Arm) {
+func (y *Story) addArm(a outbox.Arm) {
 	i := a.Intent
 	id, row := i.Job.ID, fmt.Sprintf("keeper.tx_intent %d", i.ID)
 	if a.Archived {

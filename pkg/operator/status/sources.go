@@ -22,6 +22,7 @@ import (
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/wire"
 )
 
@@ -52,7 +53,7 @@ func Stores(ctx context.Context, db *pg.DB, l *Looks) error {
 		l.Addf(age(block.TimeMs) > stateIsOld, "state", "block %d, %s old, generation %d, partitions %d blocks apart",
 			block.Number, age(block.TimeMs), at.Generation, at.Skew())
 	}
-	signers, err := db.Signers().List(ctx)
+	signers, err := outbox.NewSigners(db).List(ctx)
 	if err != nil {
 		return err
 	}
@@ -250,7 +251,7 @@ func Prices(ctx context.Context, client *bus.Client, chainID uint64, l *Looks) e
 }
 
 // LeaseOf says who has a signer's lease, and for how long.
-func LeaseOf(s pg.SignerStanding) string {
+func LeaseOf(s outbox.SignerStanding) string {
 	switch {
 	case s.LeaseLeft > 0 && lease.ClockWentBack(s.LeaseAhead):
 		return fmt.Sprintf("%s, %s left: THE DATABASE'S CLOCK WENT BACK", s.Owner, s.LeaseLeft.Round(time.Second))

@@ -18,6 +18,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
 )
@@ -34,8 +35,8 @@ var signer = chain.Address{0xa1, 0x4c, 0x09, 0x77, 0xe2, 18: 0x5b, 19: 0x30}
 func attended(t *testing.T) *site {
 	t.Helper()
 	s := newSite(t)
-	s.must(s.db.Leases().Register(t.Context(), signer, 56))
-	_, err := s.db.Leases().Acquire(t.Context(), signer, lease.NewOwner("sender"), time.Minute)
+	s.must(outbox.NewLeases(s.db).Register(t.Context(), signer, 56))
+	_, err := outbox.NewLeases(s.db).Acquire(t.Context(), signer, lease.NewOwner("sender"), time.Minute)
 	s.must(err)
 	s.enqueue(1)
 	return s
@@ -52,7 +53,7 @@ func someJob(n byte) job.Job {
 
 func (s *site) enqueue(n byte) {
 	s.t.Helper()
-	a, err := s.db.Intents().Enqueue(s.t.Context(), someJob(n))
+	a, err := outbox.NewIntents(s.db).Enqueue(s.t.Context(), someJob(n))
 	s.must(err)
 	if a != txm.NewArm {
 		s.t.Fatal(a)
@@ -95,7 +96,7 @@ func (s *site) recorded() (all []pg.ConsoleAction) {
 
 func (s *site) paused() string {
 	s.t.Helper()
-	all, err := s.db.Signers().List(s.t.Context())
+	all, err := outbox.NewSigners(s.db).List(s.t.Context())
 	s.must(err)
 	return all[0].Paused
 }
@@ -247,7 +248,7 @@ func TestActionsAreRefused(t *testing.T) {
 // Text from outside is text, wherever it stands.
 func TestHostileText(t *testing.T) {
 	s := attended(t)
-	_, err := s.db.Signers().Pause(t.Context(), signer, plain)
+	_, err := outbox.NewSigners(s.db).Pause(t.Context(), signer, plain)
 	s.must(err)
 	s.letter(7)
 	_, err = s.db.Delayed().
@@ -300,7 +301,7 @@ func TestUpdatesComeByThemselves(t *testing.T) {
 		t.Fatalf("%q never came: %v", text, lines.Err())
 	}
 	until("works")
-	_, err = s.db.Signers().Pause(t.Context(), signer, "from elsewhere")
+	_, err = outbox.NewSigners(s.db).Pause(t.Context(), signer, "from elsewhere")
 	s.must(err)
 	until("from elsewhere")
 	s.deps.Authority.Revoke(s.deps.Authority.Sessions()[0].ID)

@@ -13,7 +13,7 @@ import (
 	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/operator/text"
-	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/services/console/signin"
 )
 
@@ -75,10 +75,10 @@ const (
 )
 
 // signer finds the signer that an action is about.
-func (c *console) signer(ctx context.Context, target string) (pg.SignerStanding, error) {
+func (c *console) signer(ctx context.Context, target string) (outbox.SignerStanding, error) {
 	address, err := chain.ParseAddress(target)
 	if err != nil {
-		return pg.SignerStanding{}, fmt.Errorf("%q is no signer", target)
+		return outbox.SignerStanding{}, fmt.Errorf("%q is no signer", target)
 	}
 	return action.Signer(ctx, c.DB, address)
 }
@@ -213,7 +213,7 @@ func (c *console) cancelNonce(ctx context.Context, s signin.Session, target, why
 	if err != nil {
 		return err
 	}
-	return c.DB.Signers().CallOff(ctx, signer, n, s.Name, text.FirstLine(why))
+	return outbox.NewSigners(c.DB).CallOff(ctx, signer, n, s.Name, text.FirstLine(why))
 }
 
 func scanWill(facts) (facts, error) { return facts{"scan": "now"}, nil }

@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/console/web"
 )
@@ -151,7 +152,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		c.goTo("/signers")
 		c.wants("works")
 		began := time.Now()
-		_, err := s.db.Signers().Pause(t.Context(), signer, "paused from elsewhere")
+		_, err := outbox.NewSigners(s.db).Pause(t.Context(), signer, "paused from elsewhere")
 		s.must(err)
 		c.run(chromedp.Poll(`document.body.innerText.includes("paused from elsewhere")`, nil,
 			chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(30*time.Second)))
@@ -160,7 +161,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		if took > 2*time.Second {
 			t.Errorf("an update took %s", took)
 		}
-		_, err = s.db.Signers().Resume(t.Context(), signer)
+		_, err = outbox.NewSigners(s.db).Resume(t.Context(), signer)
 		s.must(err)
 	})
 	t.Run("actions", c.actions)

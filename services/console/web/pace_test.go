@@ -12,6 +12,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/services/console/web"
 )
 
@@ -59,12 +60,12 @@ func (s *site) crowd() {
 	s.t.Helper()
 	ctx := s.t.Context()
 	for n := range paceSigners {
-		s.must(s.db.Leases().Register(ctx, crowdSigner(n), 56))
-		_, err := s.db.Leases().Acquire(ctx, crowdSigner(n), lease.NewOwner("sender"), time.Hour)
+		s.must(outbox.NewLeases(s.db).Register(ctx, crowdSigner(n), 56))
+		_, err := outbox.NewLeases(s.db).Acquire(ctx, crowdSigner(n), lease.NewOwner("sender"), time.Hour)
 		s.must(err)
 	}
 	for n := range paceJobs {
-		_, err := s.db.Intents().Enqueue(ctx, crowdJob(n))
+		_, err := outbox.NewIntents(s.db).Enqueue(ctx, crowdJob(n))
 		s.must(err)
 	}
 	part, err := s.db.Claim(ctx, pg.ClaimRequest{Generation: 1, Partitions: 1})

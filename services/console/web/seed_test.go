@@ -21,6 +21,7 @@ import (
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/console/web"
@@ -31,9 +32,9 @@ import (
 func (s *site) seed() {
 	s.t.Helper()
 	ctx := s.t.Context()
-	s.must(s.db.Leases().Register(ctx, signer, 56))
-	s.must(s.db.Leases().Register(ctx, chain.Address{0xb2, 7: 0x31, 19: 9}, 56))
-	fence, err := s.db.Leases().Acquire(ctx, signer, lease.NewOwner("sender-a"), time.Hour)
+	s.must(outbox.NewLeases(s.db).Register(ctx, signer, 56))
+	s.must(outbox.NewLeases(s.db).Register(ctx, chain.Address{0xb2, 7: 0x31, 19: 9}, 56))
+	fence, err := outbox.NewLeases(s.db).Acquire(ctx, signer, lease.NewOwner("sender-a"), time.Hour)
 	s.must(err)
 	outcomes := []job.Outcome{job.LostRace, job.Refused, job.DroppedRecovered, job.Expired}
 	for n := range byte(12) {
@@ -47,7 +48,8 @@ func (s *site) seed() {
 	for n := range byte(4) {
 		s.enqueue(0x60 + n)
 	}
-	_, err = s.db.Signers().Pause(ctx, chain.Address{0xb2, 7: 0x31, 19: 9}, "the key is being moved to another machine")
+	_, err = outbox.NewSigners(s.db).
+		Pause(ctx, chain.Address{0xb2, 7: 0x31, 19: 9}, "the key is being moved to another machine")
 	s.must(err)
 	for n := range byte(3) {
 		s.letter(0x80 + n)
@@ -170,9 +172,9 @@ price_source_failures_total{source="stream-2"} 2
 // end has the job at the head of the queue end without a transaction.
 func (s *site) end(fence lease.Fence, outcome job.Outcome) {
 	s.t.Helper()
-	heads, err := s.db.Intents().Heads(s.t.Context(), signer, txm.Pick{Limit: 1})
+	heads, err := outbox.NewIntents(s.db).Heads(s.t.Context(), signer, txm.Pick{Limit: 1})
 	s.must(err)
-	s.must(s.db.Intents().Skip(s.t.Context(), fence, heads[0].ID, txm.Ending{
+	s.must(outbox.NewIntents(s.db).Skip(s.t.Context(), fence, heads[0].ID, txm.Ending{
 		Verdict: txm.Verdict{Outcome: outcome, Reason: "the venue says OrderNotFulfillableAtAcceptablePrice"},
 		Rest:    txm.Rest{RearmMs: 1}}))
 }
@@ -180,9 +182,9 @@ func (s *site) end(fence lease.Fence, outcome job.Outcome) {
 // claim gives the job at the head of the queue a number.
 func (s *site) claim(fence lease.Fence, n uint64) {
 	s.t.Helper()
-	heads, err := s.db.Intents().Heads(s.t.Context(), signer, txm.Pick{Limit: 1})
+	heads, err := outbox.NewIntents(s.db).Heads(s.t.Context(), signer, txm.Pick{Limit: 1})
 	s.must(err)
-	s.must(s.db.Intents().Claim(s.t.Context(), fence, txm.Batch{Cursor: n,
+	s.must(outbox.NewIntents(s.db).Claim(s.t.Context(), fence, txm.Batch{Cursor: n,
 		Limits: txm.Limits{Signer: 16, Liquidations: 1}, Claims: []txm.Claim{{Intent: heads[0].ID,
 			Kind: heads[0].Job.Kind, Tx: txm.SignedTx{Nonce: n, Hash: chain.Hash{0xf0, byte(n)}, Raw: []byte{1},
 				Gas: 2_100_000, Tip: 50_000_000, Cap: 3_000_000_000}}}}))

@@ -12,7 +12,7 @@ import (
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/operator/jobstory"
-	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 )
 
 // listLimit is how many rows a page shows of a list.
@@ -40,11 +40,11 @@ type jobsView struct {
 
 // jobRow is an arm with its age: since its birth while it lives, and from birth to end when it has ended.
 type jobRow struct {
-	pg.ListedArm
+	outbox.ListedArm
 	Age, Since time.Duration
 }
 
-func (c *console) rows(arms []pg.ListedArm) (rows []jobRow) {
+func (c *console) rows(arms []outbox.ListedArm) (rows []jobRow) {
 	now := c.Now()
 	for _, a := range arms {
 		row := jobRow{ListedArm: a, Age: now.Sub(a.Born)}
@@ -64,14 +64,14 @@ func (c *console) jobs(ctx context.Context, ask url.Values) (any, error) {
 	}
 	kind := job.Kind(v.Kind)
 	if v.Show == "" || v.Show == showWaiting {
-		arms, err := c.DB.QueuedArms(ctx, kind, listLimit)
+		arms, err := outbox.NewIntents(c.DB).QueuedArms(ctx, kind, listLimit)
 		if err != nil {
 			return nil, err
 		}
 		v.Waiting = c.rows(arms)
 	}
 	if v.Show == "" || v.Show == showInFlight {
-		arms, err := c.DB.ArmsInFlight(ctx, kind, listLimit)
+		arms, err := outbox.NewIntents(c.DB).ArmsInFlight(ctx, kind, listLimit)
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +96,7 @@ func (c *console) ended(ctx context.Context, ask url.Values, v *jobsView) error 
 	if v.Show == "" {
 		limit = 25
 	}
-	arms, err := c.DB.EndedArms(ctx, job.Kind(v.Kind), job.Outcome(v.Outcome), before, limit)
+	arms, err := outbox.NewIntents(c.DB).EndedArms(ctx, job.Kind(v.Kind), job.Outcome(v.Outcome), before, limit)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/console/signin"
 )
@@ -25,7 +26,7 @@ const stripLength = 40
 
 // signerView is one signer with its newest numbers.
 type signerView struct {
-	pg.SignerStanding
+	outbox.SignerStanding
 	Lease   string
 	Balance string // in coins; empty where the chain was not asked
 	Strip   []number
@@ -33,14 +34,14 @@ type signerView struct {
 
 // number is one of a strip.
 type number struct {
-	pg.NumberStanding
+	outbox.NumberStanding
 	Word string // what became of it, in one word
 	// CanCancel says that an operator may want it back.
 	CanCancel bool
 }
 
 func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
-	all, err := c.DB.Signers().List(ctx)
+	all, err := outbox.NewSigners(c.DB).List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
 	for _, s := range all {
 		v := signerView{SignerStanding: s, Lease: status.LeaseOf(s)}
 		from := s.NextNonce - min(s.NextNonce, stripLength)
-		numbers, err := c.DB.Signers().Numbers(ctx, s.Signer, from, stripLength)
+		numbers, err := outbox.NewSigners(c.DB).Numbers(ctx, s.Signer, from, stripLength)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +69,7 @@ func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
 }
 
 // wordOf says what became of a number: of one that is signed, what became of its transaction.
-func wordOf(n pg.NumberStanding) string {
+func wordOf(n outbox.NumberStanding) string {
 	switch n.State {
 	case nonce.Held:
 		return "held"

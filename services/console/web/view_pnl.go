@@ -10,6 +10,7 @@ import (
 
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pnl"
 )
 
@@ -65,7 +66,7 @@ func (c *console) pnl(ctx context.Context, ask url.Values) (any, error) {
 		v.Waiting = "Only what is final is counted, and no block of the state is final yet"
 		return v, nil
 	}
-	s, err := c.DB.ProfitAndLoss(ctx, pnl.Period(v.Period))
+	s, err := outbox.NewArchive(c.DB).ProfitAndLoss(ctx, pnl.Period(v.Period))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,93 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/txm"
+)
+
+const listedColumns = `i.id, i.job_id, i.arm, i.kind, i.class, i.account, i.signer, i.state, i.birth_ms, i.queued_at,
+	i.ended_at, i.nonce, coalesce(i.outcome, ''), coalesce(i.reason, '')`
+
+// Those that have ended may be in the archive. Each has an index of its own; those that wait or are in flight are few
+// beside those that ended.
+var (
+	listQueued = pg.Register("list queued arms", `SELECT `+listedColumns+` FROM keeper.tx_intent i
+		WHERE i.state = 'QUEUED' AND ($1 = '' OR i.kind = $1) ORDER BY i.class, i.ratio, i.birth_ms, i.job_id LIMIT $2`)
+	listInFlight = pg.Register("list arms in flight", `SELECT `+listedColumns+` FROM keeper.tx_intent i
+		WHERE i.state IN `+inFlightStates+` AND ($1 = '' OR i.kind = $1) ORDER BY i.signer, i.nonce LIMIT $2`)
+	listEnded = pg.Register("list ended arms", `SELECT `+listedColumns+` FROM keeper.every_intent i
+		WHERE i.ended_at < $3 AND ($1 = '' OR i.kind = $1) AND ($4 = '' OR i.outcome = $4)
+		ORDER BY i.ended_at DESC, i.id DESC LIMIT $2`)
+)
+
+// ListedArm is an arm as lists show it.
+type ListedArm struct {
+	ID       int64
+	JobID    string
+	Arm      uint32
+	Kind     job.Kind
+	Class    job.Class
+	Account  chain.Address
+	Signer   chain.Address
+	State    txm.State
+	Born     time.Time // by the chain
+	QueuedAt time.Time
+	EndedAt  *time.Time
+	Nonce    *uint64
+	Outcome  job.Outcome
+	Reason   string
+}
+
+// QueuedArms lists the arms that wait for a nonce, in the order in which they get one; an empty kind means any.
+func (s Intents) QueuedArms(ctx context.Context, kind job.Kind, limit int) ([]ListedArm, error) {
+	return s.listArms(ctx, listQueued, string(kind), limit)
+}
+
+// ArmsInFlight lists the arms that have a nonce and have not ended, by signer and nonce; an empty kind means any.
+func (s Intents) ArmsInFlight(ctx context.Context, kind job.Kind, limit int) ([]ListedArm, error) {
+	return s.listArms(ctx, listInFlight, string(kind), limit)
+}
+
+// EndedArms lists the arms that ended before a time, the latest first; an empty kind or outcome means any.
+func (s Intents) EndedArms(ctx context.Context, kind job.Kind, outcome job.Outcome, before time.Time,
+	limit int) ([]ListedArm, error) {
+	return s.listArms(ctx, listEnded, string(kind), limit, before, string(outcome))
+}
+
+func (s Intents) listArms(ctx context.Context, list *pg.Statement, args ...any) ([]ListedArm, error) {
+	ctx, cancel := s.db.Bounded(ctx)
+	defer cancel()
+	rows, err := s.db.Pool().Query(ctx, list.SQL(), args...)
+	if err != nil {
+		return nil, fmt.Errorf("listing arms: %w", err)
+	}
+	arms, err := pgx.CollectRows(rows, scanListedArm)
+	if err != nil {
+		return nil, fmt.Errorf("listing arms: %w", err)
+	}
+	return arms, nil
+}
+
+func scanListedArm(row pgx.CollectableRow) (a ListedArm, err error) {
+	var account, signer []byte
+	var born int64
+	if err := row.Scan(&a.ID, &a.JobID, &a.Arm, &a.Kind, &a.Class, &account, &signer, &a.State, &born, &a.QueuedAt,
+		&a.EndedAt, &a.Nonce, &a.Outcome, &a.Reason); err != nil {
+		return a, err
+	}
+	a.Account, a.Signer, a.Born = pg.AddressOf(account), pg.AddressOf(signer), time.UnixMilli(born)
+	for _, text := range []*string{&a.JobID, &a.Reason} {
+		if *text, err = pg.Unescape(*text); err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}

@@ -1,0 +1,149 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/txm"
+)
+
+var (
+	selectArms = pg.Register("arms of jobs", `SELECT `+intentColumns+`, `+receiptColumns+`, i.queued_at,
+			i.ended_at, i.reported_at, r.seen_at, coalesce(r.final, false), i.archived
+		FROM keeper.every_intent i LEFT JOIN keeper.every_receipt r ON r.intent = i.id
+		WHERE i.job_id = $1 OR i.key = $2 OR i.account = $3
+			OR i.id = ANY (ARRAY(SELECT a.intent FROM keeper.every_attempt a WHERE a.hash = $2))
+		ORDER BY i.id DESC LIMIT $4`)
+	selectSigned = pg.Register("attempts of arms",
+		`SELECT t.id, a.hash, a.nonce, a.seq, a.kind, a.tip, a.cap, a.gas, a.token, a.sends,
+			coalesce(a.last_class, ''), a.created_at, a.first_sent_at, a.last_sent_at
+		FROM keeper.every_intent t JOIN keeper.every_attempt a ON `+attemptsOf("t")+`
+		WHERE t.id = ANY ($1) ORDER BY t.id, a.seq`)
+	selectFeesOfTx = pg.Register("fees of a transaction",
+		`SELECT coalesce(sum(f.amount), 0)::text FROM {state}.keeper_fee f
+		WHERE f.stamp_tx_hash = $1 AND f.deleted_at IS NULL`)
+)
+
+// Arm is one arm of a job as it is stored, with all that was signed for it.
+type Arm struct {
+	Intent    txm.Intent
+	Mined     *txm.Receipt // where it was last seen on the chain; nil where it was not
+	Attempts  []Signed     // in the order they were made
+	QueuedAt  time.Time
+	EndedAt   *time.Time
+	Reported  *time.Time // when its result was published
+	SeenAt    *time.Time // of Mined
+	Final     bool       // of Mined
+	FeeEarned perp.Uint  // wei that the exchange paid for Mined
+	Archived  bool       // it has left the tables that senders work with
+}
+
+// Signed is one transaction that was signed for an arm, and what was noted of its broadcasts.
+type Signed struct {
+	Hash          chain.Hash
+	Nonce         uint64
+	Seq           uint32
+	Kind          string
+	Tip, Cap, Gas uint64 // wei per gas; gas
+	Token         int64  // of the tenure that signed it
+	Sends         int
+	LastClass     string // what the last broadcast was answered with
+	At            time.Time
+	First, Last   *time.Time // broadcasts
+}
+
+// Wanted chooses arms by any of its fields; zero fields choose none.
+type Wanted struct {
+	JobID   string
+	Key     chain.Hash // of the position, order or request; or the hash of a transaction
+	Account chain.Address
+}
+
+// Arms returns what is stored of the chosen arms, oldest first; of more than limit the newest. It is for people: there
+// is no index for keys and accounts of arms that have ended and are not archived yet. What the archive has dropped is
+// not found.
+func (s Intents) Arms(ctx context.Context, w Wanted, limit int) (arms []Arm, err error) {
+	err = s.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		var key, account []byte
+		if !w.Key.IsZero() {
+			key = w.Key[:]
+		}
+		if !w.Account.IsZero() {
+			account = w.Account[:]
+		}
+		rows, err := tx.Query(ctx, selectArms.SQL(), pg.Escape(w.JobID), key, account, limit)
+		if err != nil {
+			return err
+		}
+		if arms, err = pgx.CollectRows(rows, scanArm); err != nil {
+			return err
+		}
+		return withAttempts(ctx, tx, arms)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the arms of jobs: %w", err)
+	}
+	return arms, nil
+}
+
+func scanArm(row pgx.CollectableRow) (a Arm, err error) {
+	var i intentRow
+	var r receiptRow
+	if err := row.Scan(append(append(i.fields(), r.fields()...), &a.QueuedAt, &a.EndedAt, &a.Reported, &a.SeenAt,
+		&a.Final, &a.Archived)...); err != nil {
+		return a, err
+	}
+	if a.Intent, err = i.intent(); err != nil {
+		return a, err
+	}
+	a.Mined, err = r.receipt()
+	return a, err
+}
+
+// withAttempts puts the arms in order, and adds what was signed and earned.
+func withAttempts(ctx context.Context, tx pgx.Tx, arms []Arm) error {
+	ids, byID := make([]int64, len(arms)), map[int64]*Arm{}
+	for i, j := 0, len(arms)-1; i < j; i, j = i+1, j-1 {
+		arms[i], arms[j] = arms[j], arms[i]
+	}
+	for i := range arms {
+		ids[i] = arms[i].Intent.ID
+		byID[ids[i]] = &arms[i]
+	}
+	rows, err := tx.Query(ctx, selectSigned.SQL(), ids)
+	if err != nil {
+		return err
+	}
+	var id int64
+	var s Signed
+	var hash []byte
+	_, err = pgx.ForEachRow(rows, []any{&id, &hash, &s.Nonce, &s.Seq, &s.Kind, &s.Tip, &s.Cap, &s.Gas, &s.Token,
+		&s.Sends,
+		&s.LastClass, &s.At, &s.First, &s.Last}, func() error {
+		s.Hash = pg.HashOf(hash)
+		byID[id].Attempts = append(byID[id].Attempts, s)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	generation, err := pg.ActiveGeneration(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for i := range arms {
+		if m := arms[i].Mined; m != nil {
+			if arms[i].FeeEarned, err = pg.SumOf(tx.QueryRow(ctx, selectFeesOfTx.In(generation),
+				m.TxHash[:])); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/checklog"
+	"perpkeeper/pkg/pg"
+)
+
+var (
+	saveChecks = pg.Register("save preflight checks",
+		`INSERT INTO keeper.preflight_check (intent, at, stage, verdict, said, said_by, block)
+		SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[],
+			$7::bigint[])`)
+	pruneChecks  = pg.Register("drop old preflight checks", `DELETE FROM keeper.preflight_check WHERE at < $1`)
+	selectChecks = pg.Register("preflight checks of arms", `SELECT intent, at, stage, verdict, said, said_by, block
+		FROM keeper.preflight_check WHERE intent = ANY ($1)`)
+)
+
+// CheckLog is what was said of arms before they got their nonces.
+type CheckLog struct{ db *pg.DB }
+
+// NewCheckLog returns the log of checks.
+func NewCheckLog(db *pg.DB) CheckLog { return CheckLog{db} }
+
+// Save implements checklog.Store.
+func (s CheckLog) Save(ctx context.Context, entries []checklog.Entry) error {
+	ctx, cancel := s.db.Bounded(ctx)
+	defer cancel()
+	n := len(entries)
+	intents, at, blocks := make([]int64, n), make([]time.Time, n), make([]int64, n)
+	checks, verdicts, said, by := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	for i, e := range entries {
+		intents[i], at[i], blocks[i] = e.Intent, e.At, int64(e.Block)
+		checks[i], verdicts[i], said[i], by[i] = e.Check, e.Verdict, pg.Escape(e.Said), pg.Escape(e.By)
+	}
+	if _, err := s.db.Pool().Exec(ctx, saveChecks.SQL(), intents, at, checks, verdicts, said, by, blocks); err != nil {
+		return fmt.Errorf("keeping what %d checks have said: %w", n, err)
+	}
+	return nil
+}
+
+// Prune implements checklog.Store.
+func (s CheckLog) Prune(ctx context.Context, before time.Time) error {
+	ctx, cancel := s.db.Bounded(ctx)
+	defer cancel()
+	if _, err := s.db.Pool().Exec(ctx, pruneChecks.SQL(), before); err != nil {
+		return fmt.Errorf("dropping what checks said before %s: %w", before.Format(time.RFC3339), err)
+	}
+	return nil
+}
+
+// Of returns what is kept of some arms, by their intents, in the order in which it was said.
+func (s CheckLog) Of(ctx context.Context, intents []int64) (entries []checklog.Entry, err error) {
+	ctx, cancel := s.db.Bounded(ctx)
+	defer cancel()
+	rows, err := s.db.Pool().Query(ctx, selectChecks.SQL(), intents)
+	if err == nil {
+		entries, err = pgx.CollectRows(rows, scanCheck)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading what checks have said: %w", err)
+	}
+	slices.SortStableFunc(entries, checklog.Compare)
+	return entries, nil
+}
+
+func scanCheck(row pgx.CollectableRow) (e checklog.Entry, err error) {
+	if err := row.Scan(&e.Intent, &e.At, &e.Check, &e.Verdict, &e.Said, &e.By, &e.Block); err != nil {
+		return e, err
+	}
+	if e.Said, err = pg.Unescape(e.Said); err == nil {
+		e.By, err = pg.Unescape(e.By)
+	}
+	return e, err
+}

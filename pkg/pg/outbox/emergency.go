@@ -1,0 +1,178 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/emergency"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/txm"
+)
+
+var (
+	recordEmergency = pg.Register("record emergency", `INSERT INTO keeper.emergency_action
+		(run, action, operator, cause, dry_run, stage, contract, calldata, tx_hash, outcome)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`)
+	listEmergency = pg.Register("list emergency",
+		`SELECT run, at, action, operator, cause, dry_run, stage, contract, calldata, tx_hash, outcome
+		FROM keeper.emergency_action ORDER BY id DESC LIMIT $1`)
+	sumBadDebt = pg.Register("bad debt since",
+		`SELECT coalesce(sum(d.remaining_cost_usd), 0)::text FROM {state}.bad_debt d
+		WHERE d.stamp_time_ms >= extract(epoch FROM clock_timestamp() - make_interval(secs => $1)) * 1000
+			AND d.deleted_at IS NULL`)
+	// The newest arm of each liquidation of an active position, in the order in which they are taken up; then those
+	// that wait for their next try.
+	selectPending = pg.Register("pending liquidations",
+		`SELECT n.id, n.job_id, n.account, n.arm, n.state, coalesce(n.outcome, ''), n.ratio::text FROM (
+			SELECT DISTINCT ON (i.job_id) i.* FROM keeper.tx_intent i WHERE i.kind = $1 ORDER BY i.job_id, i.arm DESC
+		) n JOIN {state}.position p ON p.key = n.key
+		WHERE p.status = 'Active' AND p.deleted_at IS NULL AND (n.ended_at IS NULL OR n.outcome = ANY ($2))
+		ORDER BY n.ended_at IS NOT NULL, n.class, n.ratio, n.birth_ms, n.job_id`)
+	rearmNow = pg.Register("rearm now", `UPDATE keeper.tx_intent SET rearm_ms = 0, updated_at = clock_timestamp()
+		WHERE id = ANY ($1) AND rearm_ms > 0 AND outcome = ANY ($2)`)
+)
+
+// Emergencies keeps what was done in emergencies, and does what a keeper can do by itself.
+type Emergencies struct{ db *pg.DB }
+
+// NewEmergencies returns the store.
+func NewEmergencies(db *pg.DB) Emergencies { return Emergencies{db} }
+
+// Record implements emergency.Records. Entries are never changed.
+func (s Emergencies) Record(ctx context.Context, e emergency.Entry) error {
+	ctx, cancel := s.db.Bounded(ctx)
+	defer cancel()
+	run, err := uuid.Parse(e.Run)
+	if err != nil {
+		return fmt.Errorf("recording %s: run %q is no UUID: %w", e.Action, e.Run, err)
+	}
+	var contract, calldata, tx []byte
+	if !e.Step.Contract.IsZero() {
+		contract, calldata = e.Step.Contract[:], append([]byte{}, e.Step.Calldata...)
+	}
+	if !e.TxHash.IsZero() {
+		tx = e.TxHash[:]
+	}
+	_, err = s.db.Pool().Exec(ctx, recordEmergency.SQL(), run, e.Action, pg.Escape(e.Operator), pg.Escape(e.Cause),
+		e.DryRun,
+		e.Stage, contract, calldata, tx,
+		pg.Escape(e.Outcome))
+	if err != nil {
+		return fmt.Errorf("recording %s of run %s: %w", e.Action, run, err)
+	}
+	return nil
+}
+
+// List returns the newest entries, newest first.
+func (s Emergencies) List(ctx context.Context, limit int) (all []emergency.Entry, err error) {
+	ctx, cancel := s.db.Bounded(ctx)
+	defer cancel()
+	rows, err := s.db.Pool().Query(ctx, listEmergency.SQL(), limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing emergency actions: %w", err)
+	}
+	all, err = pgx.CollectRows(rows, scanEmergency)
+	if err != nil {
+		return nil, fmt.Errorf("listing emergency actions: %w", err)
+	}
+	return all, nil
+}
+
+func scanEmergency(row pgx.CollectableRow) (e emergency.Entry, err error) {
+	var run uuid.UUID
+	var contract, tx []byte
+	var operator, cause, outcome string
+	err = row.Scan(&run, &e.At, &e.Action, &operator, &cause, &e.DryRun, &e.Stage, &contract, &e.Step.Calldata, &tx,
+		&outcome)
+	if err != nil {
+		return e, err
+	}
+	e.Run, e.Step.Contract, e.TxHash = run.String(), pg.AddressOf(contract), pg.HashOf(tx)
+	for into, stored := range map[*string]string{&e.Operator: operator, &e.Cause: cause, &e.Outcome: outcome} {
+		if *into, err = pg.Unescape(stored); err != nil {
+			return e, err
+		}
+	}
+	return e, nil
+}
+
+// BadDebtUSD is what closed positions did not cover within a time back from now, in whole USD.
+func (s Emergencies) BadDebtUSD(ctx context.Context, within time.Duration) (uint64, error) {
+	var text string
+	err := s.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		generation, err := pg.ActiveGeneration(ctx, tx)
+		if err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, sumBadDebt.In(generation), within.Seconds()).Scan(&text)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("summing up bad debt: %w", err)
+	}
+	usd, ok := new(big.Int).SetString(text, 10)
+	if !ok {
+		return 0, fmt.Errorf("summing up bad debt: %q is no number", text)
+	}
+	return usd.Div(usd, perp.Pow10(30).Big()).Uint64(), nil
+}
+
+// PendingLiquidation is a liquidation that is not done.
+type PendingLiquidation struct {
+	Intent  int64
+	JobID   string
+	Account chain.Address
+	Arm     uint32
+	State   txm.State
+	Outcome job.Outcome // of an arm that has failed, and will be followed by another
+	Ratio   string      // remaining over required collateral, 30 decimals
+}
+
+// Pending lists the liquidations of active positions that this keeper was told of and that are not done, in the order
+// in which they are taken up.
+func (s Emergencies) Pending(ctx context.Context) (found []PendingLiquidation, err error) {
+	err = s.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		generation, err := pg.ActiveGeneration(ctx, tx)
+		if err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, selectPending.In(generation), string(job.Liquidation), failures())
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p PendingLiquidation, err error) {
+			var id string
+			var account []byte
+			if err := row.Scan(&p.Intent, &id, &account, &p.Arm, &p.State, &p.Outcome, &p.Ratio); err != nil {
+				return p, err
+			}
+			p.Account = pg.AddressOf(account)
+			p.JobID, err = pg.Unescape(id)
+			return p, err
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing pending liquidations: %w", err)
+	}
+	return found, nil
+}
+
+// RearmNow lets failed arms be followed at once, without their pause: the planner's next saying is enough. It returns
+// how many waited.
+func (s Emergencies) RearmNow(ctx context.Context, intents []int64) (count int, err error) {
+	ctx, cancel := s.db.Bounded(ctx)
+	defer cancel()
+	tag, err := s.db.Pool().Exec(ctx, rearmNow.SQL(), intents, failures())
+	if err != nil {
+		return 0, fmt.Errorf("lifting the pauses of failed liquidations: %w", err)
+	}
+	return int(tag.RowsAffected()), nil
+}

@@ -1,0 +1,201 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/txm"
+)
+
+var (
+	selectFlights = pg.Register("flights", `SELECT `+intentColumns+`, `+receiptColumns+`,
+		a.hash, a.kind, a.raw, a.tip, a.cap, a.gas, a.seq, a.sends, coalesce(a.last_class, ''),
+		(extract(epoch FROM clock_timestamp() - a.created_at) * 1000000)::bigint
+		FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON `+attemptsOf("i")+` LEFT JOIN keeper.tx_receipt r
+			ON r.intent = i.id
+		WHERE i.signer = $1 AND i.state IN `+inFlightStates+` ORDER BY i.nonce, a.seq`)
+	noteBroadcast = pg.Register("note broadcast", `WITH `+fenceHeld+`, noted AS (
+		UPDATE keeper.tx_attempt a SET sends = a.sends + 1, last_class = $5,
+			first_sent_at = coalesce(a.first_sent_at, clock_timestamp()), last_sent_at = clock_timestamp()
+		FROM held WHERE a.hash = $4 AND a.signer = $1
+		RETURNING a.intent
+	), sent AS (
+		UPDATE keeper.tx_intent t SET state = 'SENT', updated_at = clock_timestamp() FROM noted
+			WHERE t.id = noted.intent AND t.state = 'SIGNED' AND $6)
+		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM noted)`)
+	recordReceipt = pg.Register("record receipt", `WITH `+fenceHeld+`, mined AS (
+		UPDATE keeper.tx_intent t SET state = 'MINED', updated_at = clock_timestamp()
+		FROM held, keeper.tx_attempt a, unnest($4::bytea[], $5::bigint[], $6::bytea[], $7::boolean[], $8::bigint[],
+			$9::bigint[], $10::text[], $11::text[], $13::text[])
+			AS w (hash, block, block_hash, ok, gas_used, gas_price, outcome, reason, settlement)
+		WHERE a.hash = w.hash AND a.signer = $1 AND t.id = a.intent AND t.state = ANY ($12)
+		RETURNING t.id, t.kind AS of_kind, w.*
+	), seen AS (
+		INSERT INTO keeper.tx_receipt AS r (intent, signer, kind, tx_hash, block, block_hash, ok, gas_used, gas_price,
+			outcome, reason, settlement)
+		SELECT id, $1, of_kind, hash, block, block_hash, ok, gas_used, gas_price, outcome, reason, settlement::jsonb
+			FROM mined
+		ON CONFLICT (intent) DO UPDATE SET tx_hash = excluded.tx_hash, block = excluded.block, block_hash =
+			excluded.block_hash, ok = excluded.ok,
+			gas_used = excluded.gas_used, gas_price = excluded.gas_price, outcome = excluded.outcome, reason =
+				excluded.reason, seen_at = excluded.seen_at,
+			settlement = excluded.settlement)
+		SELECT (SELECT count(*) FROM held), `+allOf("mined"))
+	takeBackReceipt = pg.Register("take back receipt", `WITH `+fenceHeld+`, gone AS (
+		DELETE FROM keeper.tx_receipt r USING held, keeper.tx_attempt a
+		WHERE a.hash = $4 AND r.intent = a.intent AND r.tx_hash = a.hash AND r.block_hash = $5 AND NOT r.final
+			AND EXISTS (SELECT FROM keeper.tx_intent t WHERE t.id = r.intent AND t.signer = $1 AND t.state = 'MINED')
+		RETURNING r.intent
+	), back AS (
+		UPDATE keeper.tx_intent t SET state = 'SENT', updated_at = clock_timestamp() FROM gone
+			WHERE t.id = gone.intent AND t.state = 'MINED' RETURNING t.id)
+		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM back)`)
+	finishIntent = pg.Register("finish intent", `WITH `+fenceHeld+`, ended AS (
+		UPDATE keeper.tx_intent t SET state = w.state, outcome = r.outcome, reason = r.reason, ended_at =
+			clock_timestamp(), updated_at = clock_timestamp(), rearm_ms = w.rearm_ms, given_up = w.given_up,
+			reported_at = CASE WHEN t.kind = '`+string(txm.Filler)+`' THEN clock_timestamp() END
+		FROM held, keeper.tx_attempt a, keeper.tx_receipt r,
+			unnest($4::bytea[], $5::bytea[], $6::text[], $7::bigint[], $8::boolean[])
+			AS w (hash, block_hash, state, rearm_ms, given_up)
+		WHERE a.hash = w.hash AND r.intent = a.intent AND r.tx_hash = a.hash AND r.block_hash = w.block_hash
+			AND t.id = r.intent AND t.signer = $1 AND t.state = ANY ($9)
+		RETURNING t.id, t.nonce
+	), final AS (
+		UPDATE keeper.tx_receipt r SET final = true FROM ended WHERE r.intent = ended.id
+	), consumed AS (
+		UPDATE keeper.signer_nonce_allocation n SET state = 'CONSUMED', updated_at = clock_timestamp()
+		FROM ended WHERE n.signer = $1 AND n.nonce = ended.nonce AND n.state = 'SIGNED')
+		SELECT (SELECT count(*) FROM held), `+allOf("ended"))
+	disownIntent = pg.Register("disown intent", `WITH `+fenceHeld+`, ended AS (
+		UPDATE keeper.tx_intent t SET state = 'FOREIGN', outcome = $5, reason = $6, ended_at = clock_timestamp(),
+			updated_at = clock_timestamp(),
+			rearm_ms = $7, given_up = $8, reported_at = CASE WHEN t.kind = '`+string(txm.Filler)+`' THEN clock_timestamp() END
+		FROM held WHERE t.id = $4 AND t.signer = $1 AND t.state = ANY ($9)
+		RETURNING t.id, t.nonce
+	), consumed AS (
+		UPDATE keeper.signer_nonce_allocation n SET state = 'CONSUMED', updated_at = clock_timestamp()
+		FROM ended WHERE n.signer = $1 AND n.nonce = ended.nonce AND n.state = 'SIGNED'
+	), paused AS (
+		UPDATE keeper.signer s SET paused_reason = coalesce(s.paused_reason, $6), updated_at = clock_timestamp()
+		FROM ended WHERE s.signer = $1 AND ended.nonce >= s.expected_below
+	), told AS (
+		INSERT INTO keeper.signer_event (signer, token, what, detail) SELECT $1, $3, 'foreign', $6 FROM ended)
+		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM ended)`)
+	pauseSigner = pg.Register("pause signer", `WITH `+fenceHeld+`, paused AS (
+		UPDATE keeper.signer s SET paused_reason = coalesce(s.paused_reason, $4), updated_at = clock_timestamp()
+		FROM held, (SELECT paused_reason IS NULL AS news FROM keeper.signer WHERE signer = $1) before
+			WHERE s.signer = $1 RETURNING s.signer, before.news
+	), told AS (
+		INSERT INTO keeper.signer_event (signer, token, what, detail) SELECT signer, $3, 'paused', $4 FROM paused
+			WHERE news)
+		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM paused)`)
+)
+
+// InFlight implements txm.Flights.
+func (s Intents) InFlight(ctx context.Context, signer chain.Address) ([]txm.Flight, error) {
+	ctx, cancel := s.db.Bounded(ctx)
+	defer cancel()
+	rows, err := s.db.Pool().Query(ctx, selectFlights.SQL(), signer[:])
+	if err != nil {
+		return nil, fmt.Errorf("listing the flights of signer %s: %w", signer, err)
+	}
+	defer rows.Close()
+	var flights []txm.Flight
+	for rows.Next() {
+		if flights, err = appendFlight(flights, rows); err != nil {
+			return nil, fmt.Errorf("reading the flights of signer %s: %w", signer, err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("listing the flights of signer %s: %w", signer, err)
+	}
+	return flights, nil
+}
+
+// appendFlight reads a row: one attempt, with its intent and receipt beside it.
+func appendFlight(flights []txm.Flight, row pgx.Row) ([]txm.Flight, error) {
+	var i intentRow
+	var r receiptRow
+	var a txm.Attempt
+	var hash []byte
+	var age int64 // of the attempt, microseconds
+	if err := row.Scan(append(append(i.fields(), r.fields()...), &hash, &a.Kind, &a.Raw, &a.Tip, &a.Cap, &a.Gas, &a.Seq,
+		&a.Sends, &a.LastClass, &age)...); err != nil {
+		return nil, err
+	}
+	intent, err := i.intent()
+	if err != nil {
+		return nil, err
+	}
+	a.Hash, a.Nonce = pg.HashOf(hash), intent.Nonce
+	if n := len(flights); n > 0 && flights[n-1].Intent.ID == intent.ID {
+		flights[n-1].Attempts = append(flights[n-1].Attempts, a)
+		return flights, nil
+	}
+	mined, err := r.receipt()
+	return append(flights, txm.Flight{Intent: intent, Attempts: []txm.Attempt{a}, Mined: mined,
+		Age: time.Duration(age) * time.Microsecond}), err
+}
+
+// Noted implements txm.Flights.
+func (s Intents) Noted(ctx context.Context, f lease.Fence, hash chain.Hash, class string, accepted bool) error {
+	return fenced(ctx, s.db, "noted", f, noteBroadcast, hash[:], class, accepted)
+}
+
+// allOf counts the rows that a statement has changed for the hashes of $4, and fails where these are fewer, which takes
+// all of it back; see refusedBatch. Where the fence does not hold there are none, which is no failure.
+func allOf(rows string) string {
+	return fmt.Sprintf(
+		`(SELECT count(*) / (NOT EXISTS (SELECT FROM held) OR count(*) = cardinality($4::bytea[]))::integer
+		FROM %s)`, rows)
+}
+
+// refusedBatch reads the error of a statement with allOf.
+func refusedBatch(op string, err error) error {
+	if pg.HasCode(err, codeDivisionByZero) {
+		return &txm.RefusedError{Op: op, Why: txm.Moved}
+	}
+	return err
+}
+
+// Record implements txm.Flights.
+func (s Intents) Record(ctx context.Context, f lease.Fence, receipts ...txm.Receipt) error {
+	c, err := receiptColumnsOf(receipts)
+	if err != nil {
+		return err
+	}
+	from := append(predecessors(txm.Mined), string(txm.Mined))
+	return refusedBatch("record", fenced(ctx, s.db, "record", f, recordReceipt, c.hashes, c.blocks, c.blockHashes,
+		c.oks,
+		c.gasUsed, c.gasPrices, c.outcomes, c.reasons, from, c.settlements))
+}
+
+// TakeBack implements txm.Flights.
+func (s Intents) TakeBack(ctx context.Context, f lease.Fence, r txm.Receipt) error {
+	return fenced(ctx, s.db, "take_back", f, takeBackReceipt, r.TxHash[:], r.Block.Hash[:])
+}
+
+// Finish implements txm.Flights. Every state that a receipt leads to has the same before it.
+func (s Intents) Finish(ctx context.Context, f lease.Fence, finals ...txm.FinalReceipt) error {
+	c := finalColumnsOf(finals)
+	return refusedBatch("finish", fenced(ctx, s.db, "finish", f, finishIntent, c.hashes, c.blockHashes, c.states,
+		c.rearms,
+		c.givenUp, predecessors(txm.FinalOK)))
+}
+
+// Disown implements txm.Flights.
+func (s Intents) Disown(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {
+	return fenced(ctx, s.db, "disown", f, disownIntent, intent, e.Outcome, pg.Escape(e.Reason), e.RearmMs, e.GivenUp,
+		predecessors(txm.Foreign))
+}
+
+// Pause implements txm.Flights. The reason may be a node's answer, byte for byte.
+func (s Intents) Pause(ctx context.Context, f lease.Fence, reason string) error {
+	return fenced(ctx, s.db, "pause", f, pauseSigner, pg.Escape(reason))
+}

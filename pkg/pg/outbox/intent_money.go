@@ -1,0 +1,65 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/txm"
+)
+
+var (
+	selectSpent = pg.Register("spent by signer", `SELECT kind, sum(wei)::text FROM (
+		SELECT r.kind, sum(r.gas_used::numeric * r.gas_price) AS wei FROM keeper.tx_receipt r
+		WHERE r.signer = $1 AND r.seen_at > clock_timestamp() - interval '24 hours' GROUP BY r.kind
+		UNION ALL
+		SELECT t.kind, max(a.gas::numeric * a.cap) FROM keeper.tx_intent t JOIN keeper.tx_attempt a
+			ON `+attemptsOf("t")+`
+		WHERE t.signer = $1 AND t.state IN `+inFlightStates+` AND t.state = ANY ($2) GROUP BY t.id
+		) AS cost GROUP BY kind`)
+	selectEarned = pg.Register("earned by signer", `SELECT t.kind, sum(c.amount)::text
+		FROM keeper.commission c JOIN keeper.tx_attempt a ON a.hash = c.tx_hash
+		JOIN keeper.tx_intent t ON t.id = a.intent
+		WHERE c.signer = $1 AND c.earned_at > clock_timestamp() - interval '24 hours' GROUP BY t.kind`)
+)
+
+// Spent implements txm.Money.
+func (s Intents) Spent(ctx context.Context, signer chain.Address) (txm.ByLane, error) {
+	spent, err := s.byLane(ctx, selectSpent, signer[:], replaceable())
+	if err != nil {
+		return nil, fmt.Errorf("summing up what signer %s has spent: %w", signer, err)
+	}
+	return spent, nil
+}
+
+// Earned implements txm.Money, by the fees that were booked from final blocks; see Wallets.Book.
+func (s Intents) Earned(ctx context.Context, signer chain.Address) (txm.ByLane, error) {
+	earned, err := s.byLane(ctx, selectEarned, signer[:])
+	if err != nil {
+		return nil, fmt.Errorf("summing up what signer %s has earned: %w", signer, err)
+	}
+	return earned, nil
+}
+
+// byLane reads sums of wei by kind of job.
+func (s Intents) byLane(ctx context.Context, text *pg.Statement, args ...any) (txm.ByLane, error) {
+	ctx, cancel := s.db.Bounded(ctx)
+	defer cancel()
+	rows, err := s.db.Pool().Query(ctx, text.SQL(), args...)
+	if err != nil {
+		return nil, err
+	}
+	lanes := txm.ByLane{}
+	var kind job.Kind
+	var wei perp.Uint
+	_, err = pgx.ForEachRow(rows, []any{&kind, pg.Amount(&wei)}, func() error {
+		lanes.Add(txm.LaneOf(kind), wei)
+		return nil
+	})
+	return lanes, err
+}

@@ -1,0 +1,136 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/pg"
+)
+
+// Leases is the lease.Store.
+type Leases struct{ db *pg.DB }
+
+// NewLeases returns the store of leases.
+func NewLeases(db *pg.DB) Leases { return Leases{db} }
+
+// writtenAhead is by how many microseconds a lease was last written ahead of the database's clock. Only a clock that
+// has gone back makes it more than 0.
+const writtenAhead = `greatest(0, (extract(epoch FROM updated_at - clock_timestamp()) * 1000000)::bigint)`
+
+var (
+	// A signer that is known keeps the database it was last known whole in.
+	registerSigner = pg.Register("register signer",
+		`INSERT INTO keeper.signer AS s (signer, chain_id, system_identifier, timeline)
+		SELECT $1, $2, `+thisDatabase+`
+		ON CONFLICT (signer) DO UPDATE SET updated_at = s.updated_at, system_identifier =
+			coalesce(s.system_identifier, excluded.system_identifier),
+			timeline = coalesce(s.timeline, excluded.timeline)
+		RETURNING chain_id`)
+	createLease = pg.Register("create lease", `INSERT INTO keeper.signer_lease
+		(signer, owner, owner_label, fencing_token, next_nonce, acquired_at, expires_at, updated_at)
+		VALUES ($1, $2, 'nobody', 0, 0, '-infinity', '-infinity', clock_timestamp()) ON CONFLICT (signer) DO NOTHING`)
+
+	// The condition stands in WHERE, so that a loser neither writes nor locks. Whoever waits for the row judges it anew
+	// afterwards: that is why it is clock_timestamp(), which moves within a statement, and not now(), which does not.
+	acquireLease = pg.Register("acquire lease", `WITH won AS (
+		UPDATE keeper.signer_lease SET
+			fencing_token = CASE WHEN owner = $2 AND expires_at > clock_timestamp() THEN fencing_token
+				ELSE fencing_token + 1 END,
+			acquired_at = CASE WHEN owner = $2 AND expires_at > clock_timestamp() THEN acquired_at
+				ELSE clock_timestamp() END,
+			owner = $2, owner_label = $3, expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond',
+			updated_at = clock_timestamp()
+		WHERE signer = $1 AND (owner = $2 OR expires_at <= clock_timestamp())
+		RETURNING owner_label, fencing_token)
+		SELECT true, owner_label, fencing_token, 0 FROM won
+		UNION ALL
+		SELECT false, owner_label, fencing_token, `+writtenAhead+` FROM keeper.signer_lease WHERE signer = $1
+			AND NOT EXISTS (SELECT FROM won)`)
+	renewLease = pg.Register("renew lease", `UPDATE keeper.signer_lease SET
+			expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond', updated_at = clock_timestamp()
+		WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp()`)
+	releaseLease = pg.Register("release lease",
+		`UPDATE keeper.signer_lease SET expires_at = clock_timestamp(), updated_at = clock_timestamp()
+		WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp()`)
+)
+
+// Register makes a signer known, with a lease that nobody holds. A signer that is known already is left as it is; one
+// that is known for another chain is an error, and so is one whose rows come from another database, or from an earlier
+// time of this one (a nonce.BehindError).
+func (s Leases) Register(ctx context.Context, signer chain.Address, chainID uint64) error {
+	ctx, cancel := s.db.Bounded(ctx)
+	defer cancel()
+	return pgx.BeginFunc(ctx, s.db.Pool(), func(tx pgx.Tx) error {
+		var known uint64
+		if err := tx.QueryRow(ctx, registerSigner.SQL(), signer[:], chainID).Scan(&known); err != nil {
+			return fmt.Errorf("registering signer %s: %w", signer, err)
+		}
+		if known != chainID {
+			return pg.Refusef("signer %s belongs to chain %d in this database, not to %d (every keeper has a database "+
+				"of its own)", signer, known, chainID)
+		}
+		if _, err := tx.Exec(ctx, createLease.SQL(), signer[:], uuid.Nil); err != nil {
+			return fmt.Errorf("creating the lease of signer %s: %w", signer, err)
+		}
+		if err := checkIdentity(ctx, tx, signer); nonce.Behind(err) {
+			return pg.Refuse(err)
+		} else if err != nil {
+			return err
+		}
+		return nil
+	})
+}
+
+// Acquire implements lease.Store.
+func (s Leases) Acquire(ctx context.Context, signer chain.Address, owner lease.Owner, ttl time.Duration) (lease.Fence,
+	error) {
+	ctx, cancel := s.db.Bounded(ctx)
+	defer cancel()
+	var won bool
+	var holder string
+	var token, ahead int64
+	err := s.db.Pool().QueryRow(ctx, acquireLease.SQL(), signer[:], owner.ID, owner.Label, ttl.Microseconds()).
+		Scan(&won, &holder, &token, &ahead)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return lease.Fence{}, fmt.Errorf("signer %s is not registered", signer)
+	case err != nil:
+		return lease.Fence{}, fmt.Errorf("asking for the lease: %w", err)
+	case !won:
+		return lease.Fence{}, &lease.HeldError{Signer: signer, Holder: holder, Token: token,
+			Ahead: time.Duration(ahead) * time.Microsecond}
+	}
+	return lease.Fence{Signer: signer, Owner: owner.ID, Token: token}, nil
+}
+
+// Renew implements lease.Store.
+func (s Leases) Renew(ctx context.Context, f lease.Fence, ttl time.Duration) error {
+	ctx, cancel := s.db.Bounded(ctx)
+	defer cancel()
+	done, err := s.db.Pool().Exec(ctx, renewLease.SQL(), f.Signer[:], f.Owner, f.Token, ttl.Microseconds())
+	if err != nil {
+		return fmt.Errorf("renewing the lease of %s: %w", f.Signer, err)
+	}
+	if done.RowsAffected() == 0 {
+		return &lease.LostError{Fence: f, Op: "renew"}
+	}
+	return nil
+}
+
+// Release implements lease.Store.
+func (s Leases) Release(ctx context.Context, f lease.Fence) error {
+	ctx, cancel := s.db.Bounded(ctx)
+	defer cancel()
+	if _, err := s.db.Pool().Exec(ctx, releaseLease.SQL(), f.Signer[:], f.Owner, f.Token); err != nil {
+		return fmt.Errorf("ending the lease of %s: %w", f.Signer, err)
+	}
+	return nil
+}

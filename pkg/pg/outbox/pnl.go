@@ -1,0 +1,159 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pnl"
+)
+
+// A transaction and a fee are of the range by their block, as every keeper has it; of which kind the job was, this
+// keeper's own attempts tell. The fees of a transaction stand beside its gas under the transaction's purpose.
+const ownTransactions = `SELECT t.key AS tx, t.tx_from AS signer, t.tx_ok AS ok, t.tx_nonce AS nonce,
+			t.tx_block AS block, t.stamp_time_ms AS at, t.tx_gas_used * t.tx_gas_price AS gas
+		FROM {state}.transaction t
+		WHERE t.tx_from = ANY ($1) AND t.stamp_time_ms > $2::numeric AND t.tx_block <= $3::numeric
+			AND t.deleted_at IS NULL`
+
+// pnlLines are the transactions and fees of the signers $1 in a range of blocks, as rows of "entry": t stands for the
+// table in the range's condition.
+func pnlLines(within string) string {
+	return `line AS (
+			SELECT t.key AS tx, t.tx_from AS signer, CASE WHEN t.tx_ok THEN 'executed' ELSE 'lost' END AS purpose,
+				t.stamp_time_ms AS at, 1 AS n, 0::numeric AS fee, t.tx_gas_used * t.tx_gas_price AS gas
+			FROM {state}.transaction t WHERE t.tx_from = ANY ($1) AND ` + within + ` AND t.deleted_at IS NULL
+			UNION ALL
+			SELECT t.stamp_tx_hash, t.keeper, 'executed', t.stamp_time_ms, 0, t.amount, 0
+			FROM {state}.keeper_fee t WHERE t.keeper = ANY ($1) AND ` + within + ` AND t.deleted_at IS NULL
+		), entry AS (
+			SELECT l.at, l.signer, coalesce(i.kind, '') AS kind, coalesce(i.job ->> 'market', '') AS market,
+				CASE WHEN a.kind <> 'EXEC' THEN 'freed' ELSE l.purpose END AS purpose, l.n, l.fee, l.gas
+			FROM line l LEFT JOIN keeper.every_attempt a ON a.hash = l.tx
+				LEFT JOIN keeper.every_intent i ON i.id = a.intent
+		)`
+}
+
+var (
+	selectSigners = pg.Register("signers of this keeper", `SELECT signer FROM keeper.signer ORDER BY signer`)
+	// Of the days that are summed up only the sums know what the transactions were for. They begin with the first whole
+	// day of the range, $4, and end where the marked day does, $5.
+	sumEntries = pg.Register("profit and loss", `WITH `+pnlLines(`(t.stamp_time_ms > $2::numeric
+				AND t.stamp_time_ms <= $4::numeric OR t.stamp_time_ms > $5::numeric) AND t.stamp_block <= $3::numeric`)+`
+		SELECT signer, kind, market, purpose, sum(n), sum(fee)::text, sum(gas)::text FROM (
+			SELECT signer, kind, market, purpose, n, fee, gas FROM entry
+			UNION ALL
+			SELECT signer, kind, market, purpose, transactions, fees, gas FROM keeper.pnl_day
+			WHERE signer = ANY ($1) AND extract(epoch FROM day) * 1000 >= $4::numeric
+				AND extract(epoch FROM day) * 1000 < $5::numeric) every
+		GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`)
+	sumAccounts = pg.Register("signers in profit and loss", `WITH own AS (`+ownTransactions+`)
+		SELECT s.signer, coalesce((SELECT max(o.nonce) - min(o.nonce) + 1 - count(*) FROM own o
+				WHERE o.signer = s.signer), 0)::bigint,
+			coalesce((SELECT sum(c.amount) FROM keeper.commission c WHERE c.signer = s.signer
+				AND c.earned_at > to_timestamp($2::float8 / 1000) AND c.block <= $3::bigint), 0)::text
+		FROM unnest($1::bytea[]) AS s (signer) ORDER BY s.signer`)
+	selectFirst = pg.Register("first block of profit and loss", `SELECT least(
+			(SELECT min(block) FROM (`+ownTransactions+`) own),
+			(SELECT min(f.stamp_block) FROM {state}.keeper_fee f
+				WHERE f.keeper = ANY ($1) AND f.stamp_time_ms > $2::numeric AND f.stamp_block <= $3::numeric
+					AND f.deleted_at IS NULL))::bigint`)
+	countUnproven = pg.Register("count of unproven blocks", `SELECT count(DISTINCT block) FROM {state}.unproven
+		WHERE block >= $1::bigint AND first <= $2::bigint`)
+)
+
+// ProfitAndLoss reads what this keeper's signers earned and spent in the last while before the newest block that is
+// final and that every partition has applied, by the chain's clock. It fails where there is no such block.
+func (a Archive) ProfitAndLoss(ctx context.Context, last time.Duration) (s pnl.Statement, err error) {
+	err = a.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		standing, err := pg.ActiveStanding(ctx, tx)
+		if err != nil {
+			return err
+		}
+		s.Generation, s.UntilMs = standing.Generation, standing.Finalized().TimeMs
+		if s.Last = pg.FinalApplied(standing); s.Last == 0 {
+			return fmt.Errorf("no block of the state is final yet, or the state is halted (%q)", standing.Halted)
+		}
+		signers, err := signersOf(ctx, tx)
+		if err != nil {
+			return err
+		}
+		s.SinceMs = s.UntilMs - min(s.UntilMs, uint64(last.Milliseconds()))
+		return readStatement(ctx, tx, &s, signers)
+	})
+	if err != nil {
+		return pnl.Statement{}, fmt.Errorf("reading profit and loss: %w", err)
+	}
+	return s, nil
+}
+
+func signersOf(ctx context.Context, tx pgx.Tx) ([][]byte, error) {
+	rows, err := tx.Query(ctx, selectSigners.SQL())
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[[]byte])
+}
+
+// readStatement reads what came after the beginning of a statement's range, up to its last block.
+func readStatement(ctx context.Context, tx pgx.Tx, s *pnl.Statement, signers [][]byte) error {
+	since, last := int64(s.SinceMs), int64(s.Last)
+	whole, summed, err := summedDays(ctx, tx, *s)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, sumEntries.In(s.Generation), signers, since, last, whole, summed)
+	if err != nil {
+		return err
+	}
+	if s.Entries, err = pgx.CollectRows(rows, scanEntry); err != nil {
+		return err
+	}
+	if rows, err = tx.Query(ctx, sumAccounts.In(s.Generation), signers, since, last); err != nil {
+		return err
+	}
+	s.Accounts, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a pnl.Account, err error) {
+		var signer []byte
+		err = row.Scan(&signer, &a.Missing, pg.Amount(&a.Booked))
+		a.Signer = pg.AddressOf(signer)
+		return a, err
+	})
+	if err != nil || len(s.Entries) == 0 {
+		return err
+	}
+	if err := tx.QueryRow(ctx, selectFirst.In(s.Generation), signers, since, last).Scan(&s.First); err != nil {
+		return err
+	}
+	return tx.QueryRow(ctx, countUnproven.In(s.Generation), int64(s.First), last).Scan(&s.Unproven)
+}
+
+// summedDays are the bounds of the whole days of a statement that are sums (see [Archive.Expire]), in ms: the first
+// begins after whole, the last ends with summed. They are equal where there is none.
+func summedDays(ctx context.Context, tx pgx.Tx, s pnl.Statement) (whole, summed int64, err error) {
+	const day = int64(24 * time.Hour / time.Millisecond)
+	if err := tx.QueryRow(ctx, selectMark.SQL()).Scan(&summed); err != nil {
+		return 0, 0, err
+	}
+	since, until := int64(s.SinceMs), int64(s.UntilMs)
+	summed = max(min(summed, until/day*day), since)
+	whole = min((since+day-1)/day*day, summed)
+	return whole, summed, nil
+}
+
+func scanEntry(row pgx.CollectableRow) (e pnl.Entry, err error) {
+	var signer []byte
+	var market string
+	if err := row.Scan(&signer, &e.Kind, &market, &e.Purpose, &e.Transactions, pg.Amount(&e.Fees),
+		pg.Amount(&e.Gas)); err != nil {
+		return e, err
+	}
+	e.Signer = pg.AddressOf(signer)
+	if market != "" {
+		e.Market, err = chain.ParseAddress(market)
+	}
+	return e, err
+}

@@ -1,0 +1,108 @@
+package outbox_test
+
+import (
+	"cmp"
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pnl"
+	"perpkeeper/pkg/txm"
+)
+
+const hourMs = uint64(time.Hour / time.Millisecond)
+
+// ledgerOf lays out blocks an hour apart with transactions of a signer, and the fees they were paid.
+type ledgerOf struct {
+	signer chain.Address
+	nonce  uint64
+	blocks []pg.AppliedBlock
+	// since is the time of the block below the first, and apart how far blocks are apart if it is not an hour, in ms.
+	since, apart uint64
+}
+
+// timeOf is the time of the n-th block, from 1, in ms.
+func (l *ledgerOf) timeOf(n int) uint64 { return l.since + cmp.Or(l.apart, hourMs)*uint64(n) }
+
+// block adds a block.
+func (l *ledgerOf) block(rows ...perp.Row) {
+	parent := ground
+	if n := len(l.blocks); n > 0 {
+		parent = l.blocks[n-1].BlockRef
+	}
+	b := follow(parent, rows...)
+	b.TimeMs = l.timeOf(len(l.blocks) + 1)
+	l.blocks = append(l.blocks, b)
+}
+
+// tx is the rows of one transaction in the block that is added next.
+func (l *ledgerOf) tx(hash chain.Hash, ok bool, gas, price, fee uint64) []perp.Row {
+	n := uint64(len(l.blocks))
+	at := perp.Stamp{Block: ground.Number + n + 1, TxHash: hash, TimeMs: l.timeOf(len(l.blocks) + 1)}
+	rows := []perp.Row{perp.Transaction{Stamp: at, Tx: chain.Tx{Hash: hash, From: l.signer, Nonce: l.nonce,
+		Block: at.Block, OK: ok, GasUsed: gas, GasPrice: price}}}
+	l.nonce++
+	if fee > 0 {
+		rows = append(rows, perp.KeeperFee{Keeper: l.signer, Amount: perp.U64(fee), Stamp: at})
+	}
+	return rows
+}
+
+// P&L is the fees and gas of the signers' transactions in final blocks of the last while: by kind where this keeper
+// made them, and what was lost or only freed a nonce apart. Strangers and what is not final are left out.
+func TestProfitAndLoss(t *testing.T) {
+	d := newHolder(t, 3)
+	won, lost := d.MustClaim(t, d.Intents[0], 0, 0), d.MustClaim(t, d.Intents[1], 1, 1)
+	withdrawn := d.MustClaim(t, d.Intents[2], 2, 2)
+	freeing := txm.SignedTx{Nonce: 2, Hash: chain.Hash{0xf}, Raw: []byte{2}, Gas: txm.EmptyGas, Tip: 2, Cap: 2}
+	must(t, outbox.NewIntents(d.DB).
+		Replace(t.Context(), d.Fence, txm.Replacement{Intent: d.Intents[2], After: withdrawn.Hash,
+			Kind: txm.Cancel, Tx: freeing, Cancel: txm.Verdict{Outcome: job.Withdrawn, Reason: "an operator's"}}))
+	l := &ledgerOf{signer: d.Fence.Signer}
+	stranger := &ledgerOf{signer: chain.Address{0xbb}}
+	l.block(l.tx(won.Hash, true, 100, 3, 1000)...) // 1 h
+	l.block(l.tx(lost.Hash, false, 50, 3, 0)...)   // 2 h
+	stranger.blocks = l.blocks
+	l.block(append(l.tx(freeing.Hash, true, 21, 2, 0), // 3 h
+		stranger.tx(chain.Hash{0xaa}, true, 7, 7, 7)...)...)
+	l.nonce++                                                 // one that the scanner did not see
+	l.block(l.tx(chain.Hash{0xcc}, true, 10, 1, 5)...)        // 4 h; of no attempt that is known
+	l.block(l.tx(chain.Hash{0xdd}, true, 99999, 99, 9999)...) // not final
+	p, err := d.DB.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
+	must(t, err)
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 10, Blocks: l.blocks}))
+	if _, err := outbox.NewArchive(d.DB).ProfitAndLoss(t.Context(), 24*time.Hour); err == nil {
+		t.Error("figures without a final block")
+	}
+	final := l.blocks[3].BlockRef
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 11, Finalized: final}))
+
+	s, err := outbox.NewArchive(d.DB).ProfitAndLoss(t.Context(), 24*time.Hour)
+	must(t, err)
+	u := perp.U64
+	want := pnl.Line{Name: "total", Transactions: 4, Lost: 1, Freed: 1, Fees: u(1005), Gas: u(300 + 150 + 42 + 10),
+		LostGas: u(150), FreedGas: u(42)}
+	if got := s.Total(); got != want || s.First != ground.Number+1 || s.Last != final.Number || s.Generation != 1 {
+		t.Errorf("%+v of %+v, want %+v", got, s, want)
+	}
+	if got := s.Total().Net(); got != perp.I64(503) {
+		t.Errorf("net %s", got)
+	}
+	if len(s.Accounts) != 1 || s.Accounts[0].Signer != l.signer || s.Accounts[0].Missing != 1 {
+		t.Errorf("accounts %+v", s.Accounts)
+	}
+	unknown := pnl.Line{Name: "unknown", Transactions: 1, Fees: u(5), Gas: u(10)}
+	if kinds := s.By(pnl.ByKind); len(kinds) != 2 || kinds[0].Name != "order" || kinds[1] != unknown {
+		t.Errorf("by kind %+v", kinds)
+	}
+
+	if s, err = outbox.NewArchive(d.DB).ProfitAndLoss(t.Context(), 90*time.Minute); err != nil || s.Total().
+		Transactions != 2 ||
+		s.First != ground.Number+3 {
+		t.Errorf("%+v, %v in the last 90 minutes", s, err)
+	}
+}

@@ -1,0 +1,57 @@
+package outbox_test
+
+import (
+	"testing"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/lease/leasetest"
+	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/nonce/noncetest"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/outbox/outboxtest"
+	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/txm/txmtest"
+)
+
+// withSigner returns a fresh database and a signer in it.
+func withSigner(t *testing.T) (*pg.DB, chain.Address) {
+	t.Helper()
+	db := pgtest.DB(t)
+	return db, outboxtest.Register(t, db)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// NON-1, NON-2, NON-3, NON-5, NON-12.
+func TestLeasesConform(t *testing.T) {
+	leasetest.Run(t, func(t *testing.T) (lease.Store, chain.Address) {
+		db, signer := withSigner(t)
+		return outbox.NewLeases(db), signer
+	})
+}
+
+// NON-6.
+func TestNoncesConform(t *testing.T) {
+	noncetest.Run(t, func(t *testing.T) (nonce.Store, lease.Store, chain.Address) {
+		db, signer := withSigner(t)
+		return outbox.NewLeases(db), outbox.NewLeases(db), signer
+	})
+}
+
+// NON-7, NON-8, NON-13, NON-14, LIQ-6, and S1 to S13 where they concern intents.
+func TestIntentsConform(t *testing.T) {
+	txmtest.Run(t, func(t *testing.T) txmtest.Stores {
+		url := pgtest.URL(t)
+		noStrays(t, url)
+		db := outboxtest.Open(t, url, "sender")
+		return txmtest.Stores{Leases: outbox.NewLeases(db), Nonces: outbox.NewLeases(db),
+			Intents: outbox.NewIntents(db), Register: outboxtest.Registrar(db)}
+	})
+}

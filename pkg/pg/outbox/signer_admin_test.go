@@ -1,0 +1,242 @@
+package outbox_test
+
+import (
+	"strings"
+	"testing"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/outbox/outboxtest"
+	"perpkeeper/pkg/txm"
+)
+
+func (d holder) standing(t *testing.T) outbox.SignerStanding {
+	t.Helper()
+	all, err := outbox.NewSigners(d.DB).List(t.Context())
+	if err != nil || len(all) != 1 {
+		t.Fatalf("listed %+v, %v", all, err)
+	}
+	return all[0]
+}
+
+func (d holder) heads(t *testing.T) int {
+	t.Helper()
+	heads, err := outbox.NewIntents(d.DB).Heads(t.Context(), d.Fence.Signer, txm.Pick{Limit: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(heads)
+}
+
+func TestSignersAreShownAsTheyStand(t *testing.T) {
+	d := newHolder(t, 3)
+	d.MustClaim(t, d.Intents[0], 0, 0)
+	got := d.standing(t)
+	if got.LeaseLeft <= 0 || got.LeaseLeft.Minutes() > 1 {
+		t.Errorf("the lease has %s left", got.LeaseLeft)
+	}
+	got.LeaseLeft = 0
+	want := outbox.SignerStanding{Signer: d.Fence.Signer, ChainID: outboxtest.ChainID, Owner: t.Name(), Token: 1,
+		NextNonce: 1,
+		Queued:    2, InFlight: 1}
+	if got != want {
+		t.Errorf("listed %+v, want %+v", got, want)
+	}
+	if err := outbox.NewLeases(d.DB).Release(t.Context(), d.Fence); err != nil {
+		t.Fatal(err)
+	}
+	if left := d.standing(t).LeaseLeft; left != 0 {
+		t.Errorf("a lease that was given back has %s left", left)
+	}
+	idle := chain.Address{0xff}
+	must(t, outbox.NewLeases(d.DB).Register(t.Context(), idle, outboxtest.ChainID))
+	all, err := outbox.NewSigners(d.DB).List(t.Context())
+	must(t, err)
+	if len(all) != 2 || all[0].Queued != 2 || all[1].Signer != idle || all[1].Queued+all[1].InFlight != 0 {
+		t.Errorf("with another that nothing waits for: %+v", all)
+	}
+}
+
+// What an operator says is kept and recorded; the tenure goes on, and so does what is in flight.
+func TestPauseAndResumeByHand(t *testing.T) {
+	d := newHolder(t, 2)
+	signers := outbox.NewSigners(d.DB)
+	tx := d.MustClaim(t, d.Intents[0], 0, 0)
+	for i, want := range []string{"", "maintenance"} {
+		if already, err := signers.Pause(t.Context(), d.Fence.Signer,
+			[]string{"maintenance", "another"}[i]); err != nil || already != want {
+			t.Errorf("paused with %q, %v before", already, err)
+		}
+	}
+	if d.heads(t) != 0 || d.standing(t).Paused != "maintenance" {
+		t.Errorf("a paused signer has something to do: %+v", d.standing(t))
+	}
+	if err := outbox.NewIntents(d.DB).Noted(t.Context(), d.Fence, tx.Hash, "accepted", true); err != nil {
+		t.Errorf("what is in flight does not go on: %v", err)
+	}
+	for _, want := range []string{"maintenance", ""} {
+		if was, err := signers.Resume(t.Context(), d.Fence.Signer); err != nil || was != want {
+			t.Errorf("resumed from %q, %v", was, err)
+		}
+	}
+	if d.heads(t) != 1 || d.standing(t).Paused != "" {
+		t.Errorf("a resumed signer has nothing to do: %+v", d.standing(t))
+	}
+	if got := d.events(t); got != "paused maintenance; resumed was paused: maintenance" {
+		t.Errorf("recorded %s", got)
+	}
+	stranger := chain.Address{0xbb}
+	if _, err := signers.Pause(t.Context(), stranger, "x"); !pg.Refused(err) {
+		t.Errorf("paused an unknown signer: %v", err)
+	}
+	if _, err := signers.Resume(t.Context(), stranger); !pg.Refused(err) {
+		t.Errorf("resumed an unknown signer: %v", err)
+	}
+}
+
+// Only what is in flight can be called off, and once; who asked is on record.
+func TestCallOff(t *testing.T) {
+	d := newHolder(t, 2)
+	signers := outbox.NewSigners(d.DB)
+	tx := d.MustClaim(t, d.Intents[0], 0, 0)
+	d.MustClaim(t, d.Intents[1], 1, 1)
+	if err := signers.CallOff(t.Context(), d.Fence.Signer, 0, "alice", "a \x00 reason"); err != nil {
+		t.Fatal(err)
+	}
+	flights, err := outbox.NewIntents(d.DB).InFlight(t.Context(), d.Fence.Signer)
+	if err != nil || flights[0].Intent.CalledOff != "called off by alice: a \x00 reason" ||
+		flights[1].Intent.CalledOff != "" {
+		t.Errorf("in flight: %+v, %v", flights, err)
+	}
+	for nonce, want := range map[uint64]string{0: "waiting for its sender already: called off by alice",
+		2: "was given to no job"} {
+		if err := signers.CallOff(t.Context(), d.Fence.Signer, nonce, "bob", "x"); !pg.Refused(err) ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("nonce %d: %v", nonce, err)
+		}
+	}
+	if err := outbox.NewIntents(d.DB).
+		Record(t.Context(), d.Fence,
+			txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := signers.CallOff(t.Context(), d.Fence.Signer, 0, "bob", "x"); !pg.Refused(err) ||
+		!strings.Contains(err.Error(), "is in a block") {
+		t.Errorf("called off what was mined: %v", err)
+	}
+	if got := d.events(t); !strings.HasPrefix(got, "called_off nonce 0, arm 1 of ") ||
+		!strings.Contains(got, ": called off by alice: a ") || strings.Contains(got, "bob") {
+		t.Errorf("recorded %s", got)
+	}
+}
+
+func (d holder) events(t *testing.T) (all string) {
+	t.Helper()
+	err := connect(t, d.Address).QueryRow(t.Context(),
+		`SELECT coalesce(string_agg(what || ' ' || detail, '; ' ORDER BY id), '') FROM keeper.signer_event
+			WHERE what IN ('paused', 'resumed', 'called_off')`).Scan(&all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A pause that only a resync ends is not lifted by a resume: the key is in other hands, or the database is not what it
+// was.
+func TestResumeIsRefusedWhereOnlyAResyncHelps(t *testing.T) {
+	t.Run("a stranger's transaction", func(t *testing.T) {
+		d := newHolder(t, 1)
+		d.MustClaim(t, d.Intents[0], 0, 0)
+		if _, err := outbox.NewSigners(d.DB).Pause(t.Context(), d.Fence.Signer, "an earlier reason"); err != nil {
+			t.Fatal(err)
+		}
+		foreign := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: "taken"}}
+		if err := outbox.NewIntents(d.DB).Disown(t.Context(), d.Fence, d.Intents[0], foreign); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := outbox.NewSigners(d.DB).Resume(t.Context(), d.Fence.Signer); !pg.Refused(err) ||
+			!strings.Contains(err.Error(), "keeperctl signer resync 0xaa") {
+			t.Errorf("resumed: %v", err)
+		}
+		d.mustResync(t)
+	})
+	t.Run("a database gone back in time", func(t *testing.T) {
+		d := newHolder(t, 0)
+		if _, err := outbox.NewSigners(d.DB).Pause(t.Context(), d.Fence.Signer, "restored"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := connect(t, d.Address).
+			Exec(t.Context(), `UPDATE keeper.signer SET timeline = timeline + 1`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := outbox.NewSigners(d.DB).Resume(t.Context(), d.Fence.Signer); !nonce.Behind(err) {
+			t.Errorf("resumed: %v", err)
+		}
+		d.mustResync(t)
+	})
+}
+
+// mustResync demands that a resync lifts the pause, and that a later one can then be lifted by hand.
+func (d holder) mustResync(t *testing.T) {
+	t.Helper()
+	if d.standing(t).Paused == "" {
+		t.Error("the refused resume has lifted the pause")
+	}
+	if _, err := outbox.NewLeases(d.DB).
+		Resync(t.Context(), d.Fence.Signer, nonce.ChainNonces{Finalized: 9, Latest: 9, Pending: 9}); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.standing(t); got.Paused != "" || got.NextNonce != 9 {
+		t.Errorf("after the resync %+v", got)
+	}
+	if _, err := outbox.NewSigners(d.DB).Pause(t.Context(), d.Fence.Signer, "later"); err != nil {
+		t.Fatal(err)
+	}
+	if was, err := outbox.NewSigners(d.DB).Resume(t.Context(), d.Fence.Signer); err != nil || was != "later" {
+		t.Errorf("resumed from %q, %v", was, err)
+	}
+}
+
+func TestNumbersAreShownAsTheyStand(t *testing.T) {
+	d := newHolder(t, 2)
+	d.MustClaim(t, d.Intents[0], 0, 0)
+	d.MustClaim(t, d.Intents[1], 1, 1)
+	tx := connect(t, d.Address)
+	for _, sql := range []string{
+		`UPDATE keeper.signer_lease SET next_nonce = 4`,
+		`INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token)
+			SELECT signer, 3, 'RELEASED', id, 1 FROM keeper.tx_intent LIMIT 1`,
+		`UPDATE keeper.tx_attempt SET last_class = 'accepted' WHERE nonce = 1`,
+	} {
+		if _, err := tx.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := outbox.NewSigners(d.DB).Numbers(t.Context(), d.Fence.Signer, 1, 9)
+	if err != nil || len(got) != 3 {
+		t.Fatalf("listed %+v, %v", got, err)
+	}
+	for i := range got {
+		if got[i].Age <= 0 {
+			t.Errorf("nonce %d is %s old", got[i].Nonce, got[i].Age)
+		}
+		got[i].Age = 0
+	}
+	want := []outbox.NumberStanding{
+		{Nonce: 1, State: nonce.Signed, JobID: job.OrderID(chain.Hash{2}, 1), Intent: txm.Signed, Attempts: 1,
+			LastClass: "accepted"},
+		{Nonce: 2},
+		{Nonce: 3, State: nonce.Released, JobID: job.OrderID(chain.Hash{1}, 1), Intent: txm.Signed},
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("listed %+v, want %+v", got[i], want[i])
+		}
+	}
+	if got, err := outbox.NewSigners(d.DB).Numbers(t.Context(), d.Fence.Signer, 0, 2); err != nil || len(got) != 2 {
+		t.Errorf("listed %+v, %v", got, err)
+	}
+}
