@@ -80,13 +80,16 @@ func (w *stopwatch) note(m moment) time.Time {
 }
 
 // stretches are how long, in ms, each part of the last job's road took, by its name. What two of them do at once is
-// counted with the later.
+// counted with the earlier: a job that was heard of by a notification is picked while its storing is being answered.
 func (w *stopwatch) stretches() map[string]float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	took := map[string]float64{}
+	took, until := map[string]float64{}, w.last[published]
 	for m := received; m < moments; m++ {
-		took[stretch[m]] = max(0, inMs(w.last[m].Sub(w.last[m-1])))
+		took[stretch[m]] = max(0, inMs(w.last[m].Sub(until)))
+		if w.last[m].After(until) {
+			until = w.last[m]
+		}
 	}
 	return took
 }
