@@ -77,7 +77,6 @@ func BenchmarkFirstBroadcast(b *testing.B) {
 	s := newSite(b)
 	by, key := s.keeper(0)
 	w := newStopwatch()
-	s.cfg.Postgres.KeepReady = true // as Start has it
 	sn := s.sender([]secret.String{key}, w.on)
 	warm := s.orders(8, by)
 	s.say(warm...)
