@@ -16,7 +16,7 @@ UNRACED_TESTS := perpkeeper/services/devnet/exchange
 # Many tests wait for blocks and leases: one package more than there are processors keeps these busy.
 PACKAGES     := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka test-s3 e2e chaos liars liars-short mutants bench bench-peers kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker clean
+.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka test-s3 e2e upgrade-test chaos liars liars-short mutants bench bench-peers kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -45,6 +45,10 @@ test: setup ## every test that needs no Docker and no real Kafka, with the race 
 
 e2e: setup ## the whole pipeline as processes: kills, two of each, reorgs, bad configuration
 	@KEEPER_E2E=1 $(GO_TEST) -count=1 -v ./test/e2e/...
+
+upgrade-test: setup ## processes of an earlier build replaced one after the other while jobs flow; another layout of the state (UPGRADE_FROM=tag or commit)
+	@KEEPER_UPGRADE_FROM=$(or $(UPGRADE_FROM),$(shell git describe --tags --abbrev=0 2>/dev/null || echo HEAD~40)) \
+		go test -count=1 -v -timeout 60m -run 'Upgrade' ./test/e2e
 
 test-s3: setup ## the stores of snapshots against a real server that speaks the S3 API, built from its module
 	@test/s3/s3.sh $(GO_TEST) -count=1 ./pkg/snapshot/store

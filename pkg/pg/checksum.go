@@ -51,10 +51,12 @@ func tableChecksum(ctx context.Context, tx pgx.Tx, table perp.Table, generation 
 	}
 	defer rows.Close()
 	sum := newSummer(table)
-	if err := eachRow(rows, layouts[table], sum.add); err != nil {
-		return "", err
+	for rows.Next() {
+		if err := sum.addStored(rows.RawValues()); err != nil {
+			return "", err
+		}
 	}
-	return sum.result(), nil
+	return sum.result(), rows.Err()
 }
 
 // RowSource is any holder of rows, such as a perp.Book.
@@ -93,6 +95,15 @@ func newSummer(table perp.Table) *summer { return &summer{layout: layouts[table]
 
 func (s *summer) add(row perp.Row) (err error) {
 	if s.buffer, err = s.layout.encode(s.buffer[:0], row); err != nil {
+		return err
+	}
+	s.sum.Write(s.buffer)
+	return nil
+}
+
+// addStored adds a row as the server sends it.
+func (s *summer) addStored(values [][]byte) (err error) {
+	if s.buffer, err = s.layout.recode(s.buffer[:0], values); err != nil {
 		return err
 	}
 	s.sum.Write(s.buffer)

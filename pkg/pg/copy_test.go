@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
@@ -237,4 +239,35 @@ func TestExportIsOfOneInstant(t *testing.T) {
 	if err != nil || !bytes.Equal(before.Bytes(), after.Bytes()) || before.Len() == 0 {
 		t.Errorf("%d bytes before and %d after, %v", before.Len(), after.Len(), err)
 	}
+}
+
+// A generation that was copied has the keys and indexes of one that was made empty.
+func TestCopyHasEveryKey(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	finalHistory(t, db)
+	all, err := export(t.Context(), db)
+	must(t, err)
+	copied, err := db.Import(t.Context(), 2, all.into(-1))
+	must(t, err)
+	want, got := indexes(t, url, 1), indexes(t, url, copied)
+	if len(want) == 0 || !reflect.DeepEqual(got, want) {
+		t.Errorf("the copy has\n%s\nand must have\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// indexes are the definitions of a generation's indexes, primary keys among them.
+func indexes(t *testing.T, url string, generation int) []string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	must(t, err)
+	defer conn.Close(t.Context())
+	schema := fmt.Sprintf("state_g%d", generation)
+	rows, err := conn.Query(t.Context(), `SELECT coalesce(contype::text, '-') || ' ' || replace(indexdef, $1::text, '')
+		FROM pg_indexes LEFT JOIN pg_constraint ON conname = indexname AND connamespace = $1::text::regnamespace
+		WHERE schemaname = $1::text ORDER BY 1`, schema)
+	must(t, err)
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	must(t, err)
+	return all
 }

@@ -10,11 +10,15 @@ import (
 
 var (
 	selectActive = Register("active generation", `SELECT generation FROM keeper.active_generation`)
+	// selectActiveLayout tells of which layout the active generation is.
+	selectActiveLayout = Register("layout of the active generation",
+		`SELECT g.number, g.layout FROM keeper.active_generation a JOIN keeper.generation g ON g.number = a.generation`)
 	upsertActive = Register("activate generation", `INSERT INTO keeper.active_generation (generation) VALUES ($1)
 		ON CONFLICT (one) DO UPDATE SET generation = excluded.generation, since = clock_timestamp()`)
 	insertSwitch = Register("record switch",
 		`INSERT INTO keeper.generation_switch (generation, reason) VALUES ($1, $2)`)
-	notifyGeneration  = Register("notify switch", `SELECT pg_notify('state_changed', 'generation')`)
+	notifyGeneration = Register("notify switch", `SELECT pg_notify('state_changed', ''), pg_notify('generation_changed',
+		'')`)
 	selectGenerations = Register("generations",
 		`SELECT g.number, g.layout, coalesce(g.partitions, 0), a.generation IS NOT NULL, g.followed,
 		EXISTS (SELECT FROM keeper.generation_switch s WHERE s.generation = g.number)
@@ -210,14 +214,24 @@ type rowQuerier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// ActiveGeneration is [DB.ActiveGeneration] as a transaction, or the pool, has it.
+// ActiveGeneration is the generation that readers use. It is ErrLayout where this build cannot read it: every look at
+// the state asks here first, so that nothing is read of tables of another layout after a switch.
 func ActiveGeneration(ctx context.Context, q rowQuerier) (generation int, err error) {
-	err = q.QueryRow(ctx, selectActive.SQL()).Scan(&generation)
+	generation, layout, err := activeLayout(ctx, q)
+	if err == nil && layout != stateLayout {
+		return 0, fmt.Errorf("generation %d has state layout %d, this build needs %d: %w (fill a new generation from "+
+			"the log topic, or start the build that made it)", generation, layout, stateLayout, ErrLayout)
+	}
+	return generation, err
+}
+
+func activeLayout(ctx context.Context, q rowQuerier) (generation, layout int, err error) {
+	err = q.QueryRow(ctx, selectActiveLayout.SQL()).Scan(&generation, &layout)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, fmt.Errorf("the database has no active generation: %w (run `keeperctl prepare`)", ErrSchema)
+		return 0, 0, fmt.Errorf("the database has no active generation: %w (run `keeperctl prepare`)", ErrSchema)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("reading the active generation: %w", err)
+		return 0, 0, fmt.Errorf("reading the active generation: %w", err)
 	}
-	return generation, nil
+	return generation, layout, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -17,6 +18,10 @@ var (
 		`UPDATE keeper.generation SET dropped_at = NULL, followed = true WHERE number = $1`)
 	// analyzeTables has the server count what is there, so that it plans for tables of their real size.
 	analyzeTables = perTable("statistics of", `ANALYZE {state}.{table}`)
+	// selectKeys reads the primary keys of a generation's tables, as they are written in SQL.
+	selectKeys = Register("primary keys", `SELECT t.relname, c.conname, pg_get_constraintdef(c.oid) FROM pg_constraint c
+		JOIN pg_class t ON t.oid = c.conrelid
+		WHERE c.contype = 'p' AND c.connamespace = '{state}'::regnamespace ORDER BY t.relname`)
 	// releaseOffsets takes a copy from whoever owned the partitions of the original.
 	releaseOffsets = Register("release offsets", `UPDATE {state}.stream_offset SET owner = gen_random_uuid(),
 		owner_label = '', claimed_at = NULL, updated_at = clock_timestamp()`)
@@ -47,7 +52,14 @@ func (db *DB) Import(ctx context.Context, partitions int,
 		if _, err := tx.Exec(ctx, tablesDDL(generation)); err != nil {
 			return fmt.Errorf("creating generation %d: %w", generation, err)
 		}
+		addKeys, err := dropKeys(ctx, tx, generation)
+		if err != nil {
+			return err
+		}
 		if err := copyRows(ctx, &Import{generation: generation, tx: tx}); err != nil {
+			return err
+		}
+		if err := addKeys(ctx); err != nil {
 			return err
 		}
 		return publish(ctx, tx, generation, partitions)
@@ -74,6 +86,34 @@ func (db *DB) reserve(ctx context.Context, partitions int) (number int, err erro
 		return nil
 	})
 	return number, err
+}
+
+// dropKeys takes the primary keys from the tables of a generation that has no rows yet, and returns what gives them back
+// when the rows are there: sorting once takes a fraction of the time of keeping an index row by row.
+func dropKeys(ctx context.Context, tx pgx.Tx, generation int) (addKeys func(context.Context) error, err error) {
+	rows, err := tx.Query(ctx, selectKeys.In(generation))
+	if err != nil {
+		return nil, fmt.Errorf("reading the keys of generation %d: %w", generation, err)
+	}
+	keys, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct{ Table, Name, Definition string }])
+	if err != nil {
+		return nil, fmt.Errorf("reading the keys of generation %d: %w", generation, err)
+	}
+	var drop, add strings.Builder
+	for _, k := range keys {
+		table, name := schemaName(generation)+"."+pgx.Identifier{k.Table}.Sanitize(), pgx.Identifier{k.Name}.Sanitize()
+		fmt.Fprintf(&drop, "ALTER TABLE %s DROP CONSTRAINT %s;\n", table, name)
+		fmt.Fprintf(&add, "ALTER TABLE %s ADD CONSTRAINT %s %s;\n", table, name, k.Definition)
+	}
+	if _, err := tx.Exec(ctx, drop.String()); err != nil {
+		return nil, fmt.Errorf("loading generation %d without keys: %w", generation, err)
+	}
+	return func(ctx context.Context) error {
+		if _, err := tx.Exec(ctx, add.String()); err != nil {
+			return fmt.Errorf("building the keys of generation %d: %w", generation, err)
+		}
+		return nil
+	}, nil
 }
 
 // publish makes a generation whose rows are there one that is kept up to date.

@@ -159,6 +159,31 @@ func (l layout) encode(dst []byte, row perp.Row) ([]byte, error) {
 	return dst, nil
 }
 
+// recode appends a row as encode would, from the server's binary form of its columns. That form is the canonical one,
+// and no row is built of it, but for columns that are cast on their way: what the server writes for these is its own.
+func (l layout) recode(dst []byte, values [][]byte) (_ []byte, err error) {
+	for i, c := range l.columns {
+		at := len(dst)
+		dst = append(dst, 0, 0, 0, 0)
+		if !c.cast() {
+			dst = append(dst, values[i]...)
+		} else if dst, err = c.recode(dst, values[i], l.row.FieldByIndex(c.path).Type); err != nil {
+			return nil, fmt.Errorf("row %x of table %s: column %s: %w", values[0], l.table, c.name, err)
+		}
+		binary.BigEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
+	}
+	return dst, nil
+}
+
+// recode appends the canonical form of a stored value of a type.
+func (c codec) recode(dst, stored []byte, t reflect.Type) ([]byte, error) {
+	v := reflect.New(t).Elem()
+	if err := c.decode(stored, v); err != nil {
+		return nil, err
+	}
+	return c.encode(dst, v)
+}
+
 // decode builds a row from the server's binary form of its columns, in their order.
 func (l layout) decode(values [][]byte) (perp.Row, error) {
 	v := reflect.New(l.row).Elem()

@@ -7,7 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var listenChange = Register("listen", `LISTEN state_changed`)
+var (
+	listenChange     = Register("listen", `LISTEN state_changed`)
+	listenGeneration = Register("listen for generations", `LISTEN generation_changed`)
+)
 
 // Listener waits for notifications. It is for one goroutine at a time.
 type Listener struct {
@@ -21,6 +24,10 @@ func (db *DB) Listener() *Listener { return db.ListenOn(listenChange) }
 
 // ListenOn returns a listener that connects with a LISTEN of its own.
 func (db *DB) ListenOn(listen *Statement) *Listener { return &Listener{db: db, channel: listen} }
+
+// GenerationListener returns a listener for changes of the list of generations: which there are, and which of them is
+// active or followed.
+func (db *DB) GenerationListener() *Listener { return &Listener{db: db, channel: listenGeneration} }
 
 // WaitChange returns when state may have changed since the last call: at a notification, or when the poll interval is
 // over, since a notification is lost with its connection. The only error is that of ctx.

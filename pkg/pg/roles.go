@@ -63,7 +63,7 @@ type role struct {
 func (p Passwords) roles() []role {
 	all := []string{"*"}
 	return []role{
-		{RoleStatevm, p.Statevm, []string{"generation", "active_generation", "generation_switch"},
+		{RoleStatevm, p.Statevm, []string{"generation", "active_generation", "generation_switch", "oldest_build"},
 			[]string{"generation"}, true, nil},
 		{RolePlanner, p.Planner, all, []string{"delayed_job", "delayed_scan", "wallet", "wallet_entry", "commission"},
 			false, nil},

@@ -63,9 +63,12 @@ func TestRowsSurviveTheDatabase(t *testing.T) {
 				if err != nil {
 					rt.Fatal(err)
 				}
-				back, err := l.RoundTrip(t.Context(), conn, row)
+				back, summed, err := l.RoundTrip(t.Context(), conn, row)
 				if err != nil {
 					rt.Fatalf("%#v: %v", row, err)
+				}
+				if string(summed) != string(encoded) {
+					rt.Fatalf("written   %x\nsummed up %x", encoded, summed)
 				}
 				again, err := l.Encode(back)
 				if err != nil || string(again) != string(encoded) {

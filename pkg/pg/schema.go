@@ -41,7 +41,7 @@ func (db *DB) Migrate(ctx context.Context) error {
 	if current, target, err := provider.GetVersions(ctx); err != nil {
 		return fmt.Errorf("reading the schema version: %w", err)
 	} else if current > target {
-		return schemaTooNew(current, target)
+		return db.checkOldest(ctx, current, target) // a newer build was here, and has done all there is to do
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("migrating the database: %w", err)
@@ -79,6 +79,19 @@ func (db *DB) checkVersion(ctx context.Context) error {
 		return fmt.Errorf("the database has schema version %d, this build needs %d: %w (run `keeperctl prepare`)", have,
 			want, ErrSchema)
 	case have > want:
+		return db.checkOldest(ctx, have, want)
+	}
+	return nil
+}
+
+// checkOldest tells whether a schema that a newer build has migrated has all that this build uses. So a process that is
+// started again while others are being replaced by newer ones goes on.
+func (db *DB) checkOldest(ctx context.Context, have, want int64) error {
+	var oldest int64
+	if err := db.pool.QueryRow(ctx, selectOldestBuild.SQL()).Scan(&oldest); err != nil {
+		return fmt.Errorf("reading which builds the schema serves: %w", err)
+	}
+	if oldest > want {
 		return schemaTooNew(have, want)
 	}
 	return nil
@@ -93,30 +106,11 @@ func schemaTooNew(have, want int64) error {
 		"is never taken back)", have, want, ErrSchema)
 }
 
-func (db *DB) checkLayout(ctx context.Context) error {
-	ctx, cancel := db.Bounded(ctx)
-	defer cancel()
-	var number, layout int
-	err := db.pool.QueryRow(ctx, selectActiveLayout.SQL()).Scan(&number, &layout)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Errorf("the database has no active generation: %w (run `keeperctl prepare`)", ErrSchema)
-	case err != nil:
-		return fmt.Errorf("reading the active generation: %w", err)
-	case layout != stateLayout:
-		return fmt.Errorf("generation %d has state layout %d, this build needs %d: %w (fill a new generation from "+
-			"the log topic, or start the build that made it)",
-			number, layout, stateLayout, ErrSchema)
-	}
-	return nil
-}
-
 var (
 	selectSchemaVersion = Register("schema version",
 		`SELECT coalesce(max(version_id), 0) FROM public.perpkeeper_schema WHERE is_applied`)
-	selectActiveLayout = Register("layout of the active generation",
-		`SELECT g.number, g.layout FROM keeper.active_generation a JOIN keeper.generation g ON g.number = a.generation`)
-	lockGenerations = Register("lock generations",
+	selectOldestBuild = Register("oldest build", `SELECT version FROM keeper.oldest_build`)
+	lockGenerations   = Register("lock generations",
 		`SELECT pg_advisory_xact_lock(hashtext('perpkeeper generations'))`)
 	selectAnyGeneration = Register("any generation", `SELECT EXISTS (SELECT FROM keeper.generation)`)
 	insertGeneration    = Register("insert generation",
@@ -220,7 +214,7 @@ func mayDrop(ctx context.Context, tx pgx.Tx, number int) error {
 	if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
 		return fmt.Errorf("locking the generations: %w", err)
 	}
-	active, err := ActiveGeneration(ctx, tx)
+	active, _, err := activeLayout(ctx, tx)
 	if err != nil {
 		return err
 	}

@@ -2,14 +2,17 @@ package pg_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/secret"
 )
 
@@ -97,7 +100,7 @@ func TestSchemaMismatchIsOneClearLine(t *testing.T) {
 			[]string{"no keeper schema", "keeperctl prepare"}},
 		{"too old", pgtest.URL, "DELETE FROM public.perpkeeper_schema WHERE version_id > 1",
 			[]string{"version 1, this build needs", "keeperctl prepare"}},
-		{"too new", pgtest.URL, "INSERT INTO public.perpkeeper_schema (version_id, is_applied) VALUES (99, true)",
+		{"too new", pgtest.URL, newerSchema + ";UPDATE keeper.oldest_build SET version = 99",
 			[]string{"version 99", "newer build"}},
 		{"other layout", pgtest.URL, "UPDATE keeper.generation SET layout = 77",
 			[]string{"state layout 77", "new generation"}},
@@ -124,9 +127,67 @@ func TestSchemaMismatchIsOneClearLine(t *testing.T) {
 
 func TestMigrateRefusesANewerSchema(t *testing.T) {
 	url := pgtest.URL(t)
-	execute(t, url, "INSERT INTO public.perpkeeper_schema (version_id, is_applied) VALUES (99, true)")
+	execute(t, url, newerSchema)
+	execute(t, url, "UPDATE keeper.oldest_build SET version = 99")
 	if err := open(t, url).Migrate(t.Context()); !errors.Is(err, pg.ErrSchema) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// newerSchema is what a newer build leaves that only adds to the schema.
+const newerSchema = "INSERT INTO public.perpkeeper_schema (version_id, is_applied) VALUES (99, true)"
+
+// PIPE-8: while a region is upgraded, a process of the build before that is started again works with the schema of the
+// next one, which adds to it and takes nothing away.
+func TestNewerSchemaServesTheBuildBefore(t *testing.T) {
+	url := pgtest.URL(t)
+	execute(t, url, newerSchema)
+	db := open(t, url)
+	if err := db.CheckSchema(t.Context()); err != nil {
+		t.Errorf("a build that the schema serves is refused: %v", err)
+	}
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Errorf("its keeperctl prepare is refused: %v", err)
+	}
+}
+
+// PIPE-8: a build of another layout waits until readers are switched to a generation that it can read, and from then on
+// the build before reads nothing and ends. None of them ever reads a generation of the other.
+func TestBuildsOfTwoLayouts(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	const other = "UPDATE keeper.generation SET layout = layout + 1"
+	execute(t, url, other)
+	told, ready := make(chan error, 1), make(chan error, 1)
+	go func() {
+		ready <- db.AwaitSchema(t.Context(), retry.Policy{OnRetry: func(_ int, err error, _ time.Duration) {
+			select {
+			case told <- err:
+			default:
+			}
+		}})
+	}()
+	if err := <-told; !errors.Is(err, pg.ErrLayout) {
+		t.Errorf("it waits because of %v", err)
+	}
+	if _, err := db.Standing(t.Context()); !errors.Is(err, pg.ErrLayout) {
+		t.Errorf("reading a generation of another layout: %v", err)
+	}
+	next, err := db.AddGeneration(t.Context())
+	must(t, err)
+	must(t, db.Switch(t.Context(), next, "another layout"))
+	must(t, <-ready)
+	if _, err := db.Standing(t.Context()); err != nil {
+		t.Errorf("after the switch: %v", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- db.WatchLayout(t.Context()) }()
+	execute(t, url, other+fmt.Sprintf(" WHERE number = %d; NOTIFY generation_changed", next))
+	if err := <-ended; !errors.Is(err, pg.ErrLayout) {
+		t.Errorf("a generation of another layout serves, and the watch says %v", err)
+	}
+	if err := db.DropGeneration(t.Context(), 1); err != nil {
+		t.Errorf("the generation of before is not dropped: %v", err)
 	}
 }
 

@@ -81,7 +81,7 @@ func (p *Process) once(ctx context.Context) error {
 		return fmt.Errorf("opening the log of %s: %w", p.Name, err)
 	}
 	defer func() { _ = out.Close() }()
-	cmd := exec.CommandContext(ctx, p.path, p.args...)
+	cmd := exec.CommandContext(ctx, p.program(), p.args...)
 	cmd.Env = slices.Concat(os.Environ(), p.env, p.disarm())
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = dieWithParent()
@@ -124,6 +124,26 @@ func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
 
 // End asks the process to stop (SIGTERM); the supervisor starts it again.
 func (p *Process) End() { p.signal(syscall.SIGTERM) }
+
+// Exchange asks the process to stop (SIGTERM); the supervisor starts the program of the same name in another folder in
+// its place, now and ever after.
+func (p *Process) Exchange(folder string) error {
+	path, err := binary(folder, filepath.Base(p.program()))
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.path = path
+	p.mu.Unlock()
+	p.End()
+	return nil
+}
+
+func (p *Process) program() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.path
+}
 
 // Arm adds to the environment of the process's next start, and of no other.
 func (p *Process) Arm(env ...string) {

@@ -122,6 +122,9 @@ func (s *Stack) adapted() (settings map[string]string, tables string) {
 	return s.Adapt(s.Devnet)
 }
 
+// UseBinaries has keeperctl be run from another folder from now on. Processes go on; see [Process.Exchange].
+func (s *Stack) UseBinaries(folder string) { s.binaries = folder }
+
 // Failed delivers the error of a process that cannot be started again.
 func (s *Stack) Failed() <-chan error { return s.failed }
 

@@ -123,7 +123,8 @@ func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *
 	return p
 }
 
-// Run waits for a database and topics it can work with, and then plans until ctx ends.
+// Run waits for a database and topics it can work with, and then plans until ctx ends. It fails when readers are switched
+// to a state of another layout: planners of the build that can read it take the partitions.
 func (p *Planner) Run(ctx context.Context, db *pg.DB) error {
 	if err := p.awaitParts(ctx, db); err != nil {
 		return err
@@ -131,6 +132,7 @@ func (p *Planner) Run(ctx context.Context, db *pg.DB) error {
 	id := p.cfg.Keeper.ChainID
 	changes := make(chan struct{}, 1)
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return db.WatchLayout(ctx) })
 	group.Go(func() error { return listen(ctx, db, changes) })
 	group.Go(func() error {
 		return p.shards.join(ctx, p.client, fmt.Sprintf("perp.%d.planner", id), wire.LogTopic(id))

@@ -81,6 +81,8 @@ type node interface {
 // schema is the database's, which has to be one that this build can work with.
 type schema interface {
 	AwaitSchema(ctx context.Context, policy retry.Policy) error
+	// WatchLayout fails when readers are switched to a state that this build cannot read.
+	WatchLayout(ctx context.Context) error
 }
 
 // listener hears of intents that any process has queued. It may hear what was not said.
@@ -199,7 +201,8 @@ func (s *Sender) newPreflight() *preflight.Preflight {
 		Clock: s.clock, Metrics: s.metrics.preflight, Notes: s.checks, Log: s.log})
 }
 
-// Run waits for a database and topics it can work with, and then sends until ctx ends.
+// Run waits for a database and topics it can work with, and then sends until ctx ends. It fails when readers are switched
+// to a state of another layout: senders of the build that can read it take partitions and signers.
 func (s *Sender) Run(ctx context.Context) error {
 	s.preflight = s.newPreflight()
 	s.manager = s.newManager()
@@ -213,6 +216,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		Int("signers", len(s.keys)).Msg("ready to send")
 	id := s.cfg.Keeper.ChainID
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.schema.WatchLayout(ctx) })
 	group.Go(func() error { return s.horizon.Follow(ctx, s.node.Heads(ctx)) })
 	group.Go(func() error {
 		defer s.changes.Close()

@@ -22,10 +22,12 @@ func (t *tenure) end() {
 
 // supervise keeps the active generation up to date and every other one that is marked: one that is being filled, and
 // the one to go back to. It looks once every poll interval what they are; a switch of the active one changes nothing
-// here but whose state readiness speaks of.
+// here but whose state readiness speaks of. It also looks at once when the list of generations has changed.
 func (s *Statevm) supervise(ctx context.Context) error {
 	running := map[int]*tenure{}
 	failed := map[int]bool{} // not to be tried again
+	listener := s.db.GenerationListener()
+	defer listener.Close()
 	defer func() {
 		for _, t := range running {
 			t.end()
@@ -53,7 +55,7 @@ func (s *Statevm) supervise(ctx context.Context) error {
 			default:
 			}
 		}
-		if !wait(ctx, s.cfg.Postgres.PollInterval) {
+		if listener.WaitChange(ctx) != nil {
 			return nil
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -111,11 +112,14 @@ func refuse(t *testing.T, n *bench, r keeperctl.Rebuilder, in snapshot.Store, fi
 }
 
 // PIPE-8: how long a generation takes from a snapshot, and from the first record of the topic, while both come to hold
-// the same; the chain goes on meanwhile, at three blocks a second.
+// the same; the chain goes on meanwhile, at three blocks a second. BLOCKS= is how long the history is.
 func BenchmarkRestore(b *testing.B) {
 	n, blocks := newBench(b, 4), 4000
-	if long() {
-		blocks = 20_000
+	if text := os.Getenv("BLOCKS"); text != "" {
+		var err error
+		if blocks, err = strconv.Atoi(text); err != nil {
+			b.Fatal(err)
+		}
 	}
 	for range blocks {
 		n.venue.publish(n.venue.next())

@@ -244,7 +244,11 @@ func (r record) unfinished() error {
 
 // compare holds the tables, where they stand level, against the fold of the canonical chain up to there.
 func (k *keeper) compare(ctx context.Context) (r record, err error) {
-	got, at, err := k.db.Checksums(ctx, 1)
+	active, err := k.db.ActiveGeneration(ctx)
+	if err != nil {
+		return r, err
+	}
+	got, at, err := k.db.Checksums(ctx, active)
 	if err != nil {
 		return r, err
 	}

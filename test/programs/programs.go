@@ -25,10 +25,9 @@ const chain = "devnet"
 
 // Folder builds every program once per test binary and returns the folder they are in.
 var Folder = sync.OnceValues(func() (string, error) {
-	ours := slices.DeleteFunc(slices.Clone(Names), func(name string) bool { return name == chain })
-	folder, err := build("plain", ours, inherited()...)
+	folder, err := build("plain", ours(), inherited()...)
 	if err == nil {
-		err = buildInto(folder, []string{chain}, "-race=false")
+		err = buildInto(root(), folder, []string{chain}, "-race=false")
 	}
 	return folder, err
 })
@@ -45,10 +44,11 @@ func build(kind string, names []string, flags ...string) (string, error) {
 	if slices.Contains(flags, "-race=true") {
 		folder += "-race"
 	}
-	return folder, buildInto(folder, names, flags...)
+	return folder, buildInto(root(), folder, names, flags...)
 }
 
-func buildInto(folder string, names []string, flags ...string) error {
+// buildInto builds programs of the module in a tree.
+func buildInto(tree, folder string, names []string, flags ...string) error {
 	args := slices.Concat([]string{"build", "-ldflags=-s -w", "-o", folder + string(filepath.Separator)}, flags)
 	for _, name := range names {
 		args = append(args, "./services/"+name+"/cmd/"+name)
@@ -59,7 +59,7 @@ func buildInto(folder string, names []string, flags ...string) error {
 	}
 	defer release()
 	cmd := exec.CommandContext(context.Background(), "go", args...)
-	cmd.Dir = root()
+	cmd.Dir = tree
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", strings.Join(names, ", "), err, out)
 	}

@@ -64,6 +64,12 @@ func look[T any](d *Derived, what string, ask func(c *Chain, s headAt) (T, error
 // AwaitSchema finds the schema there.
 func (d *Derived) AwaitSchema(context.Context, retry.Policy) error { return nil }
 
+// WatchLayout never finds another layout.
+func (d *Derived) WatchLayout(ctx context.Context) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
 // Standing returns how far the state has come.
 func (d *Derived) Standing(context.Context) (pg.Standing, error) {
 	return look(d, "asking how far the state is", func(_ *Chain, s headAt) (pg.Standing, error) {
