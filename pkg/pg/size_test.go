@@ -14,7 +14,8 @@ func TestStateBytes(t *testing.T) {
 		t.Errorf("%d bytes, %v", before, err)
 	}
 	address := pgtest.URL(t)
-	execute(t, address, "CREATE SCHEMA state_g9; CREATE TABLE state_g9.position AS SELECT generate_series(1, 10000) AS n")
+	execute(t, address, `CREATE SCHEMA state_g9;
+		CREATE TABLE state_g9.position AS SELECT generate_series(1, 10000) AS n`)
 	if after, err := open(t, address).StateBytes(t.Context()); err != nil || after <= before {
 		t.Errorf("%d bytes with another generation, %d before; %v", after, before, err)
 	}

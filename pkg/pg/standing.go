@@ -89,6 +89,7 @@ func (db *DB) StandingOf(ctx context.Context, generation int) (s Standing, err e
 	return s, err
 }
 
+// ActiveStanding returns where the active generation stands, read in a transaction of the caller.
 func ActiveStanding(ctx context.Context, tx pgx.Tx) (Standing, error) {
 	generation, err := ActiveGeneration(ctx, tx)
 	if err != nil {

@@ -21,16 +21,16 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return &Metrics{
 		moved: f.NewCounter(prometheus.CounterOpts{Name: "retention_moved_total",
 			Help: "Jobs that ended and were moved to the archive."}),
-		dropped: f.NewCounter(prometheus.CounterOpts{Name: "retention_dropped_weeks_total",
+		dropped: f.NewCounter(prometheus.CounterOpts{Name: "retention_dropped_total",
 			Help: "Weeks of the archive that were dropped."}),
 		failures: f.NewCounter(prometheus.CounterOpts{Name: "retention_failures_total",
 			Help: "Steps of the archive that failed; they are tried again."}),
 		rows: f.NewGaugeVec(prometheus.GaugeOpts{Name: "retention_rows",
-			Help: "Arms of jobs that have ended, by where they are: live (the tables that senders work with) or archive."},
-			where),
+			Help: "Arms of jobs that have ended, by where they are: live (the tables that senders work with) or " +
+				"archive."}, where),
 		bytes: f.NewGaugeVec(prometheus.GaugeOpts{Name: "retention_bytes",
-			Help: "Disk that they take with their transactions, receipts and numbers, and indexes; live is all of these " +
-				"tables."}, where),
+			Help: "Disk that they take with their transactions, receipts and numbers, and indexes; live is all of " +
+				"these tables."}, where),
 		oldest: f.NewGauge(prometheus.GaugeOpts{Name: "retention_oldest_timestamp_seconds",
 			Help: "Beginning of the oldest week that the archive holds, Unix seconds; 0 while it is empty."}),
 		late: f.NewGauge(prometheus.GaugeOpts{Name: "retention_late_seconds",

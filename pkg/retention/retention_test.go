@@ -71,16 +71,16 @@ func TestBacklogIsMovedGently(t *testing.T) {
 	f := &fake{waiting: 1050, weeks: 2, step: 100 * time.Millisecond}
 	cfg := DefaultConfig()
 	cfg.Batch = 100
-	m := run(t, cfg, f, 3900*time.Millisecond)
+	run(t, cfg, f, 3900*time.Millisecond)
 	if f.waiting < 1050-800 || f.waiting > 1050-700 || f.weeks != 2 {
 		t.Errorf("after 3.9 s %d wait, and %d weeks: the archive took %s", f.waiting, f.weeks, f.busy)
 	}
-	m = run(t, cfg, f, time.Minute)
+	m := run(t, cfg, f, time.Minute)
 	if f.waiting != 0 || f.weeks != 0 {
 		t.Errorf("after a minute %d wait, and %d weeks", f.waiting, f.weeks)
 	}
-	for want, c := range map[float64]prometheus.Collector{2: m.dropped, 0: m.failures, 7: m.rows.WithLabelValues("archive"),
-		33: m.bytes.WithLabelValues("archive"), 200: m.oldest, 7200: m.late} {
+	for want, c := range map[float64]prometheus.Collector{2: m.dropped, 0: m.failures, 200: m.oldest, 7200: m.late,
+		7: m.rows.WithLabelValues("archive"), 33: m.bytes.WithLabelValues("archive")} {
 		if got := testutil.ToFloat64(c); got != want {
 			t.Errorf("%f, want %f", got, want)
 		}

@@ -83,8 +83,8 @@ type judge struct {
 
 // Judge holds trials against fates. Deleveraging states (adlState) leave no trace that names them and are not judged.
 func Judge(rules Rules, trials []Trial, fates []Fate) Report {
-	j := judge{rules: rules, scores: map[job.Kind]*Score{}, fates: map[job.Need][]Fate{}, trials: map[job.Need][]Trial{},
-		report: Report{Distances: map[int64]int{}}}
+	j := judge{rules: rules, scores: map[job.Kind]*Score{}, fates: map[job.Need][]Fate{},
+		trials: map[job.Need][]Trial{}, report: Report{Distances: map[int64]int{}}}
 	for _, f := range fates {
 		j.fates[f.need()] = append(j.fates[f.need()], f)
 	}

@@ -82,7 +82,8 @@ func TestPlacesAreFreeWhileFlightsAreFollowed(t *testing.T) {
 	node.says = evm.MinedNonce{Agreed: 9, Sure: true, Newest: 9}
 	store := &inFlight{}
 	for n := range uint64(5) {
-		f := txm.Flight{Attempts: []txm.Attempt{{Kind: txm.Exec, SignedTx: txm.SignedTx{Hash: chain.Hash{byte(n) + 1}}}}}
+		signed := txm.SignedTx{Hash: chain.Hash{byte(n) + 1}}
+		f := txm.Flight{Attempts: []txm.Attempt{{Kind: txm.Exec, SignedTx: signed}}}
 		f.Intent = txm.Intent{ID: int64(n) + 1, Nonce: n, Job: job.Job{Kind: job.Liquidation}}
 		store.flights = append(store.flights, f)
 	}

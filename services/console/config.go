@@ -41,7 +41,8 @@ func DefaultConfig() Config {
 		Own:    Settings{Users: "console-users"},
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(),
 		Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(), Tier: tier.DefaultConfig(),
-		Notify: receivers.DefaultConfig(), Liquidation: liquidation.DefaultConfig(), Emergency: emergency.DefaultConfig(),
+		Notify: receivers.DefaultConfig(), Liquidation: liquidation.DefaultConfig(),
+		Emergency: emergency.DefaultConfig(),
 	}
 }
 

@@ -53,8 +53,8 @@ func newNoticeMetrics(reg prometheus.Registerer) *noticeMetrics {
 	m := &noticeMetrics{
 		messages: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "notify_messages_total",
-			Help: "Messages to a receiver (label audience), by what became of them: delivered; refused, or unreadable " +
-				"(dead letters).",
+			Help: "Messages to a receiver (label audience), by what became of them: delivered; refused, or " +
+				"unreadable (dead letters).",
 		}, []string{"audience", "result"}),
 		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "notify_failed_tries",

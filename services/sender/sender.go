@@ -230,13 +230,9 @@ func (s *Sender) Run(ctx context.Context) error {
 	group.Go(func() error { return s.checks.Run(ctx) })
 	group.Go(func() error { return s.observe(ctx) })
 	group.Go(func() error { return s.takeTurns(ctx) })
-	group.Go(func() error {
-		return s.quotes.Follow(ctx, s.client, wire.PriceTopic(id), s.unreadable.price)
-	})
-	group.Go(func() error {
-		return s.client.Join(ctx, bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)},
-			s.consume)
-	})
+	group.Go(func() error { return s.quotes.Follow(ctx, s.client, wire.PriceTopic(id), s.unreadable.price) })
+	jobs := bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)}
+	group.Go(func() error { return s.client.Join(ctx, jobs, s.consume) })
 	return group.Wait()
 }
 
@@ -282,8 +278,7 @@ func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error
 	}); err != nil {
 		return err
 	}
-	keeper := s.cfg.Keeper
-	chain := keeper.ChainID
+	keeper, chain := s.cfg.Keeper, s.cfg.Keeper.ChainID
 	names := []string{wire.JobTopic(chain), wire.ResultTopic(chain), wire.PriceTopic(chain),
 		wire.DeadLetterTopic(chain)}
 	if s.cfg.Tier.Enabled {

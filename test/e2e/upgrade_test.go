@@ -47,7 +47,9 @@ func TestRollingUpgrade(t *testing.T) {
 	k.executes(4)
 	k.UseBinaries(now)
 	k.keeperctl("prepare")
-	for _, name := range []string{"statevm-1", "statevm-2", "planner-1", "planner-2", "sender-1", "sender-2", "scanner"} {
+	for _, name := range []string{
+		"statevm-1", "statevm-2", "planner-1", "planner-2", "sender-1", "sender-2", "scanner",
+	} {
 		k.exchange(name, now)
 		k.executes(2)
 	}

@@ -52,11 +52,15 @@ var (
 		ORDER BY i.ended_at LIMIT $2 FOR UPDATE OF i SKIP LOCKED`)
 	openArchiveWeek = pg.Register("open week of the archive", `SELECT keeper.open_archive_week($1)`)
 
-	archiveIntents  = pg.Register("archive arms", `INSERT INTO keeper.archived_intent SELECT i.* FROM `+archivedRows)
+	//nolint:unqueryvet // TestArchiveHasTheColumns holds the columns equal, in their order
+	archiveIntents = pg.Register("archive arms", `INSERT INTO keeper.archived_intent SELECT i.* FROM `+archivedRows)
+	//nolint:unqueryvet // TestArchiveHasTheColumns holds the columns equal, in their order
 	archiveAttempts = pg.Register("archive attempts", `INSERT INTO keeper.archived_attempt
 		SELECT a.*, i.ended_at FROM keeper.tx_attempt a, `+archivedRows+` AND `+attemptsOf("i"))
+	//nolint:unqueryvet // TestArchiveHasTheColumns holds the columns equal, in their order
 	archiveReceipts = pg.Register("archive receipts", `INSERT INTO keeper.archived_receipt
 		SELECT r.*, i.ended_at FROM keeper.tx_receipt r, `+archivedRows+` AND r.intent = i.id`)
+	//nolint:unqueryvet // TestArchiveHasTheColumns holds the columns equal, in their order
 	archiveNumbers = pg.Register("archive numbers", `INSERT INTO keeper.archived_allocation
 		SELECT n.*, i.ended_at FROM keeper.signer_nonce_allocation n, `+archivedRows+` AND `+numberOf)
 	markArchived = pg.Register("mark what is archived", `UPDATE keeper.archive_mark m
@@ -92,15 +96,15 @@ const numberOf = `n.signer = i.signer AND n.nonce = i.nonce AND n.intent = i.id 
 var errArchiving = errors.New("another process works on the archive")
 
 // Await implements retention.Store.
-func (s Archive) Await(ctx context.Context) error {
-	return s.db.AwaitSchema(ctx, retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2})
+func (a Archive) Await(ctx context.Context) error {
+	return a.db.AwaitSchema(ctx, retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2})
 }
 
 // Move implements retention.Store.
-func (s Archive) Move(ctx context.Context, after time.Duration, most int) (moved int, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
+func (a Archive) Move(ctx context.Context, after time.Duration, most int) (moved int, err error) {
+	ctx, cancel := a.db.Bounded(ctx)
 	defer cancel()
-	err = s.alone(ctx, func(tx pgx.Tx) error {
+	err = a.alone(ctx, func(tx pgx.Tx) error {
 		intents, weeks, err := choose(ctx, tx, after, most)
 		if err != nil || len(intents) == 0 {
 			return err
@@ -120,8 +124,8 @@ func (s Archive) Move(ctx context.Context, after time.Duration, most int) (moved
 }
 
 // alone runs f in a transaction, unless another process is doing so. It is no error if one is.
-func (s Archive) alone(ctx context.Context, f func(pgx.Tx) error) error {
-	err := pgx.BeginFunc(ctx, s.db.Pool(), func(tx pgx.Tx) error {
+func (a Archive) alone(ctx context.Context, f func(pgx.Tx) error) error {
+	err := pgx.BeginFunc(ctx, a.db.Pool(), func(tx pgx.Tx) error {
 		var free bool
 		if err := tx.QueryRow(ctx, lockArchive.SQL()).Scan(&free); err != nil {
 			return err

@@ -45,8 +45,8 @@ var (
 
 // Expire implements retention.Store. What profit and loss needs of the week is summed up in the transaction that drops
 // it, under no limit of a statement.
-func (s Archive) Expire(ctx context.Context, keep time.Duration) (dropped retention.Dropped, err error) {
-	err = s.alone(ctx, func(tx pgx.Tx) error {
+func (a Archive) Expire(ctx context.Context, keep time.Duration) (dropped retention.Dropped, err error) {
+	err = a.alone(ctx, func(tx pgx.Tx) error {
 		var week time.Time
 		err := tx.QueryRow(ctx, selectExpired.SQL(), keep.Microseconds()).Scan(&week)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -101,8 +101,8 @@ func sumUp(ctx context.Context, tx pgx.Tx, until time.Time) error {
 }
 
 // Stock implements retention.Store.
-func (s Archive) Stock(ctx context.Context) (stock retention.Stock, err error) {
-	err = s.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+func (a Archive) Stock(ctx context.Context) (stock retention.Stock, err error) {
+	err = a.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var oldest *time.Time
 		if err := tx.QueryRow(ctx, selectLive.SQL()).Scan(&stock.Live, &oldest, &stock.LiveBytes); err != nil {
 			return err

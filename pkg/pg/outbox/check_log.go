@@ -15,8 +15,9 @@ import (
 var (
 	saveChecks = pg.Register("save preflight checks",
 		`INSERT INTO keeper.preflight_check (intent, at, stage, verdict, said, said_by, block)
-		SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[],
-			$7::bigint[])`)
+		SELECT c.intent, c.at, c.stage, c.verdict, c.said, c.said_by, c.block
+		FROM unnest($1::bigint[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])
+			AS c (intent, at, stage, verdict, said, said_by, block)`)
 	pruneChecks  = pg.Register("drop old preflight checks", `DELETE FROM keeper.preflight_check WHERE at < $1`)
 	selectChecks = pg.Register("preflight checks of arms", `SELECT intent, at, stage, verdict, said, said_by, block
 		FROM keeper.preflight_check WHERE intent = ANY ($1)`)

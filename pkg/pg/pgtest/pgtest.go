@@ -29,7 +29,7 @@ import (
 // ServerVariable names an existing server to use.
 const ServerVariable = "PERPKEEPER_TEST_POSTGRES"
 
-// DurableVariable, set to 1, has the embedded server wait for its disk at each commit, as an operator's does.
+// DurableVariable set to 1: the embedded server waits for its disk at each commit, as an operator's does.
 const DurableVariable = "PERPKEEPER_TEST_DURABLE"
 
 // Main runs the tests of a package and stops the server afterwards: func TestMain(m *testing.M) { pgtest.Main(m) }.

@@ -22,20 +22,27 @@ import (
 
 // Finding is a fault: where, how bad ("failure" or "warning"), what was seen, and what to do.
 type Finding struct {
-	Check, Area, Severity, About, Seen, Fix, Runbook string
+	Check    string `json:"check"`
+	Area     string `json:"area"`
+	Severity string `json:"severity"`
+	About    string `json:"about"`
+	Seen     string `json:"seen"`
+	Fix      string `json:"fix"`
+	Runbook  string `json:"runbook"`
 }
 
 // Area is how an area of checks came out.
 type Area struct {
-	Area             string
-	Checks, Findings int
+	Area     string `json:"area"`
+	Checks   int    `json:"checks"`
+	Findings int    `json:"findings"`
 }
 
 // Report is what a run found.
 type Report struct {
-	Well     bool
-	Findings []Finding
-	Areas    []Area
+	Well     bool      `json:"well"`
+	Findings []Finding `json:"findings"`
+	Areas    []Area    `json:"areas"`
 }
 
 // State is the last run, and the one that is under way.
