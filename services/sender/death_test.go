@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -114,6 +115,9 @@ func TestProcessKilled(t *testing.T) {
 		{moment: "after the report", point: "sender.report.after", stored: 1, heard: true},
 	}
 	for _, label := range labels(t) {
+		if strings.HasPrefix(label, "sender.retry.") {
+			continue // a job that failed on the chain; pkg/txmanager's TestRetriesOutliveTheirProcess
+		}
 		if !slices.ContainsFunc(deaths, func(d death) bool { return d.point == label }) {
 			t.Errorf("nobody is killed at %s", label)
 		}
@@ -129,7 +133,7 @@ func TestProcessKilled(t *testing.T) {
 // labels are the points in the sources.
 func labels(t *testing.T) (all []string) {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
+	files, err := filepath.Glob("../../pkg/txmanager/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
