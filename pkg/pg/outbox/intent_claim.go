@@ -65,7 +65,7 @@ type claimParts struct{ slot, only, returning, placed, reuse string }
 // claimText is the fused statement, for one claim or several. Each step takes its rows from the one before. The lease
 // row comes first, by the update that advances its cursor: this lock is the fence, and where it does not hold nothing
 // else happens. Then intents, numbers and bytes are written. Were a step to find less than all after the cursor has
-// moved, the division by zero in the end takes everything back. The commit waits for the disk, whatever the server's
+// moved, keeper.whole in the end takes everything back. The commit waits for the disk, whatever the server's
 // default.
 //
 // Rows that are written here refer to rows that are written here, so that nothing has to look them up again; see
@@ -97,7 +97,7 @@ func claimText(p claimParts) string {
 		RETURNING 1
 	)
 	SELECT count(*), set_config('synchronous_commit', 'on', true),
-		1 / (EXISTS (SELECT FROM advanced)::integer * cardinality($4::bigint[]) = count(*))::integer FROM stored`
+		keeper.whole(EXISTS (SELECT FROM advanced)::integer * cardinality($4::bigint[]) = count(*)) FROM stored`
 }
 
 // The unique indexes that keep the keeper's limits.
@@ -131,7 +131,7 @@ func (s Intents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) error {
 		}
 	}
 	switch {
-	case pg.HasCode(err, codeDivisionByZero): // all of it was taken back
+	case pg.HasCode(err, codeNotWhole): // all of it was taken back
 		return s.whyNot(ctx, f, b)
 	case err != nil:
 		return claimFailed(err)
@@ -146,14 +146,14 @@ func (s Intents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) error {
 const slotAttempts = 5
 
 func (s Intents) claim(ctx context.Context, text *pg.Statement, args []any) (stored int, err error) {
-	var check int
+	var whole bool
 	var setting string
-	err = s.db.Pool().QueryRow(ctx, text.SQL(), args...).Scan(&stored, &setting, &check)
+	err = s.db.Pool().QueryRow(ctx, text.SQL(), args...).Scan(&stored, &setting, &whole)
 	return stored, err
 }
 
-// codeDivisionByZero is how the claim says that it came to less than the whole batch.
-const codeDivisionByZero = "22012"
+// codeNotWhole is the SQLSTATE of keeper.whole: a statement came to less than the whole batch.
+const codeNotWhole = "PK001"
 
 // claimColumns are the claims of a batch, turned.
 type claimColumns struct {

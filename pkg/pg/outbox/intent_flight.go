@@ -152,13 +152,13 @@ func (s Intents) Noted(ctx context.Context, f lease.Fence, hash chain.Hash, clas
 // all of it back; see refusedBatch. Where the fence does not hold there are none, which is no failure.
 func allOf(rows string) string {
 	return fmt.Sprintf(
-		`(SELECT count(*) / (NOT EXISTS (SELECT FROM held) OR count(*) = cardinality($4::bytea[]))::integer
-		FROM %s)`, rows)
+		`(SELECT CASE WHEN keeper.whole(NOT EXISTS (SELECT FROM held) OR count(*) = cardinality($4::bytea[]))
+			THEN count(*) END FROM %s)`, rows)
 }
 
 // refusedBatch reads the error of a statement with allOf.
 func refusedBatch(op string, err error) error {
-	if pg.HasCode(err, codeDivisionByZero) {
+	if pg.HasCode(err, codeNotWhole) {
 		return &txm.RefusedError{Op: op, Why: txm.Moved}
 	}
 	return err

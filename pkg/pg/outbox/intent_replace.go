@@ -59,7 +59,7 @@ var (
 		RETURNING intent
 	)
 	SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM stored), set_config('synchronous_commit', 'on', true),
-		1 / ((SELECT count(*) FROM filler) = (SELECT count(*) FROM stored))::integer`)
+		keeper.whole((SELECT count(*) FROM filler) = (SELECT count(*) FROM stored))`)
 )
 
 // archivedBelow is the number below which the signer $1 has none to give: all are spent, and archived or older.
@@ -91,10 +91,10 @@ func (s Intents) Fill(ctx context.Context, f lease.Fence, tx txm.SignedTx) error
 		return fmt.Errorf("writing job %s: %w", j.ID, err)
 	}
 	var setting string
-	var check int
+	var whole bool
 	return fencedInto(ctx, s.db, "fill", f, fillGap, []any{
 		tx.Nonce, j.ID, j.Kind, j.Key[:], j.Class, text, tx.Hash[:], tx.Raw, tx.Tip, tx.Cap, tx.Gas,
-	}, &setting, &check)
+	}, &setting, &whole)
 }
 
 // filler is the job of spending a number. Its key is nobody else's: signer and number.

@@ -240,12 +240,13 @@ func TestClaimCommitsDurably(t *testing.T) {
 	}
 	c := d.Claim(d.Intents[0], 0, 0)
 	tx := c.Claims[0].Tx
-	var stored, check int
+	var stored int
+	var whole bool
 	var setting string
 	err := conn.QueryRow(t.Context(), pg.StatementTexts()["claim intents"], d.Fence.Signer[:], d.Fence.Owner,
 		d.Fence.Token, d.Intents, []int64{0}, c.Cursor,
 		[][]byte{tx.Hash[:]}, [][]byte{tx.Raw}, []int64{1}, []int64{1}, []int64{1}, 16, 10,
-		[]string{string(txm.Queued)}).Scan(&stored, &setting, &check)
+		[]string{string(txm.Queued)}).Scan(&stored, &setting, &whole)
 	if err != nil || stored != 1 || setting != "on" {
 		t.Errorf("stored %d with synchronous_commit %q, %v", stored, setting, err)
 	}
