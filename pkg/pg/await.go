@@ -13,8 +13,8 @@ import (
 var ErrLayout = fmt.Errorf("other layout of the state, %w", ErrSchema)
 
 // AwaitSchema waits, by the caller's policy, for a database that answers and checks that this build can work with it. A
-// schema of another version, and a server that lets nobody in, are errors at once (Lasting). While the active generation
-// is of another layout it waits for a switch to one that this build can read; the policy's OnRetry is told.
+// schema of another version, and a server that lets nobody in, are errors at once (Lasting). While the active
+// generation is of another layout it waits for a switch to one that this build can read; the policy's OnRetry is told.
 func (db *DB) AwaitSchema(ctx context.Context, policy retry.Policy) error {
 	listener := db.GenerationListener()
 	defer listener.Close()

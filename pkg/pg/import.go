@@ -88,8 +88,8 @@ func (db *DB) reserve(ctx context.Context, partitions int) (number int, err erro
 	return number, err
 }
 
-// dropKeys takes the primary keys from the tables of a generation that has no rows yet, and returns what gives them back
-// when the rows are there: sorting once takes a fraction of the time of keeping an index row by row.
+// dropKeys takes the primary keys from the tables of a generation that has no rows yet, and returns what gives them
+// back when the rows are there: sorting once takes a fraction of the time of keeping an index row by row.
 func dropKeys(ctx context.Context, tx pgx.Tx, generation int) (addKeys func(context.Context) error, err error) {
 	rows, err := tx.Query(ctx, selectKeys.In(generation))
 	if err != nil {

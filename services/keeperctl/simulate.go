@@ -113,7 +113,8 @@ func (s *simulation) tables(ctx context.Context, out io.Writer) error {
 		if s.policy != "" && s.policy != policy {
 			continue
 		}
-		if _, err := fmt.Fprintf(out, "Policy `%s`:\n\n%s\n", policy, simulator.Head(scenarios[0].Keepers)); err != nil {
+		head := simulator.Head(scenarios[0].Keepers)
+		if _, err := fmt.Fprintf(out, "Policy `%s`:\n\n%s\n", policy, head); err != nil {
 			return err
 		}
 		for _, scenario := range scenarios {

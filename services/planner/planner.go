@@ -123,8 +123,8 @@ func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *
 	return p
 }
 
-// Run waits for a database and topics it can work with, and then plans until ctx ends. It fails when readers are switched
-// to a state of another layout: planners of the build that can read it take the partitions.
+// Run waits for a database and topics it can work with, and then plans until ctx ends. It fails when readers are
+// switched to a state of another layout: planners of the build that can read it take the partitions.
 func (p *Planner) Run(ctx context.Context, db *pg.DB) error {
 	if err := p.awaitParts(ctx, db); err != nil {
 		return err

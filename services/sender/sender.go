@@ -201,8 +201,8 @@ func (s *Sender) newPreflight() *preflight.Preflight {
 		Clock: s.clock, Metrics: s.metrics.preflight, Notes: s.checks, Log: s.log})
 }
 
-// Run waits for a database and topics it can work with, and then sends until ctx ends. It fails when readers are switched
-// to a state of another layout: senders of the build that can read it take partitions and signers.
+// Run waits for a database and topics it can work with, and then sends until ctx ends. It fails when readers are
+// switched to a state of another layout: senders of the build that can read it take partitions and signers.
 func (s *Sender) Run(ctx context.Context) error {
 	s.preflight = s.newPreflight()
 	s.manager = s.newManager()

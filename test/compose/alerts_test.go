@@ -264,7 +264,8 @@ func TestBoardsAreUnderstood(t *testing.T) {
 // objectiveQueries are those of LIQ-16 as the board of liquidations asks for them.
 var objectiveQueries = []string{
 	`histogram_quantile(0.99, sum by (le) (rate(planner_received_to_job_seconds_bucket[$__rate_interval])))`,
-	`histogram_quantile(0.99, sum by (le) (rate(sender_landed_age_seconds_bucket{kind="liquidation"}[$__rate_interval])))`,
+	`histogram_quantile(0.99, sum by (le) (` +
+		`rate(sender_landed_age_seconds_bucket{kind="liquidation"}[$__rate_interval])))`,
 	`1 - liquidation:failure:ratio1h`, `sum(sender_liquidations_in_flight)`, `liquidation:bad_debt:ratio1h`,
 }
 

@@ -30,8 +30,8 @@ import (
 // patience bounds every wait. It is a guard against hanging, no statement about speed.
 const patience = 4 * time.Minute
 
-// wordy is how long a wait stays silent: from then on it logs what it still misses, whenever that changes.
-const wordy = 45 * time.Second
+// silence is how long a wait stays silent: from then on it logs what it still misses, whenever that changes.
+const silence = 45 * time.Second
 
 // long skips a scenario that is not part of the default run.
 func long(t *testing.T) {
@@ -130,7 +130,7 @@ func (k *keeper) await(what string, condition func(context.Context) error) {
 		if missing == nil {
 			return
 		}
-		if now := missing.Error(); now != last && time.Since(began) > wordy {
+		if now := missing.Error(); now != last && time.Since(began) > silence {
 			k.t.Logf("%s after %s: %s", what, time.Since(began).Round(time.Second), now)
 			last = now
 		}

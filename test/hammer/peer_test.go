@@ -81,8 +81,8 @@ func (r race) sender(t *testing.T) {
 	s.node.beat(blockPace)
 	s.throughRPC, s.throughDatabase = "http://"+s.rpc.server, s.url // past the lines
 	s.venueSettings = append(s.venueSettings, fmt.Sprintf("PERPKEEPER_SENDER_MAX_IN_FLIGHT=%d", r.inFlight),
-		"PERPKEEPER_SENDER_RESERVED_IN_FLIGHT=0", "PERPKEEPER_SENDER_MAX_JOB_AGE=300s", "PERPKEEPER_SENDER_LEASE_TTL=10s",
-		"PERPKEEPER_KAFKA_SESSION_TIMEOUT=6s")
+		"PERPKEEPER_SENDER_RESERVED_IN_FLIGHT=0", "PERPKEEPER_SENDER_MAX_JOB_AGE=300s",
+		"PERPKEEPER_SENDER_LEASE_TTL=10s", "PERPKEEPER_KAFKA_SESSION_TIMEOUT=6s")
 	process := s.senders(1)[0]
 	wait(t.Context(), 8*time.Second) // until it has its lease, its group and the past of the prices
 	p, said := s.planner(r.jobs), map[int]time.Time{}

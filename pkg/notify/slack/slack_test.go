@@ -30,7 +30,8 @@ func TestNotify(t *testing.T) {
 	if err := n.Notify(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	want := `/services/T/B/token {"text":"keepers.alarm: blind (chain 56)\n\u0026lt;!channel\u0026gt; 1 \u0026amp; 2\nid: a:1"}`
+	want := `/services/T/B/token {"text":"keepers.alarm: blind (chain 56)\n` +
+		`\u0026lt;!channel\u0026gt; 1 \u0026amp; 2\nid: a:1"}`
 	if sent != want {
 		t.Errorf("posted %s, want %s", sent, want)
 	}

@@ -115,7 +115,8 @@ func (s *site) past(t *testing.T, archived bool, jobs, days, orders int) {
 			}
 			//nolint:unqueryvet // columns are named outside; what is inside is one row
 			execute(t, s.Address, fmt.Sprintf(`INSERT INTO %s (%s) %s SELECT %s
-				FROM (SELECT * FROM %s ORDER BY 1 LIMIT 1) f, generate_series(%d, %d) AS i`, to, strings.Join(names, ", "),
+				FROM (SELECT * FROM %s ORDER BY 1 LIMIT 1) f, generate_series(%d, %d) AS i`, to,
+				strings.Join(names, ", "),
 				map[bool]string{true: "OVERRIDING SYSTEM VALUE"}[from == "keeper.tx_intent" && !archived],
 				strings.Join(values, ", "), from, first+1, min(first+batch, count)))
 		}

@@ -325,7 +325,8 @@ func dropWeek(t *testing.T, db *pg.DB, want bool) {
 func TestOldRowsAreFoundByTheIndex(t *testing.T) {
 	address := pgtest.URL(t)
 	if n := query[int](t, address, `SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND confrelid IN
-		('keeper.tx_intent'::regclass, 'keeper.tx_attempt'::regclass, 'keeper.signer_nonce_allocation'::regclass)`); n > 0 {
+		('keeper.tx_intent'::regclass, 'keeper.tx_attempt'::regclass,
+		'keeper.signer_nonce_allocation'::regclass)`); n > 0 {
 		t.Errorf("%d foreign keys refer to what is archived", n)
 	}
 	conn := connect(t, address)

@@ -27,7 +27,8 @@ var (
 	), born AS (
 		INSERT INTO keeper.tx_intent (job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer,
 			state, said_ms)
-		SELECT $1, coalesce(newest.arm, (SELECT j.arm FROM keeper.archived_job j WHERE j.job_id = $1), 0) + 1, CASE WHEN newest.outcome = ANY ($11) THEN newest.tries + 1 ELSE 0 END,
+		SELECT $1, coalesce(newest.arm, (SELECT j.arm FROM keeper.archived_job j WHERE j.job_id = $1), 0) + 1,
+			CASE WHEN newest.outcome = ANY ($11) THEN newest.tries + 1 ELSE 0 END,
 			$2, $3, $4, $5, $6, $7, $8, $9, 'QUEUED', $10
 		FROM (SELECT 1 AS one) AS always LEFT JOIN newest ON true
 		WHERE (newest.id IS NULL OR newest.rearm_ms < $10) AND $10 > `+archivedUpTo+`

@@ -43,7 +43,8 @@ var (
 	// Of the days that are summed up only the sums know what the transactions were for. They begin with the first whole
 	// day of the range, $4, and end where the marked day does, $5.
 	sumEntries = pg.Register("profit and loss", `WITH `+pnlLines(`(t.stamp_time_ms > $2::numeric
-				AND t.stamp_time_ms <= $4::numeric OR t.stamp_time_ms > $5::numeric) AND t.stamp_block <= $3::numeric`)+`
+				AND t.stamp_time_ms <= $4::numeric OR t.stamp_time_ms > $5::numeric)
+				AND t.stamp_block <= $3::numeric`)+`
 		SELECT signer, kind, market, purpose, sum(n), sum(fee)::text, sum(gas)::text FROM (
 			SELECT signer, kind, market, purpose, n, fee, gas FROM entry
 			UNION ALL

@@ -1,5 +1,5 @@
-// Command txmgr sends calls through the transaction manager of OP's op-service, as a comparison with ours. It stands in a
-// module of its own, so that nothing else depends on it; test/hammer plays the chain for both.
+// Command txmgr sends calls through the transaction manager of OP's op-service, as a comparison with ours. It stands in
+// a module of its own, so that nothing else depends on it; test/hammer plays the chain for both.
 //
 // Usage: txmgr <rpc> <key> <jobs> <in flight> <gap ms>. It writes a line "<job> <Unix ns>" when a call is handed over,
 // and ends when all have their receipt, with 1 if any failed.
