@@ -9,7 +9,7 @@
 //   - Delivered means: the receiver said that it has the message.
 //   - A receiver that does not answer is tried again for as long as the caller's context lasts. One that refuses a
 //     message is tried a bounded number of times; then the message is the caller's again, with a [RefusedError].
-//   - Neither addresses nor credentials are in errors.
+//   - No credential is in an error, and of a URL no more than its host: tokens stand in paths.
 //
 // # Not guaranteed
 //

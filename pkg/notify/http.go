@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"perpkeeper/pkg/secret"
@@ -28,7 +29,7 @@ func NewHTTP(timeout time.Duration) HTTP {
 }
 
 // Post makes one try. An answer whose status is not 200 to 299 is a [RefusedError]. Errors of the transport name the
-// URL, which may hold a token: only what they wrap goes on.
+// URL, which may hold a token: only what they wrap goes on. So do many servers' own pages about what is not there.
 func (h HTTP) Post(ctx context.Context, to secret.URL, header http.Header, body []byte) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.Reveal(), bytes.NewReader(body))
 	if err != nil {
@@ -46,12 +47,22 @@ func (h HTTP) Post(ctx context.Context, to secret.URL, header http.Header, body 
 		return fmt.Errorf("no answer from the receiver: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }() // nothing was written to it
-	const worthReading = 256
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, worthReading)) // only for people
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return &RefusedError{Status: answer.StatusCode, Body: string(text)}
+		const worthReading = 4096
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, worthReading)) // only for people
+		return Refused(answer.StatusCode, unaddressed(string(text), r.URL))
 	}
 	return nil
+}
+
+// unaddressed is a text with what a URL holds beside its host masked.
+func unaddressed(text string, u *url.URL) string {
+	for _, part := range []string{u.RequestURI(), u.EscapedPath(), u.Path, u.RawQuery} {
+		if len(part) > len("/") {
+			text = strings.ReplaceAll(text, part, secret.Mask)
+		}
+	}
+	return text
 }
 
 // UnlessBusy is err, but that a receiver which asks for patience (429) or is out of order (500 and above) has not

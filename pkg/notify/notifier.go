@@ -15,7 +15,7 @@ import (
 type Notifier interface {
 	// Notify makes one try. Its error is nil when the receiver has the message, a [RefusedError] when the receiver has
 	// refused it, and anything else when the same message may work later; it may have arrived all the same. No error
-	// holds an address or a credential.
+	// holds a credential, or of a URL more than its host.
 	Notify(ctx context.Context, m Message) error
 }
 
@@ -60,6 +60,12 @@ type Receiver struct {
 type RefusedError struct {
 	Status int    // of HTTP, or of SMTP
 	Body   string // the beginning of its answer
+}
+
+// Refused is a refusal with the beginning of an answer, 256 bytes at most.
+func Refused(status int, answer string) *RefusedError {
+	const worthShowing = 256
+	return &RefusedError{Status: status, Body: answer[:min(len(answer), worthShowing)]}
 }
 
 // Error names the status.

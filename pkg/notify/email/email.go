@@ -7,12 +7,15 @@
 package email
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
+	"mime/quotedprintable"
 	"net"
 	"net/mail"
 	"net/smtp"
@@ -90,7 +93,7 @@ func (b *mailbox) Notify(ctx context.Context, m notify.Message) error {
 	defer cancel()
 	err := b.send(ctx, m)
 	if answer, is := errors.AsType[*textproto.Error](err); is && answer.Code >= 500 {
-		return &notify.RefusedError{Status: answer.Code, Body: answer.Msg}
+		return notify.Refused(answer.Code, answer.Msg)
 	}
 	if err != nil {
 		return fmt.Errorf("sending mail: %w", err)
@@ -160,7 +163,8 @@ func (b *mailbox) connect(ctx context.Context) (*smtp.Client, error) {
 	return client, nil
 }
 
-// compose writes a message as RFC 5322 has it.
+// compose writes a message as RFC 5322 has it. Its text is quoted-printable: what a contract gave as the reason of a
+// revert may have any length and any bytes.
 func (b *mailbox) compose(m notify.Message) []byte {
 	domain := bare(b.cfg.From)
 	domain = domain[strings.LastIndexByte(domain, '@')+1:]
@@ -170,22 +174,34 @@ func (b *mailbox) compose(m notify.Message) []byte {
 		}
 		return '.'
 	}, m.ID)
+	var to []string
+	for _, one := range b.cfg.To {
+		to = append(to, parsed(one).String())
+	}
 	lines := []string{
-		"From: " + b.cfg.From, "To: " + strings.Join(b.cfg.To, ", "),
+		"From: " + parsed(b.cfg.From).String(), "To: " + strings.Join(to, ", "),
 		"Subject: " + mime.QEncoding.Encode("utf-8", strings.ReplaceAll(m.Subject(), "\n", " ")),
 		"Date: " + b.clock().Format(time.RFC1123Z),
 		fmt.Sprintf("Message-ID: <%s.%s@%s>", id, b.cfg.Name, domain),
-		"MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8", "Auto-Submitted: auto-generated", "",
-		m.Text(), "",
+		"MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8", "Content-Transfer-Encoding: quoted-printable",
+		"Auto-Submitted: auto-generated", "", "",
 	}
-	return []byte(strings.ReplaceAll(strings.Join(lines, "\n"), "\n", "\r\n"))
+	var written bytes.Buffer
+	written.WriteString(strings.Join(lines, "\r\n"))
+	text := quotedprintable.NewWriter(&written)
+	_, _ = io.WriteString(text, m.Text()+"\n") // a buffer takes everything
+	_ = text.Close()
+	return written.Bytes()
 }
 
-// bare is an address without a name; the configuration was checked.
-func bare(address string) string {
-	parsed, err := mail.ParseAddress(address)
+// bare is an address without a name.
+func bare(address string) string { return parsed(address).Address }
+
+// parsed is an address of the configuration, which was checked.
+func parsed(address string) *mail.Address {
+	a, err := mail.ParseAddress(address)
 	if err != nil {
-		return address
+		return &mail.Address{Address: address}
 	}
-	return parsed.Address
+	return a
 }

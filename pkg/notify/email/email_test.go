@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"mime/quotedprintable"
 	"net"
 	"net/http/httptest"
 	"net/mail"
@@ -120,9 +122,10 @@ func TestNotify(t *testing.T) {
 	if got := read.Header.Get("Message-ID"); got != "<liquidation.x.1.2.box@example.org>" {
 		t.Errorf("the id is %s", got)
 	}
-	if got := read.Header.Get("Subject"); got != "liquidation.failed: position 0xp (chain 56)" ||
-		!strings.Contains(data, "reason: zu spät") {
-		t.Errorf("the mail is %s", data)
+	text, err := io.ReadAll(quotedprintable.NewReader(read.Body))
+	if got := read.Header.Get("Subject"); err != nil || got != "liquidation.failed: position 0xp (chain 56)" ||
+		!strings.Contains(string(text), "reason: zu spät\n") {
+		t.Errorf("%v, the mail is %s", err, data)
 	}
 
 	c.roots = nil
@@ -132,15 +135,42 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// What a server refuses for good is a refusal; what it refuses for now is tried again.
+// A name and a text of whatever bytes make a mail of ASCII lines that every server takes, with the headers it has to
+// have and no other.
+func TestMailIsWellFormed(t *testing.T) {
+	hostile := message
+	hostile.Liquidation = &notify.Liquidation{Position: "0xp\r\nBcc: all@example.org",
+		Reason: "\x00\r.\rDATA" + strings.Repeat("ü", 2000)}
+	box := mailbox{cfg: Config{Name: "box", From: "Wächter <keeper@example.org>", To: []string{"ops@example.org"}},
+		clock: time.Now}
+	written := string(box.compose(hostile))
+	for line := range strings.SplitSeq(written, "\r\n") {
+		if len(line) > 200 || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
+			t.Errorf("a line is %q", line)
+		}
+	}
+	read, err := mail.ReadMessage(strings.NewReader(written))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from, err := read.Header.AddressList("From"); err != nil || from[0].Name != "Wächter" ||
+		len(read.Header) != 9 || read.Header.Get("Bcc") != "" {
+		t.Errorf("%v, the headers are %v", err, read.Header)
+	}
+}
+
+// What a server refuses for good is a refusal, with no more than the beginning of what it said; what it refuses for now
+// is tried again.
 func TestRefusals(t *testing.T) {
-	for rcpt, refused := range map[string]bool{"550 no such user": true, "451 come back later": false} {
+	for rcpt, refused := range map[string]bool{"550 " + strings.Repeat("no such user ", 100): true,
+		"451 come back later": false} {
 		s, _ := newServer(t)
 		s.rcpt = rcpt
 		c := Config{Name: "box", Server: s.Addr().String(), TLS: none, From: "a@example.org",
 			To: []string{"b@example.org"}}
 		err := c.Open(5*time.Second).Notify(t.Context(), message)
-		if _, is := errors.AsType[*notify.RefusedError](err); err == nil || is != refused {
+		told, is := errors.AsType[*notify.RefusedError](err)
+		if err == nil || is != refused || is && len(told.Body) > 256 {
 			t.Errorf("%s: %v", rcpt, err)
 		}
 	}

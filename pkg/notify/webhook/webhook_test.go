@@ -134,6 +134,24 @@ func TestDeliverGivesUp(t *testing.T) {
 	}
 }
 
+// echo refuses with a page that says what was asked for, as many servers' do.
+func echo(w http.ResponseWriter, q *http.Request) {
+	http.Error(w, "<pre>Cannot POST "+q.RequestURI+"</pre>", http.StatusNotFound)
+}
+
+// A server that repeats the address gets no token into an error, which ends in logs and among the dead letters.
+func TestRefusalsHideTheAddress(t *testing.T) {
+	r := newReceiver(t, echo, echo)
+	for _, address := range []string{"/hook/a-token%20of/the-receiver", "/?key=a-token"} {
+		n := Config{URL: secret.MustURL(r.URL + address), Secret: secret.New(key)}.Open(5 * time.Second)
+		err := n.Notify(t.Context(), notify.Message{ID: "a#1"})
+		if refused, is := errors.AsType[*notify.RefusedError](err); !is || strings.Contains(refused.Body, "token") ||
+			!strings.Contains(refused.Body, "Cannot POST ***</pre>") {
+			t.Errorf("refused with %v", err)
+		}
+	}
+}
+
 // A signed message is for one receiver.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	other := newReceiver(t)
