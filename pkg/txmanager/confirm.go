@@ -52,7 +52,10 @@ func (c *confirm) pass(ctx context.Context) error {
 	}
 	problems := []error{at.waits}
 	for some := range slices.Chunk(c.looks(flights), looksAtOnce) {
-		problems = append(problems, c.see(ctx, some, at), c.record(ctx, some), c.finish(ctx, some))
+		err := errors.Join(c.see(ctx, some, at), c.record(ctx, some), c.finish(ctx, some))
+		if problems = append(problems, err); lease.Lost(err) {
+			return err
+		}
 		for _, l := range some {
 			if c.broadcast.heads.Number() != at.asked {
 				if at, err = c.stand(ctx, flights); err != nil {
@@ -60,6 +63,7 @@ func (c *confirm) pass(ctx context.Context) error {
 				}
 			}
 			if l.err == nil {
+				c.decide(l, at) // what was pressed before may have taken long
 				l.err = c.press(ctx, l.Flight, l.sight, l.step)
 			}
 			if lease.Lost(l.err) {

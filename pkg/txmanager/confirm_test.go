@@ -15,6 +15,7 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
 )
 
@@ -106,5 +107,56 @@ func TestPlacesAreFreeWhileFlightsAreFollowed(t *testing.T) {
 	}
 	if !slices.Equal(store.below, []uint64{9, 10, 11}) || freed != 2 {
 		t.Errorf("the store was told %v, places were freed %d times", store.below, freed)
+	}
+}
+
+// endingWindow is a node on which nothing is mined. The turn is over when it is first given something to broadcast.
+type endingWindow struct {
+	noReceipts
+	turns     *windows
+	broadcast int
+}
+
+func (n *endingWindow) Head(context.Context) (chain.BlockRef, error) {
+	return chain.BlockRef{Number: 100}, nil
+}
+
+func (n *endingWindow) SendRaw(context.Context, []byte) error {
+	n.broadcast++
+	n.turns.over = &Verdict{Kind: Yielding, Reason: "the next window"}
+	return nil
+}
+
+// noting is a store that takes answers to broadcasts.
+type noting struct{ inFlight }
+
+func (noting) Noted(context.Context, lease.Fence, chain.Hash, string, bool) error { return nil }
+
+// TIER-9: many flights are looked at together, and broadcasting them again takes long. Each is broadcast only while the
+// turn is ours at that moment.
+func TestNothingIsBroadcastLate(t *testing.T) {
+	turns := &windows{}
+	node, store, left := &endingWindow{turns: turns}, &noting{}, 0
+	b := &broadcast{node: node, store: store, last: map[chain.Hash]sent{}, heads: headsAt(nowMs, time.Now()),
+		tenure: newQueueTest(t, nil).tenure, metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop()}
+	for n := range uint64(3) {
+		signed := txm.SignedTx{Hash: chain.Hash{byte(n) + 1}, Nonce: n}
+		f := txm.Flight{Attempts: []txm.Attempt{{Kind: txm.Exec, SignedTx: signed}}}
+		f.Intent = txm.Intent{ID: int64(n) + 1, Nonce: n, Job: job.Job{Kind: job.Order}}
+		store.flights = append(store.flights, f)
+		b.last[signed.Hash] = sent{first: 98, last: 98} // which is long enough ago for the same bytes once more
+	}
+	v := view{node: node, broadcast: b}
+	c := &confirm{
+		tenure: b.tenure, store: store, view: v, turns: turns, broadcast: b, limits: limits{}, waiting: new(waiting),
+		ages: newAges(time.Now, time.Hour), metrics: b.metrics, log: zerolog.Nop(),
+	}
+	c.landing = &landing{view: v, tenure: c.tenure, store: store, limits: limits{}, freed: func() {}}
+	c.renewal.recheck = func(context.Context, *Task) (Verdict, error) {
+		left++
+		return Wait("it is another keeper's"), nil
+	}
+	if err := c.pass(t.Context()); err != nil || node.broadcast != 1 || left != 2 {
+		t.Errorf("%d flights were broadcast, %d left to the other keeper; %v", node.broadcast, left, err)
 	}
 }

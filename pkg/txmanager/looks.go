@@ -74,12 +74,18 @@ func (c *confirm) see(ctx context.Context, looks []*look, at tip) error {
 			l.sight.Missing = c.ages.missingFor(l.Flight, l.sight)
 		}
 		l.sight.Sent = c.broadcast.sending(l.Newest().Hash)
-		turn := c.turns.Ask(l.Intent.Job)
-		l.sight.Over, l.sight.InTheWay = !turn.Mine, turn.Passed && at.ours > l.Intent.Nonce
 		c.watch(l.Flight, l.sight)
-		l.step = c.limits.Fee().Next(l.Flight, l.sight)
+		c.decide(l, at)
 	}
 	return errors.Join(doubts...)
+}
+
+// decide says what a flight needs by whose turn it is at this moment: the chain was asked for all flights of a
+// statement, and nothing is sent in another keeper's window for what it has shown in ours.
+func (c *confirm) decide(l *look, at tip) {
+	turn := c.turns.Ask(l.Intent.Job)
+	l.sight.Over, l.sight.InTheWay = !turn.Mine, turn.Passed && at.ours > l.Intent.Nonce
+	l.step = c.limits.Fee().Next(l.Flight, l.sight)
 }
 
 // together stores something of several flights in one statement. Where one of them has moved on, which the next pass

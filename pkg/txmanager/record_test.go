@@ -62,6 +62,7 @@ func (n *minedAt) SettledReceipt(context.Context, chain.Hash) (chain.Hash, bool,
 type written struct {
 	inFlight
 	moved    chain.Hash // a transaction whose intent has moved on
+	lost     bool       // the lease is another process's
 	steps    []string
 	recorded []txm.Receipt
 	finished []chain.Hash
@@ -69,6 +70,9 @@ type written struct {
 
 func (s *written) Record(_ context.Context, _ lease.Fence, receipts ...txm.Receipt) error {
 	s.steps = append(s.steps, "record")
+	if s.lost {
+		return &lease.LostError{Op: "record"}
+	}
 	if slices.ContainsFunc(receipts, func(r txm.Receipt) bool { return r.TxHash == s.moved }) {
 		return &txm.RefusedError{Op: "record", Why: txm.Moved}
 	}
@@ -158,5 +162,14 @@ func TestWhatHasMovedOnIsLeftOut(t *testing.T) {
 	err := c.pass(t.Context())
 	if want := []chain.Hash{{1}, {3}}; err != nil || !slices.Equal(store.finished, want) {
 		t.Errorf("%v are finished, want %v; %v", store.finished, want, err)
+	}
+}
+
+// A pass ends where the store says that the tenure is over: nothing is written or sent after that.
+func TestNothingIsDoneAfterTheTenure(t *testing.T) {
+	store := &written{lost: true}
+	c := confirming(t, &minedAt{final: 9}, store, looksAtOnce+1)
+	if err := c.pass(t.Context()); !lease.Lost(err) || !slices.Equal(store.steps, []string{"record"}) {
+		t.Errorf("%v; %v", store.steps, err)
 	}
 }
