@@ -139,26 +139,35 @@ func (c *console) switchTo(ctx context.Context, _ signin.Session, target, _ stri
 	return nil
 }
 
-func (c *console) backState(ctx context.Context, _ string) (facts, error) {
+func (c *console) backState(ctx context.Context, target string) (facts, error) {
+	number, err := strconv.Atoi(target)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no generation", target)
+	}
 	active, err := generation.Active(ctx, c.DB)
 	if err != nil {
 		return nil, err
 	}
 	before, err := c.DB.PreviousGeneration(ctx)
-	return facts{factUsed: generationName(active.Number), factBefore: generationName(before)}, err
+	return facts{"generation": generationName(number), factUsed: generationName(active.Number),
+		factBefore: generationName(before)}, err
 }
 
+// backWill refuses what was asked for before somebody else went back: to go back twice is to return to what was wrong.
 func backWill(now facts) (facts, error) {
 	if now[factBefore] == nothing {
 		return nil, errors.New("there has been no other generation to go back to")
 	}
+	if now["generation"] != now[factBefore] {
+		return nil, fmt.Errorf("%s is not the one before: that is %s now", now["generation"], now[factBefore])
+	}
 	return facts{factUsed: now[factBefore], factBefore: now[factUsed]}, nil
 }
 
-func (c *console) switchBack(ctx context.Context, s signin.Session, _, why string) error {
-	before, err := generation.Previous(ctx, c.DB)
+func (c *console) switchBack(ctx context.Context, s signin.Session, target, why string) error {
+	number, _, err := c.aside(ctx, target)
 	if err != nil {
 		return err
 	}
-	return generation.Switch(ctx, c.DB, before, why+" (by "+s.Name+")", pageTimeout)
+	return generation.Switch(ctx, c.DB, number, why+" (by "+s.Name+")", pageTimeout)
 }

@@ -212,7 +212,7 @@ func (c *chromium) steerGenerations(t *testing.T) {
 	topic := wire.LogTopic(c.deps.Keeper.ChainID)
 	steps := []struct{ link, action string }{
 		{"do=generation-rebuild", "generation-rebuild"}, {"do=generation-compare&target=2", "generation-compare"},
-		{"do=generation-switch&target=2", "generation-switch"}, {"do=generation-back", "generation-back"},
+		{"do=generation-switch&target=2", "generation-switch"}, {"do=generation-back&target=1", "generation-back"},
 		{"do=generation-compare&target=2", "generation-compare"},
 		{"do=generation-switch&target=2", "generation-switch"},
 		{"do=generation-rebuild", "generation-rebuild"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -115,12 +116,20 @@ func TestGenerationsAreSteered(t *testing.T) {
 	if all = s.awaitRecorded(10); !strings.HasPrefix(all[9].After["compared"], "DIFFERENT from generation 2") {
 		t.Errorf("compared: %+v", all[9])
 	}
-	if status, page := anna.do("generation-back", "", "the new one is wrong"); status != http.StatusOK ||
+	if _, page := anna.get("/generations"); !strings.Contains(page, "do=generation-back&amp;target=1") {
+		t.Errorf("the way back is not offered:\n%s", page)
+	}
+	if status, page := anna.do("generation-back", "1", "the new one is wrong"); status != http.StatusOK ||
 		s.active() != 1 {
 		t.Errorf("the way back: %d, generation %d\n%s", status, s.active(), page)
 	}
 	if all = s.awaitRecorded(12); all[11].After["readers use"] != "generation 1" {
 		t.Errorf("the record: %+v", all[11])
+	}
+	// Asked for again, by a second click or by somebody else who saw the same page, it does not lead forth again.
+	if status, page := anna.do("generation-back", "1", "the new one is wrong"); status != http.StatusConflict ||
+		s.active() != 1 || !strings.Contains(page, "that is generation 2 now") {
+		t.Errorf("back twice: %d, generation %d\n%s", status, s.active(), page)
 	}
 }
 
@@ -153,11 +162,18 @@ func TestGenerationsAreGuarded(t *testing.T) {
 		{"generation-compare", "1", "generation 1 is the one that readers use"},
 		{"generation-switch", "7", "generation 7 does not exist"},
 		{"generation-compare", "new", "is no generation"},
-		{"generation-back", "", "no other generation to go back to"},
+		{"generation-back", "2", "no other generation to go back to"},
+		{"generation-back", "", "is no generation"},
 	} {
 		if status, page := anna.do(c.action, c.target, "x"); status != http.StatusConflict ||
 			!strings.Contains(page, c.says) {
 			t.Errorf("%+v: %d\n%s", c, status, page)
+		}
+	}
+	forged := url.Values{"do": {"generation-rebuild"}, "csrf": {"forged"}}
+	for _, path := range []string{"/act", "/doctor"} {
+		if status, _ := anna.post("/act?do=generation-rebuild", path, forged); status != http.StatusForbidden {
+			t.Errorf("a forged form to %s: %d", path, status)
 		}
 	}
 	if all := s.recorded(); len(all) != 0 {

@@ -16,7 +16,7 @@ type generationsView struct {
 	Rows    []generationView
 	Tasks   []task
 	Filling bool
-	Back    bool // there is one to go back to
+	Before  int // the one to go back to; 0 = none
 }
 
 // generationView is a generation, and how far it is.
@@ -47,8 +47,7 @@ func (c *console) generations(ctx context.Context, _ url.Values) (any, error) {
 		}
 		v.Rows = append(v.Rows, row)
 	}
-	previous, err := c.DB.PreviousGeneration(ctx)
-	v.Back = previous != 0
+	v.Before, err = c.DB.PreviousGeneration(ctx)
 	return v, err
 }
 
