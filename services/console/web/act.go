@@ -150,7 +150,7 @@ func (c *console) perform(w http.ResponseWriter, r *http.Request, s signin.Sessi
 const longTimeout = 15 * time.Minute
 
 // beside finishes an action after its page has been answered. It ends with the console: what was under way then stands
-// in the record as not ended.
+// in the record as failed, or, where the database was away sooner, as not ended.
 func (c *console) beside(a act, s signin.Session, entry pg.ConsoleAction, planned facts) {
 	go func() {
 		ctx, cancel := context.WithTimeout(c.running, longTimeout)
@@ -160,9 +160,11 @@ func (c *console) beside(a act, s signin.Session, entry pg.ConsoleAction, planne
 }
 
 // finish does an action and writes down what came of it: things as they are afterwards, and of what cannot be asked for
-// again what was done.
+// again what was done. That has time of its own: what has used up its time is written down like anything else.
 func (c *console) finish(ctx context.Context, a act, s signin.Session, entry pg.ConsoleAction, planned facts) error {
 	failed := a.do(ctx, s, entry.Target, entry.Reason)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pageTimeout)
+	defer cancel()
 	entry.Stage = pg.ActionDone
 	if failed != nil {
 		entry.Stage, entry.Outcome = pg.ActionFailed, failed.Error()
