@@ -53,7 +53,7 @@ func Read(ctx context.Context, client *bus.Client, chainID uint64, window time.D
 }
 
 // Each hands out the reports that the topic got since a time, in its order, up to the newest there is now. What nobody
-// can read is passed over, as planners do.
+// can read or judge with is passed over, as planners do.
 func Each(ctx context.Context, client *bus.Client, chainID uint64, since time.Time, take func(price.Report)) error {
 	topic := wire.PriceTopic(chainID)
 	_, end, err := client.Bounds(ctx, topic, 0)
@@ -71,8 +71,9 @@ func Each(ctx context.Context, client *bus.Client, chainID uint64, since time.Ti
 		}
 		for _, r := range records {
 			if m, _, err := wire.Decode(r); err == nil {
-				if report, is := m.(wire.Price); is {
-					take(price.FromMessage(report))
+				said, is := m.(wire.Price)
+				if report := price.FromMessage(said); is && report.Validate() == nil {
+					take(report)
 				}
 			}
 		}
@@ -89,7 +90,7 @@ type serving struct {
 	source string
 }
 
-// Sum is a look at reports, which may be in any order.
+// Sum is a look at valid reports, which may be in any order.
 func Sum(reports []price.Report, window time.Duration) (l Look) {
 	reports = slices.Clone(reports)
 	slices.SortStableFunc(reports, func(a, b price.Report) int {

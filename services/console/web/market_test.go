@@ -1,0 +1,19 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"perpkeeper/pkg/wire"
+)
+
+// A report that nobody can judge with, here one of price zero, is passed over: it breaks neither the page nor, where
+// somebody looks at it for longer, the process.
+func TestUnusableReportsArePassedOver(t *testing.T) {
+	s := newSite(t)
+	s.records(wire.PriceTopic(s.deps.Keeper.ChainID), 1)
+	if status, page := s.as("vera").get("/market"); status != http.StatusOK || strings.Contains(page, "cannot be read") {
+		t.Errorf("%d\n%s", status, page)
+	}
+}
