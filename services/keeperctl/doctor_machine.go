@@ -82,12 +82,12 @@ func (s *session) sendTestAlert(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.alertmanager("/api/v2/alerts"),
 		bytes.NewReader(body))
 	if err != nil {
-		return err
+		return status.Unaddressed(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return notAsked(fmt.Errorf("giving Alertmanager a test message: %w", err))
+		return notAsked(fmt.Errorf("giving Alertmanager a test message: %w", status.Unaddressed(err)))
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {

@@ -82,4 +82,13 @@ func TestAlertRoutes(t *testing.T) {
 		!strings.Contains(posted, `"severity":"warning"`) {
 		t.Errorf("posted %q, %v", posted, err)
 	}
+	manager.Close() // what is said of it then holds nothing of its address that may be a secret
+	s.Own.Alertmanager = secret.MustURL(strings.Replace(manager.URL, "//", "//user:word@", 1) + "/a-token")
+	facts := doctor.Facts{}
+	s.machine(t.Context(), &facts)
+	for _, err := range []error{s.sendTestAlert(t.Context()), facts.Machine.AlertsError} {
+		if err == nil || strings.Contains(err.Error(), "user") || strings.Contains(err.Error(), "a-token") {
+			t.Errorf("an Alertmanager that is away: %v", err)
+		}
+	}
 }

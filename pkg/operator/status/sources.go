@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -189,19 +190,28 @@ func valuesOf(metrics []*dto.Metric) string {
 }
 
 // Get asks a process over HTTP, and returns the text of its answer (of a longer one the first 16 MiB) and its status
-// code, which may be any: an error says that there was no whole answer.
+// code, which may be any: an error says that there was no whole answer. It does not repeat the address, which may hold
+// a secret.
 func Get(ctx context.Context, address string) (text string, status int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return "", 0, err
+		return "", 0, Unaddressed(err)
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return "", 0, err
+		return "", 0, Unaddressed(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	page, err := io.ReadAll(io.LimitReader(answer.Body, 16<<20))
 	return string(page), answer.StatusCode, err
+}
+
+// Unaddressed is an error of net/http without the address that its text repeats.
+func Unaddressed(err error) error {
+	if told, is := errors.AsType[*url.Error](err); is {
+		return told.Err
+	}
+	return err
 }
 
 // Node is what is asked of a chain.
