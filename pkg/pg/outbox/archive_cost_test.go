@@ -15,6 +15,7 @@ import (
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txm"
 )
 
@@ -37,6 +38,11 @@ func newSite(t *testing.T, name string) *site {
 	p, err := s.DB.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
 	must(t, err)
 	s.partition = p
+	cfg := pg.DefaultConfig()
+	cfg.URL, cfg.PlanOnce = secret.MustURL(s.Address), true // as the sender has it
+	s.DB, err = pg.Open(t.Context(), cfg, "sender")
+	must(t, err)
+	t.Cleanup(s.DB.Close)
 	execute(t, s.Address, `UPDATE keeper.signer_lease SET expires_at = clock_timestamp() + interval '1 day'`)
 	s.round(t)
 	s.took = map[string][]time.Duration{}
