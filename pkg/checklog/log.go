@@ -3,8 +3,9 @@
 //
 // It stands beside the road: [Log.Note] takes a lock and never waits for anybody, and what was noted is written in
 // batches, once a second. Guaranteed: a verdict that says what the last one of the same check said is not written
-// again, whatever figures it has in it. Not guaranteed: completeness. What is noted in the last second of a process, or
-// while the database is away for long, is lost and counted.
+// again, whatever figures it has in it. Not guaranteed: completeness. What is noted while the database is away for long
+// is lost and counted; what is noted in the last second of a process may be lost, what goes to and fro is kept for its
+// first times, and of what an endpoint has said the beginning.
 package checklog
 
 import (
@@ -50,6 +51,7 @@ type Store interface {
 const (
 	mostWaiting = 8192             // entries that are not written yet
 	mostOfArm   = 64               // entries of one arm: what goes to and fro says nothing new
+	mostSaid    = 1000             // bytes of what one check says: an endpoint may answer with megabytes
 	armForgot   = 10 * time.Minute // after the last verdict on it
 	kept        = 14 * 24 * time.Hour
 	pruneEvery  = time.Hour
@@ -86,6 +88,9 @@ func (l *Log) Note(e Entry) {
 		return
 	}
 	e.At = l.clock()
+	if len(e.Said) > mostSaid {
+		e.Said = strings.ToValidUTF8(e.Said[:mostSaid], "") + "…"
+	}
 	gist := e.Verdict + " " + gistOf(e.Said)
 	l.mu.Lock()
 	defer l.mu.Unlock()

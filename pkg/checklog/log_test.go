@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -102,6 +103,20 @@ func TestToAndFroIsBounded(t *testing.T) {
 		after(2 * time.Second)
 		if got := len(store.told()); got != 65 {
 			t.Errorf("%d entries, want 64 of the first arm and 1 of the second", got)
+		}
+	})
+}
+
+// What an endpoint answers may be very long: its beginning is kept, in whole letters.
+func TestLongAnswersAreCut(t *testing.T) {
+	running(t, func(l *checklog.Log, store *memory, _ *int) {
+		long := strings.Repeat("ä", 5000)
+		l.Note(checklog.Entry{Intent: 1, Check: checklog.Call, Verdict: "unknown", Said: "x" + long})
+		l.Note(checklog.Entry{Intent: 2, Check: checklog.Call, Verdict: "unknown", Said: long[:1000]})
+		after(2 * time.Second)
+		want := []string{"1 call unknown: x" + long[:998] + "…", "2 call unknown: " + long[:1000]}
+		if got := store.told(); !slices.Equal(got, want) {
+			t.Errorf("written: %q", got)
 		}
 	})
 }
