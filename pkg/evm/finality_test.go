@@ -154,7 +154,13 @@ func TestFinalizedDoesNotGoBack(t *testing.T) {
 func TestSettledNonceTakesTwo(t *testing.T) {
 	count := func(n string) script {
 		return func(_ context.Context, method string, params []json.RawMessage) (any, *fault, bool) {
-			return n, nil, method == methodNonce && unquote(params[1]) == "0x30"
+			if method != methodNonce || unquote(params[1]) != "0x30" {
+				return nil, nil, false
+			}
+			if n == "" {
+				return nil, refusal(-32000, "away"), true
+			}
+			return n, nil, true
 		}
 	}
 	for name, c := range map[string]struct {
@@ -167,6 +173,7 @@ func TestSettledNonceTakesTwo(t *testing.T) {
 		"one says less":        {[]string{"0x0", "0x7", "0x7"}, 7, false, ReasonContradicted},
 		"two agree":            {[]string{"0x7", "0x7"}, 7, false, ""},
 		"one of two says more": {[]string{"0x8", "0x7"}, 0, true, ""},
+		"one of two is away":   {[]string{"0x8", ""}, 0, true, ""},
 		"the only one":         {[]string{"0x8"}, 8, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
