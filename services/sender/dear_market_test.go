@@ -128,6 +128,7 @@ func (s *site) blocksTo(sn *running, l job.Job, dear uint64) (blocks int) {
 // one that has no nonce yet gets none, and one that has is paid for as the liquidation is. It lands within two blocks
 // of the one that has nothing before it.
 func TestNothingCheapStandsBeforeALiquidation(t *testing.T) {
+	t.Parallel()
 	const dear = 25 * txm.Gwei / 10
 	control := 0
 	for i, c := range []struct {

@@ -30,6 +30,7 @@ const headStart = 250 * time.Millisecond
 // the good ones. Each job is done once all the same, and its result says what the chain says. The rarer kinds of
 // trouble run with KEEPER_LONG=1.
 func TestEndpoints(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	next, long := 0, os.Getenv("KEEPER_LONG") != ""
 	run := func(name string, test func(s *site, by chain.Address, key secret.String)) {

@@ -15,6 +15,7 @@ import (
 // NON-9, NON-10, NON-14: the same jobs, done once each, in both modes and on the way from one to the other. What the
 // mode changes is how often a lease is asked for in vain.
 func TestModes(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	by, key := s.keeper(0)
 	for _, c := range []struct{ first, second string }{{WorkerQueue, WorkerQueue}, {Basic, Basic}, {WorkerQueue, Basic},

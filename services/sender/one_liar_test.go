@@ -21,6 +21,7 @@ import (
 // One of three endpoints, the fastest, is wrong about a fact that costs money or cannot be taken back. Each job is
 // executed once, at an honest price, and nothing is called final that is not.
 func TestOneEndpointDecidesNothing(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	next := 0
 	run := func(name string, test func(s *site, by chain.Address, key secret.String)) {

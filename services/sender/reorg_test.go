@@ -25,6 +25,7 @@ type branchOff struct {
 // taken back, the same bytes are broadcast again, they are mined once on the new branch, and the result names that
 // block, once it is final and no earlier. All depths in both styles run with KEEPER_LONG=1.
 func TestReorgs(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	forks := []branchOff{{1, evmnode.Drop}, {2, evmnode.Replay}, {5, evmnode.Replay}, {21, evmnode.Drop}}
 	if os.Getenv("KEEPER_LONG") != "" {

@@ -44,6 +44,7 @@ const hangGuard = 90 * time.Second
 
 // site is a keeper without a planner and a sender: a chain with an exchange and a price feed, a broker, a database, and
 // the road by which the chain becomes state. Tests say what the planner would say, and start senders of their own.
+// Sites share nothing, so tests that are long because they wait for their chains run side by side.
 type site struct {
 	t      testing.TB
 	devnet *devnet.Devnet

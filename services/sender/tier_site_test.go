@@ -24,6 +24,7 @@ import (
 // TestTiers lets a keeper share a site with others, which the test plays by their keys: all it knows of them it learns
 // from the chain. What they execute and what is taken over from them is counted (TIER-16).
 func TestTiers(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	for i, c := range []struct {
 		name string

@@ -62,6 +62,7 @@ func (w *witness) broadcasts() [][]byte {
 
 // The world misbehaves; each job is executed once all the same.
 func TestTrouble(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	for i, c := range []struct {
 		name string
