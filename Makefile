@@ -13,8 +13,10 @@ TEST_TIMEOUT := 25m
 UNRACED      := $(foreach p,core/vm crypto/keccak,-gcflags=github.com/ethereum/go-ethereum/$(p)=-race=false)
 GO_TEST      := GOFLAGS="$$GOFLAGS $(strip $(UNRACED))" go test -race -timeout $(TEST_TIMEOUT)
 UNRACED_TESTS := perpkeeper/services/devnet/exchange
-# Many tests wait for blocks and leases: one package more than there are processors keeps these busy.
+# Many tests wait for blocks and leases: one package more than there are processors keeps these busy. The longest begin first, so that none of them is left
+# to run alone at the end.
 PACKAGES     := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+LONGEST      := services/sender services/scanner pkg/pg services/statevm
 
 .PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka test-s3 e2e upgrade-test chaos liars liars-short mutants bench bench-peers kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker clean
 
@@ -40,7 +42,8 @@ demo-failover: build ## kill the Master, then Backup-1, bring them back, restart
 # The devnet's exchange is tried without the race detector: contracts on a chain of its own, no goroutines of ours, five times the time. Every other test that
 # has an exchange has it with the detector.
 test: setup ## every test that needs no Docker and no real Kafka, with the race detector
-	@GOGC=300 $(GO_TEST) -vet=off -p $(PACKAGES) $$(go list ./... | grep -vx $(UNRACED_TESTS))
+	@GOGC=300 $(GO_TEST) -vet=off -p $(PACKAGES) \
+		$$({ printf 'perpkeeper/%s\n' $(LONGEST); go list ./...; } | awk '!listed[$$0]++' | grep -vx $(UNRACED_TESTS))
 	@GOGC=300 go test -timeout $(TEST_TIMEOUT) -vet=off $(UNRACED_TESTS)
 
 e2e: setup ## the whole pipeline as processes: kills, two of each, reorgs, bad configuration
