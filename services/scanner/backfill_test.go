@@ -89,27 +89,30 @@ func TestBackfill(t *testing.T) {
 // Killed at any range, in any partition, the next scanner cuts its ranges where the partitions stand.
 func TestKilledInTheMiddleOfHistory(t *testing.T) {
 	for _, p := range []int{1, 4} {
-		for i := range p {
-			for _, number := range []int{16, 48} {
-				for _, after := range []bool{false, true} {
-					label := fmt.Sprintf("range %d/%d", number, i)
-					t.Run(fmt.Sprintf("P=%d %s %t", p, label, after), func(t *testing.T) {
-						withPartitions(t, p)
-						d, k := old(t), startKafka(t)
-						tr := newTruth(d)
-						cfg := inRanges(testConfig(d, k.Addr()))
-						final := d.Head().Number.Uint64() - 2
-						wire := &tripwire{label: label, after: after}
-						if err := start(t, cfg, k, wire.on).wait(); !errors.Is(err, errKilled) {
-							t.Fatalf("the scanner ended with %v", err)
-						}
-						cfg.Scanner.Backfill.MaxRange = 13 // other borders than before
-						start(t, cfg, k)
-						ranged(t, settle(t, k, tr), final)
-					})
+		t.Run(fmt.Sprintf("P=%d", p), func(t *testing.T) {
+			withPartitions(t, p)
+			for i := range p {
+				for _, number := range []int{16, 48} {
+					for _, after := range []bool{false, true} {
+						label := fmt.Sprintf("range %d/%d", number, i)
+						t.Run(fmt.Sprintf("%s %t", label, after), func(t *testing.T) {
+							t.Parallel()
+							d, k := old(t), startKafka(t)
+							tr := newTruth(d)
+							cfg := inRanges(testConfig(d, k.Addr()))
+							final := d.Head().Number.Uint64() - 2
+							wire := &tripwire{label: label, after: after}
+							if err := start(t, cfg, k, wire.on).wait(); !errors.Is(err, errKilled) {
+								t.Fatalf("the scanner ended with %v", err)
+							}
+							cfg.Scanner.Backfill.MaxRange = 13 // other borders than before
+							start(t, cfg, k)
+							ranged(t, settle(t, k, tr), final)
+						})
+					}
 				}
 			}
-		}
+		})
 	}
 }
 

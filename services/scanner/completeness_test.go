@@ -221,14 +221,17 @@ func TestKilledWhileCorrecting(t *testing.T) {
 			labels = append(labels, fmt.Sprintf("CORRECTION/%d", i), fmt.Sprintf("again 1/%d", i),
 				fmt.Sprintf("again 2/%d", i))
 		}
-		for _, label := range labels {
-			for _, after := range []bool{false, true} {
-				t.Run(fmt.Sprintf("P=%d %s %t", p, label, after), func(t *testing.T) {
-					withPartitions(t, p)
-					killCorrecting(t, label, after)
-				})
+		t.Run(fmt.Sprintf("P=%d", p), func(t *testing.T) {
+			withPartitions(t, p)
+			for _, label := range labels {
+				for _, after := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s %t", label, after), func(t *testing.T) {
+						t.Parallel()
+						killCorrecting(t, label, after)
+					})
+				}
 			}
-		}
+		})
 	}
 }
 

@@ -117,6 +117,7 @@ func TestKilledAnywhere(t *testing.T) {
 			turn++
 			t.Run(fmt.Sprintf("%s %s, then %s", map[bool]string{false: "before", true: "after"}[after], label,
 				between.what), func(t *testing.T) {
+				t.Parallel()
 				killAt(t, label, after, between.do)
 			})
 		}

@@ -152,17 +152,20 @@ func TestAcceptingWhatIsNotOnTheChain(t *testing.T) {
 // Killed at any step of a halt or of its end, the next scanner goes on from there.
 func TestKilledWhileHalting(t *testing.T) {
 	for _, p := range []int{1, 4} {
-		for i := range p {
-			for _, kind := range []string{"HALT", "ACCEPTED"} {
-				for _, after := range []bool{false, true} {
-					label := fmt.Sprintf("%s/%d", kind, i)
-					t.Run(fmt.Sprintf("P=%d %s %t", p, label, after), func(t *testing.T) {
-						withPartitions(t, p)
-						killHalting(t, label, after)
-					})
+		t.Run(fmt.Sprintf("P=%d", p), func(t *testing.T) {
+			withPartitions(t, p)
+			for i := range p {
+				for _, kind := range []string{"HALT", "ACCEPTED"} {
+					for _, after := range []bool{false, true} {
+						label := fmt.Sprintf("%s/%d", kind, i)
+						t.Run(fmt.Sprintf("%s %t", label, after), func(t *testing.T) {
+							t.Parallel()
+							killHalting(t, label, after)
+						})
+					}
 				}
 			}
-		}
+		})
 	}
 }
 

@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 
 const hangGuard = 60 * time.Second
 
-// partitions of the log topic; a test may change it for its time, see withPartitions.
+// partitions of the log topic; a test may change it for its time, see withPartitions. Tests that run side by side, as
+// those do that mostly wait, have them alike.
 var partitions = 3
 
 func withPartitions(t *testing.T, n int) {

@@ -88,6 +88,7 @@ func TestSignersOfHistory(t *testing.T) {
 		"no nonces are served":       {func(*devnet) []lie { return []lie{refuses, refuses} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			d, k := sparse(t), startKafka(t)
 			tr := newTruth(d)
 			var nodes []*liar

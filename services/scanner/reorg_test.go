@@ -20,16 +20,19 @@ import (
 // ones in every way.
 func TestReorgs(t *testing.T) {
 	for _, p := range []int{1, 4} {
-		for _, style := range []evmnode.ForkStyle{evmnode.Replay, evmnode.Drop} {
-			t.Run(fmt.Sprintf("P=%d %s", p, style), func(t *testing.T) {
-				withPartitions(t, p)
-				depths := []uint64{1, 3, 8, 16, 24}
-				if os.Getenv("KEEPER_LONG") != "" || p == 4 && style == evmnode.Replay {
-					depths = append(depths, 120, 240, 999)
-				}
-				reorgs(t, style, depths)
-			})
-		}
+		t.Run(fmt.Sprintf("P=%d", p), func(t *testing.T) {
+			withPartitions(t, p)
+			for _, style := range []evmnode.ForkStyle{evmnode.Replay, evmnode.Drop} {
+				t.Run(string(style), func(t *testing.T) {
+					t.Parallel()
+					depths := []uint64{1, 3, 8, 16, 24}
+					if os.Getenv("KEEPER_LONG") != "" || p == 4 && style == evmnode.Replay {
+						depths = append(depths, 120, 240, 999)
+					}
+					reorgs(t, style, depths)
+				})
+			}
+		})
 	}
 }
 
