@@ -38,8 +38,8 @@ type Settings struct {
 // DefaultConfig is three keepers with one of each on a chain with BSC's block time.
 func DefaultConfig() Config {
 	return Config{Demo: Settings{
-		BlockTime: 450 * time.Millisecond, ChainID: 1337, Keepers: 3, Window: 30 * time.Second, Rate: 2, Seed: 1,
-		Scanner: 1, Statevm: 1, Planner: 1, Sender: 1, Signers: 2,
+		BlockTime: 450 * time.Millisecond, ChainID: 1337, Keepers: 3, Window: tier.DefaultConfig().Window, Rate: 2,
+		Seed: 1, Scanner: 1, Statevm: 1, Planner: 1, Sender: 1, Signers: 2,
 	}}
 }
 

@@ -38,8 +38,8 @@ func TestKeepersKnowEachOther(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := fmt.Sprintf("[tier]\nenabled = true\npriority = %d\ntiers = 3\nwindow = \"30s\"\n",
-			k.Tier); !strings.Contains(tiers, want) {
+		if want := fmt.Sprintf("[tier]\nenabled = true\npriority = %d\ntiers = 3\nwindow = %q\n",
+			k.Tier, s.settings.Window); !strings.Contains(tiers, want) {
 			t.Errorf("%s: %q is not in\n%s", k.Role(), want, tiers)
 		}
 		env, err := k.environment()

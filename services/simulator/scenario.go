@@ -73,10 +73,11 @@ func (s *Span) UnmarshalText(text []byte) error {
 
 // defaultScenario is three healthy keepers and one job a second.
 func defaultScenario() Scenario {
+	alike := tier.DefaultConfig()
 	return Scenario{
 		Settle: Span(400 * time.Second), Keepers: 3, Seeds: 20,
 		Jobs: Jobs{MarketOrders: 4, LimitOrders: 3, Liquidations: 2, Deposits: 1},
-		Tier: Tier{Policy: tier.PolicyWindows, Window: Span(30 * time.Second), RecoveryBuffer: Span(30 * time.Second)},
+		Tier: Tier{Policy: alike.Policy, Window: Span(alike.Window), RecoveryBuffer: Span(alike.RecoveryBuffer)},
 	}
 }
 

@@ -15,12 +15,15 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"perpkeeper/pkg/tier"
 	"perpkeeper/services/demo"
 	"perpkeeper/test/programs"
 )
 
+// window is the one that keepers have by themselves.
+var window = tier.DefaultConfig().Window
+
 const (
-	window = 30 * time.Second
 	// length makes more than 300 jobs at the traders' rate.
 	length = 190 * time.Second
 	rate   = 2
