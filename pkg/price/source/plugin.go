@@ -41,7 +41,7 @@ type Caller interface {
 // Table is one [[source]]: a service and what is asked of it.
 type Table struct {
 	Name      string        `toml:"name" help:"what metrics, logs and reports call it; unique"`
-	Kind      string        `toml:"kind" help:"which plug-in reads it: devnet, gmx, streams, hermes or aggregator"`
+	Kind      string        `toml:"kind" help:"which plug-in reads it; one that does not exist is answered with the list"`
 	URL       secret.URL    `toml:"url" help:"address of its HTTP interface, http(s); none for an aggregator, which is asked through the chain's endpoints"`
 	StreamURL secret.URL    `toml:"stream_url" help:"streams only: address of its WebSocket, ws(s); empty = it is polled"`
 	Key       secret.String `toml:"key" help:"streams: the API key, a UUID; hermes: the bearer token, if it wants one"`
