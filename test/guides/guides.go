@@ -16,15 +16,27 @@ var (
 	quoted = regexp.MustCompile("`([^`]+)`")
 	// A place begins with a folder of the tree.
 	placed = regexp.MustCompile(`^(pkg|services|test|docs|deploy)/[\w./-]+$`)
-	// A symbol has a capital somewhere, as Go's names have that stand alone in a text: Plugin, source.Plugin,
-	// stateLayout.
+	// A symbol has a capital somewhere, as Go's names have that stand alone in a text, or ends as a call: Plugin,
+	// source.Plugin, stateLayout, drain.pass().
 	symbol = regexp.MustCompile(`^([a-z]\w*\.)?([A-Za-z]\w*)(\.[A-Za-z]\w*)?(\(\))?$`)
 )
 
-// Check reads a document and names everything in backquotes that is a place of the tree and is not there, and every Go
+// Check reads documents and names everything in backquotes that is a place of the tree and is not there, and every Go
 // name that is not declared in a place that its line names or, where it names none, anywhere in the tree.
-func Check(tree fs.FS, document string) (problems []string, err error) {
-	text, err := fs.ReadFile(tree, document)
+func Check(tree fs.FS, documents ...string) (problems []string, err error) {
+	s := sources{tree, map[string]*source{}}
+	for _, d := range documents {
+		found, err := s.check(d)
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, found...)
+	}
+	return problems, nil
+}
+
+func (s sources) check(document string) (problems []string, err error) {
+	text, err := fs.ReadFile(s.tree, document)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +48,7 @@ func Check(tree fs.FS, document string) (problems []string, err error) {
 			switch m := symbol.FindStringSubmatch(q[1]); {
 			case placed.MatchString(q[1]):
 				places = append(places, q[1])
-			case m != nil && strings.ToLower(q[1]) != q[1]:
+			case m != nil && (strings.ToLower(q[1]) != q[1] || m[4] != ""):
 				names = append(names, strings.TrimPrefix(m[2]+m[3], "."))
 			}
 		}
@@ -45,7 +57,7 @@ func Check(tree fs.FS, document string) (problems []string, err error) {
 		}
 		var folders []string
 		for _, p := range places {
-			info, err := fs.Stat(tree, path.Clean(p))
+			info, err := fs.Stat(s.tree, path.Clean(p))
 			switch {
 			case err != nil:
 				complain("%s is not there", p)
@@ -59,7 +71,7 @@ func Check(tree fs.FS, document string) (problems []string, err error) {
 			folders = []string{"pkg", "services", "test"}
 		}
 		for _, name := range names {
-			found, err := declared(tree, folders, name)
+			found, err := s.declared(folders, name)
 			if err != nil {
 				return nil, err
 			}
@@ -71,30 +83,54 @@ func Check(tree fs.FS, document string) (problems []string, err error) {
 	return problems, nil
 }
 
+// sources are the Go files of a tree. Each is read once, and parsed once if it may declare what is looked for.
+type sources struct {
+	tree fs.FS
+	read map[string]*source // by path
+}
+
+type source struct {
+	text   string
+	parsed *ast.File // nil before anybody asked
+}
+
 // declared tells whether a name, or Type.Name, is declared in a folder or below it.
-func declared(tree fs.FS, folders []string, name string) (found bool, err error) {
+func (s sources) declared(folders []string, name string) (found bool, err error) {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	for _, folder := range folders {
-		err = fs.WalkDir(tree, folder, func(p string, d fs.DirEntry, err error) error {
+		err = fs.WalkDir(s.tree, folder, func(p string, d fs.DirEntry, err error) error {
 			if err != nil || found || d.IsDir() || !strings.HasSuffix(p, ".go") {
 				return err
 			}
-			text, err := fs.ReadFile(tree, p)
-			if err != nil || !strings.Contains(string(text), last) {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), p, text, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			found = declares(file, last)
-			return nil
+			found, err = s.declares(p, last)
+			return err
 		})
 		if found || err != nil {
 			return found, err
 		}
 	}
 	return false, nil
+}
+
+func (s sources) declares(p, name string) (found bool, err error) {
+	f := s.read[p]
+	if f == nil {
+		text, err := fs.ReadFile(s.tree, p)
+		if err != nil {
+			return false, err
+		}
+		f = &source{text: string(text)}
+		s.read[p] = f
+	}
+	if !strings.Contains(f.text, name) {
+		return false, nil
+	}
+	if f.parsed == nil {
+		if f.parsed, err = parser.ParseFile(token.NewFileSet(), p, f.text, parser.SkipObjectResolution); err != nil {
+			return false, err
+		}
+	}
+	return declares(f.parsed, name), nil
 }
 
 // declares tells whether a file declares a name: a function, method, type, value, field or method of an interface.

@@ -26,26 +26,24 @@ func TestGuidesAreTrue(t *testing.T) {
 			t.Errorf("CONTRIBUTING.md does not lead to %s", guide)
 		}
 	}
-	for _, d := range documents {
-		problems, err := Check(tree, d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range problems {
-			t.Error(p)
-		}
+	problems, err := Check(tree, documents...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Error(p)
 	}
 }
 
 func TestWhatIsNotThereIsFound(t *testing.T) {
 	tree := fstest.MapFS{
 		"pkg/a/a.go": {Data: []byte("package a\n\ntype Plugin struct{ Open func() }\n\nvar executions int\n")},
-		"pkg/b/b.go": {Data: []byte("package b\n\nfunc TestB() { Inner := 1; _ = Inner }\n")},
+		"pkg/b/b.go": {Data: []byte("package b\n\nfunc TestB() { Inner := 1; _ = Inner }\n\nfunc run() {}\n")},
 		"docs/g.md": {Data: []byte("`pkg/a/a.go` `Plugin` `a.Plugin` `Plugin.Open` and `pkg/a`, `make test`, " +
-			"`window`\n")},
+			"`window`\n`b.run()`\n")},
 		"test/t.go":   {Data: []byte("package t\n")},
 		"services/s":  {},
-		"docs/bad.md": {Data: []byte("`pkg/gone.go`\n`pkg/b` `Plugin`\n`TestB` and `Inner`\n")},
+		"docs/bad.md": {Data: []byte("`pkg/gone.go`\n`pkg/b` `Plugin`\n`TestB` and `Inner`\n`b.walk()`\n")},
 	}
 	if got, err := Check(tree, "docs/g.md"); err != nil || len(got) != 0 {
 		t.Errorf("%v, %v", got, err)
@@ -54,6 +52,7 @@ func TestWhatIsNotThereIsFound(t *testing.T) {
 		"docs/bad.md:1: pkg/gone.go is not there",
 		"docs/bad.md:2: no Plugin is declared in pkg/b",
 		"docs/bad.md:3: no Inner is declared in pkg, services, test",
+		"docs/bad.md:4: no walk is declared in pkg, services, test",
 	}
 	if got, err := Check(tree, "docs/bad.md"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v, want %q", got, err, want)
