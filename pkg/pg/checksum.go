@@ -28,15 +28,15 @@ func (db *DB) Checksums(ctx context.Context, generation int) (sums Checksums, at
 		if at, err = standing(ctx, tx, generation); err != nil {
 			return err
 		}
-		sums, err = checksums(ctx, tx, generation)
+		sums, err = checksums(ctx, tx, generation, perp.Tables())
 		return err
 	})
 	return sums, at, err
 }
 
-func checksums(ctx context.Context, tx pgx.Tx, generation int) (sums Checksums, err error) {
+func checksums(ctx context.Context, tx pgx.Tx, generation int, tables []perp.Table) (sums Checksums, err error) {
 	sums = Checksums{}
-	for _, table := range perp.Tables() {
+	for _, table := range tables {
 		if sums[table], err = tableChecksum(ctx, tx, table, generation); err != nil {
 			return nil, fmt.Errorf("summing up table %s: %w", table, err)
 		}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -40,23 +42,23 @@ func export(ctx context.Context, db *pg.DB) (copied, error) {
 	return all, err
 }
 
-// into brings all rows, and fails after so many tables if that is not negative.
-func (c copied) into(failAfter int) func(context.Context, *pg.Import) error {
-	return func(ctx context.Context, i *pg.Import) error {
-		for part := range len(c) {
-			for _, table := range pg.StateTables() {
-				if failAfter == 0 {
-					return errors.New("the copy ends here")
-				}
-				failAfter--
-				if _, err := i.Copy(ctx, table, bytes.NewReader(c[part][table])); err != nil {
-					return err
-				}
+// into brings all rows, and fails after so many tables of all partitions together if that is not negative.
+func (c copied) into(failAfter int64) func(context.Context, int, *pg.Import) error {
+	var brought atomic.Int64
+	return func(ctx context.Context, part int, to *pg.Import) error {
+		for _, table := range pg.StateTables() {
+			if brought.Add(1) == failAfter+1 {
+				return errCopyEnds
+			}
+			if _, err := to.Copy(ctx, table, bytes.NewReader(c[part][table])); err != nil {
+				return err
 			}
 		}
 		return nil
 	}
 }
+
+var errCopyEnds = errors.New("the copy ends here")
 
 // play is a history to be played: the rows of each block, whether it is taken back again, and how many blocks from the
 // end one is final.
@@ -104,7 +106,7 @@ func testCopy(t *testing.T, script play) {
 		t.Fatal(err)
 	}
 	h.agree(t, db)
-	c, err := db.Compare(background, 1, h.generation)
+	c, err := db.Compare(background, 1, h.generation, true)
 	if err != nil || !c.Equal() {
 		t.Fatalf("the copy differs in %v, at the same place: %t, %v", c.Differing(), c.SamePlace(), err)
 	}
@@ -139,10 +141,9 @@ func TestBrokenCopyLeavesNothing(t *testing.T) {
 	finalHistory(t, db)
 	all, err := export(t.Context(), db)
 	must(t, err)
-	tables := len(pg.StateTables())
-	for _, fail := range []int{0, 1, tables, 2*tables - 1} {
-		if _, err := db.Import(t.Context(), 2, all.into(fail)); err == nil ||
-			!strings.Contains(err.Error(), "the copy ends here") {
+	tables := int64(len(pg.StateTables()))
+	for _, fail := range []int64{0, 1, tables, 2*tables - 1} {
+		if _, err := db.Import(t.Context(), 2, all.into(fail)); !errors.Is(err, errCopyEnds) {
 			t.Fatalf("after %d tables: %v", fail, err)
 		}
 	}
@@ -158,11 +159,53 @@ func TestBrokenCopyLeavesNothing(t *testing.T) {
 	if err != nil || len(generations) != 1 {
 		t.Errorf("there are %v, %v", generations, err)
 	}
+	if left := schemas(t, url); !slices.Equal(left, []string{"state_g1"}) {
+		t.Errorf("there are the schemas %v", left)
+	}
 	number, err := db.Import(t.Context(), 2, all.into(-1))
 	must(t, err)
 	next, err := db.AddGeneration(t.Context())
 	if err != nil || next != number+1 {
 		t.Errorf("the copy has number %d, the next generation %d, %v", number, next, err)
+	}
+}
+
+// schemas are those of generations.
+func schemas(t *testing.T, url string) []string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	must(t, err)
+	defer conn.Close(t.Context())
+	rows, err := conn.Query(t.Context(), "SELECT nspname::text FROM pg_namespace WHERE nspname LIKE 'state%' ORDER BY 1")
+	must(t, err)
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	must(t, err)
+	return all
+}
+
+// What an import has left that was killed the next one removes, but not while it is under way; and one is made at a
+// time.
+func TestRemainsOfAnImportAreRemoved(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	finalHistory(t, db)
+	all, err := export(t.Context(), db)
+	must(t, err)
+	execute(t, url, `INSERT INTO keeper.generation (number, layout, dropped_at) VALUES (2, 1, now());
+		CREATE SCHEMA state_g2; CREATE TABLE state_g2.perp_order ()`)
+	bring := all.into(-1)
+	number, err := db.Import(t.Context(), 2, func(ctx context.Context, part int, to *pg.Import) error {
+		if seen, err := db.Generations(ctx); err != nil || len(seen) != 1 {
+			t.Errorf("before its end there are %v, %v", seen, err)
+		}
+		if _, err := open(t, url).Import(ctx, 2, bring); !pg.Refused(err) {
+			t.Errorf("a second import at the same time: %v", err)
+		}
+		return bring(ctx, part, to)
+	})
+	must(t, err)
+	if left := schemas(t, url); number != 3 || !slices.Equal(left, []string{"state_g1", "state_g3"}) {
+		t.Errorf("generation %d is made, and there are the schemas %v", number, left)
 	}
 }
 
@@ -253,6 +296,42 @@ func TestCopyHasEveryKey(t *testing.T) {
 	want, got := indexes(t, url, 1), indexes(t, url, copied)
 	if len(want) == 0 || !reflect.DeepEqual(got, want) {
 		t.Errorf("the copy has\n%s\nand must have\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A comparison finds every difference between two generations at the same place, and nothing else.
+func TestComparisonFindsDifferences(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	finalHistory(t, db)
+	all, err := export(t.Context(), db)
+	must(t, err)
+	copied, err := db.Import(t.Context(), 2, all.into(-1))
+	must(t, err)
+	for _, c := range []struct {
+		name, change string
+		want         []perp.Table
+	}{
+		{"nothing", "UPDATE state_g2.perp_order SET rev = rev + 1", nil},
+		{"a column", "UPDATE state_g2.perp_order SET status = 'Frozen' WHERE part = 1", []perp.Table{perp.Orders}},
+		{"the other one back", "UPDATE state_g2.perp_order SET status = 'Created'", nil},
+		{"a row too few", "UPDATE state_g2.perp_order SET deleted_at = now() WHERE part = 0", []perp.Table{perp.Orders}},
+		{"a row too many", `UPDATE state_g2.perp_order SET deleted_at = NULL;
+			INSERT INTO state_g2.parameter (key, value, source, stamp_block, stamp_log, stamp_tx_hash, stamp_time_ms,
+				part, rev) VALUES ('a', 'b', 'c', 1, 1, 'd', 1, 0, 1)`, []perp.Table{perp.Parameters}},
+		{"a copy that no reader takes", "UPDATE state_g2.parameter SET part = 1", nil},
+	} {
+		execute(t, url, c.change)
+		found, err := db.Compare(t.Context(), 1, copied, true)
+		must(t, err)
+		if !found.SamePlace() || !slices.Equal(found.Differing(), c.want) {
+			t.Errorf("%s: differing %v, want %v", c.name, found.Differing(), c.want)
+		}
+		for _, table := range perp.Tables() {
+			if same := found.SumsA[table] == found.SumsB[table]; same == slices.Contains(c.want, table) {
+				t.Errorf("%s: the checksums of %s are the same: %t", c.name, table, same)
+			}
+		}
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // perTable registers one statement for every table of rows. In its text {table} stands for the table; {columns},
-// {excluded.columns} and {selected} for its columns: bare, of the alias excluded, and of the alias t as layout.decode
-// reads them; {arrays} for the parameters from $3 on that carry a rowSet, {unnested} for its columns under the alias u;
+// {excluded.columns}, {a.columns}, {b.columns} and {selected} for its columns: bare, of an alias, and of the alias t as
+// layout.decode reads them; {arrays} for the parameters from $3 on that carry a rowSet, {unnested} for its columns under the alias u;
 // and {one copy} for the condition that leaves of a replicated table the copy of partition 0.
 func perTable(name, text string) map[perp.Table]*Statement {
 	all := map[perp.Table]*Statement{}
@@ -21,6 +21,8 @@ func perTable(name, text string) map[perp.Table]*Statement {
 			"{table}", string(table),
 			"{columns}", strings.Join(l.names(""), ", "),
 			"{excluded.columns}", strings.Join(l.names("excluded."), ", "),
+			"{a.columns}", strings.Join(l.names("a."), ", "),
+			"{b.columns}", strings.Join(l.names("b."), ", "),
 			"{selected}", l.selected(),
 			"{arrays}", l.arrays(3),
 			"{unnested}", l.unnested(),

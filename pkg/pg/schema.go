@@ -225,21 +225,14 @@ func mayDrop(ctx context.Context, tx pgx.Tx, number int) error {
 }
 
 // stateDDL is everything that makes the schema of a generation.
-func stateDDL(generation int) string { return tablesDDL(generation) + indexesDDL(generation) }
-
-// tablesDDL makes the tables of a generation, with the keys that they cannot be without.
-func tablesDDL(generation int) string {
+func stateDDL(generation int) string {
 	var text strings.Builder
 	text.WriteString(template("stream") + template("tables"))
 	for _, t := range perp.Tables() {
 		text.WriteString(strings.ReplaceAll(template("every_table"), "{table}", string(t)))
 	}
+	text.WriteString(template("indexes"))
 	return strings.ReplaceAll(text.String(), "{state}", schemaName(generation))
-}
-
-// indexesDDL makes the indexes by which the tables are read.
-func indexesDDL(generation int) string {
-	return strings.ReplaceAll(template("indexes"), "{state}", schemaName(generation))
 }
 
 // template reads an embedded file; that it is there is the compiler's knowledge and a test's.

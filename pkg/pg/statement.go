@@ -40,9 +40,11 @@ func StatementTexts() map[string]string {
 // SQL returns the text of a statement over schema keeper.
 func (s *Statement) SQL() string { return s.text }
 
-// In returns the text of a statement over a generation's schema.
-func (s *Statement) In(generation int) string {
-	return strings.ReplaceAll(s.text, "{state}", schemaName(generation))
+// In returns the text of a statement over a generation's schema. A statement over two has {other} for the schema of the
+// second one.
+func (s *Statement) In(generation int, second ...int) string {
+	other := append(second, generation)[0]
+	return strings.NewReplacer("{state}", schemaName(generation), "{other}", schemaName(other)).Replace(s.text)
 }
 
 // schemaName is the schema of a generation, ready to stand in SQL.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"perpkeeper/pkg/operator/generation"
@@ -95,18 +96,18 @@ func compareGenerations(ctx context.Context, db *pg.DB, own Settings, numbers []
 	if err != nil {
 		return err
 	}
-	c, err := generation.Compare(ctx, db, a, b, own.Patience)
+	c, err := generation.Compare(ctx, db, a, b, true, own.Patience)
 	if err != nil {
 		return err
 	}
 	rows, text := newTable("table", "equal", "first", "second"), fmt.Sprintf("at block %d %s\n", c.A.Watermark.Number,
 		c.A.Watermark.Hash)
 	for _, table := range perp.Tables() {
-		word := "equal"
-		if c.SumsA[table] != c.SumsB[table] {
+		word, equal := "equal", !slices.Contains(c.Differing(), table)
+		if !equal {
 			word = "DIFFERENT"
 		}
-		rows.add(table, c.SumsA[table] == c.SumsB[table], c.SumsA[table], c.SumsB[table])
+		rows.add(table, equal, c.SumsA[table], c.SumsB[table])
 		text += fmt.Sprintf("%-14s %-9s %s %s\n", table, word, c.SumsA[table][:16], c.SumsB[table][:16])
 	}
 	at := map[string]any{"block": c.A.Watermark.Number, "hash": c.A.Watermark.Hash, "tables": rows.records()}

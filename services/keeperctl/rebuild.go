@@ -46,8 +46,11 @@ type Rebuilder struct {
 	Show     func(generation.Progress)
 }
 
-// showEvery is how long lies between two looks at the progress.
-const showEvery = time.Second
+// The time between two looks at the progress: it doubles from look to look, so that what takes a moment ends with it.
+const (
+	firstPause = 50 * time.Millisecond
+	showEvery  = time.Second
+)
 
 // Run returns when the generation has caught up with the topic's end and equals the active one, or has given up on it.
 func (r Rebuilder) Run(ctx context.Context, out io.Writer) error {
@@ -89,7 +92,7 @@ func (r Rebuilder) finish(ctx context.Context, filling int, out io.Writer) error
 			filling, active.Number, filling)
 		return err
 	}
-	c, err := generation.Compare(ctx, r.DB, active.Number, filling, r.Patience)
+	c, err := generation.Compare(ctx, r.DB, active.Number, filling, false, r.Patience)
 	if err != nil {
 		return err
 	}
@@ -105,11 +108,9 @@ func (r Rebuilder) finish(ctx context.Context, filling int, out io.Writer) error
 
 // follow shows how the filling goes on until it has reached the topic's end.
 func (r Rebuilder) follow(ctx context.Context, filling int) error {
-	tick := time.NewTicker(showEvery)
-	defer tick.Stop()
 	var p generation.Progress
 	moved := time.Now()
-	for {
+	for pause := firstPause; ; pause = min(2*pause, showEvery) {
 		now, err := generation.Look(ctx, r.DB, r.Topic, r.Keeper, filling)
 		if err != nil {
 			return err
@@ -128,7 +129,7 @@ func (r Rebuilder) follow(ctx context.Context, filling int) error {
 				filling, p.Done, p.Total, r.Patience)
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -151,24 +152,25 @@ func BenchmarkRestore(b *testing.B) {
 		}
 	}()
 	var importing, restoring, replaying time.Duration
+	var restored, replayed int
 	for b.Loop() {
 		began = time.Now()
-		generation, err := backup.Restore(b.Context(), n.db, in, m)
-		if err != nil {
+		if restored, err = backup.Restore(b.Context(), n.db, in, m); err != nil {
 			b.Fatal(err)
 		}
 		importing += time.Since(began)
-		equal(b, n.db, generation)
+		equal(b, n.db, restored)
 		restoring += time.Since(began)
 		began = time.Now()
-		if generation, err = n.db.AddGeneration(b.Context()); err != nil {
+		if replayed, err = n.db.AddGeneration(b.Context()); err != nil {
 			b.Fatal(err)
 		}
-		equal(b, n.db, generation)
+		equal(b, n.db, replayed)
 		replaying += time.Since(began)
 	}
 	cancel()
 	<-load
+	n.sameChecksums(1, restored, replayed)
 	b.ReportMetric(taking.Seconds(), "take-s")
 	b.ReportMetric(float64(m.Bytes())/float64(m.Rows()), "bytes/row")
 	b.ReportMetric(float64(m.Rows()), "rows")
@@ -179,6 +181,23 @@ func BenchmarkRestore(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// sameChecksums awaits that generations stand at the venue's last block, and wants their checksums to be the same.
+func (n *bench) sameChecksums(generations ...int) {
+	n.tb.Helper()
+	var want pg.Checksums
+	for _, generation := range generations {
+		n.await(generation)
+		sums, _, err := n.db.Checksums(context.Background(), generation)
+		if err != nil {
+			n.tb.Fatal(err)
+		}
+		if want != nil && !maps.Equal(sums, want) {
+			n.tb.Errorf("generation %d has the checksums %v, want %v", generation, sums, want)
+		}
+		want = sums
+	}
+}
+
 // equal returns when a generation holds what generation 1 holds.
 func equal(b *testing.B, db *pg.DB, generation int) {
 	b.Helper()
@@ -187,7 +206,7 @@ func equal(b *testing.B, db *pg.DB, generation int) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
-		c, err := db.Compare(ctx, 1, generation)
+		c, err := db.Compare(ctx, 1, generation, false)
 		if err != nil {
 			b.Fatal(err)
 		}

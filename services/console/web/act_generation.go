@@ -113,7 +113,7 @@ func (c *console) compare(ctx context.Context, _ signin.Session, target, _ strin
 	if err != nil {
 		return err
 	}
-	found, err := generation.Compare(ctx, c.DB, active.Number, number, levelPatience)
+	found, err := generation.Compare(ctx, c.DB, active.Number, number, false, levelPatience)
 	if err != nil {
 		return err
 	}
