@@ -3,6 +3,7 @@ SHELL        := /bin/bash
 .DEFAULT_GOAL := help
 
 DURATION     ?=
+POSITIONS    ?= 10000,100000,1000000,10000000
 PROCESSES    := scanner statevm planner sender
 BINARIES     := $(PROCESSES) console keeperctl devnet demo
 GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -18,7 +19,7 @@ UNRACED_TESTS := perpkeeper/services/devnet/exchange
 PACKAGES     := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 LONGEST      := services/sender services/scanner pkg/pg services/statevm
 
-.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka test-s3 e2e upgrade-test chaos liars liars-short mutants bench bench-peers kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker clean
+.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka test-s3 e2e upgrade-test chaos liars liars-short mutants bench bench-peers bench-planners bench-plots soak kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -101,6 +102,18 @@ bench: setup ## every benchmark behind a figure of docs/performance.md; on a qui
 bench-peers: setup ## calls a second beside OP's transaction manager, whose modules are downloaded for it (minutes; on a quiet machine)
 	@cd test/bench/peers/txmgr && go build -o "$(CURDIR)/.cache/peers/txmgr" .
 	@KEEPER_TXMGR="$(CURDIR)/.cache/peers/txmgr" go test -count=1 -v -timeout 20m -run 'TestTxmgr$$' ./test/hammer
+
+bench-planners: setup ## four planners of 10 thousand to 10 million positions: load, memory, ticks, a rebalance (8 GB of disk, half an hour)
+	@KEEPER_LONG=1 KEEPER_RESULTS="$(CURDIR)/docs/performance" KEEPER_POSITIONS=$(POSITIONS) \
+		go test -count=1 -v -timeout 120m -run 'TestPlannersOfMillions$$' ./test/bench
+
+bench-plots: ## draw the pictures of docs/performance.md from the raw results beside them (needs gnuplot)
+	@command -v gnuplot >/dev/null || { echo "gnuplot is missing (Debian: gnuplot-nox)"; exit 1; }
+	@for plot in docs/performance/*.gnuplot; do echo "$$plot"; gnuplot "$$plot" || exit 1; done
+
+soak: setup ## a whole keeper under 20 times the demo's load: nothing may grow after the warm-up (LENGTH=8h, on a clock; 4 GB of disk)
+	@KEEPER_SOAK=$(or $(LENGTH),8h) KEEPER_RESULTS="$(CURDIR)/docs/performance" \
+		go test -count=1 -v -timeout 0 -run 'TestSoak$$' ./test/bench
 
 kafka-up: ## start a real Apache Kafka (BROKERS=1 or 3)
 	@test/kafka/kafka.sh up $(or $(BROKERS),1)

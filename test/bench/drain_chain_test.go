@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"maps"
 	"os"
@@ -236,14 +235,5 @@ func (d *drained) write(t *testing.T, name string) {
 			fmt.Sprintf("%.3f", b.at().Sub(d.jump).Seconds()), strconv.FormatUint(uint64(b.GasUsed), 10),
 			strconv.Itoa(landed)})
 	}
-	f, err := os.Create(filepath.Join(dir, "drain-"+strings.ReplaceAll(name, " ", "-")+".csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := csv.NewWriter(f).WriteAll(rows); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	writeCSV(t, filepath.Join(dir, "drain-"+strings.ReplaceAll(name, " ", "-")+".csv"), rows)
 }

@@ -1,19 +1,17 @@
 package bench
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
@@ -156,37 +154,36 @@ func (c crew) until(ready func() bool) {
 
 // metric is the sum of a metric over its labels; 0 while it cannot be had.
 func (m *member) metric(name string) (sum float64) {
-	answer, err := http.Get("http://" + m.http + "/metrics")
-	if err != nil {
-		return 0
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return 0
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil || families[name] == nil {
-		return 0
-	}
-	for _, one := range families[name].GetMetric() {
+	for _, one := range m.family(name) {
 		sum += one.GetCounter().GetValue() + one.GetGauge().GetValue()
 	}
 	return sum
 }
 
+// family is a metric by its labels; nothing while it cannot be had.
+func (m *member) family(name string) []*dto.Metric {
+	answer, err := http.Get("http://" + m.http + "/metrics")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = answer.Body.Close() }()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(answer.Body)
+	if err != nil {
+		return nil
+	}
+	return families[name].GetMetric()
+}
+
 // resident is how many bytes of memory the process has.
-func (m *member) resident(t *testing.T) uint64 {
+func (m *member) resident(t *testing.T) uint64 { return m.memory(t, "VmRSS") }
+
+// memory is how many bytes the process has of a kind of memory, see memoryOf.
+func (m *member) memory(t *testing.T, kind string) uint64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.cmd.Process.Pid))
-	if err != nil {
-		t.Fatalf("%s has ended: %v", m.name, err)
+	size := memoryOf(m.cmd.Process.Pid, kind)
+	if size == 0 {
+		t.Fatalf("%s has ended", m.name)
 	}
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
-	kB, err := strconv.ParseUint(strings.Fields(rest)[0], 10, 64)
-	if err != nil {
-		t.Fatalf("%s has ended: %v", m.name, err)
-	}
-	return kB << 10
+	return size
 }
