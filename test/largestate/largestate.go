@@ -29,7 +29,7 @@ var Stable = chain.Address{3}
 func Token(i int) chain.Address { return chain.Address{0xaa, byte(i)} }
 
 // Price is a price of an index token in USD, as reports have it: 30 decimals per smallest unit. Positions were opened
-// about 1000; there some five in a thousand are near their liquidation or due.
+// about 1000; there one in a hundred is due to be liquidated, as in a crash that nobody ends.
 func Price(usd uint64) perp.Uint { return perp.U64(usd).Mul(perp.Pow10(12)) }
 
 // StablePrice is that of Stable.
