@@ -34,7 +34,7 @@ const (
 )
 
 // Millions of positions in four planners, as processes on a broker and a database: how long they take to load,
-// what they have resident, what a tick of one price costs. One of them ends, the others take over, and it comes back.
+// what they have resident, what a tick of one price costs. One of them dies, the others take over, and it comes back.
 // KEEPER_POSITIONS has other numbers of positions, separated by commas; KEEPER_RESULTS names a directory for the
 // figures. KEEPER_LONG=1; ten million take a quarter of an hour and 8 GB of disk.
 func TestPlannersOfMillions(t *testing.T) {
@@ -109,16 +109,16 @@ func planMany(t *testing.T, count int) []string {
 		decimals(slowest.Seconds() * 1000), strconv.FormatUint(both>>20, 10)}
 }
 
-// rebalance ends one planner, waits until the others have its positions, and brings it back. It returns what the
+// rebalance kills one planner, waits until the others have its positions, and brings it back. It returns what the
 // longest tick of those others took at most.
 func rebalance(t *testing.T, team crew, again func() *member, count int) time.Duration {
 	t.Helper()
 	stay, goes := team[:planners-1], team[planners-1]
 	before := stay.ticks()
 	began := time.Now()
-	goes.end(t)
+	goes.die(t)
 	awaitHeld(t, stay, func(int) bool { return stay.held() == count })
-	t.Logf("one ends: the others have all positions, each once, after %.1f s", time.Since(began).Seconds())
+	t.Logf("one dies: the others have all positions, each once, after %.1f s", time.Since(began).Seconds())
 	began = time.Now()
 	team[planners-1] = again()
 	awaitHeld(t, team, func(held int) bool { return held == count/planners })

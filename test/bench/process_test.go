@@ -86,15 +86,13 @@ func (c crew) processorTime(t *testing.T) (total time.Duration) {
 	return total
 }
 
-// end asks the process to stop and waits until it has.
-func (m *member) end(t *testing.T) {
+// die ends the process at once (SIGKILL), and waits until it has ended.
+func (m *member) die(t *testing.T) {
 	t.Helper()
-	if err := m.cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := m.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.cmd.Wait(); err != nil {
-		t.Fatalf("%s: %v", m.name, err)
-	}
+	_ = m.cmd.Wait() // it says that it was killed
 }
 
 // writeCSV writes a table of results.
