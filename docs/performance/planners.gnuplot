@@ -1,28 +1,25 @@
 # What positions cost four planners: gnuplot docs/performance/planners.gnuplot
-set terminal svg size 960,360 font "Helvetica,12" background "white"
+set terminal svg size 1080,400 font "Helvetica,12" background "white"
 set datafile separator ","
 set output "docs/performance/planners.svg"
 raw = "docs/performance/planners.csv"
 set multiplot layout 1,3
 set grid
-set key off
+set key bmargin horizontal maxcols 2 samplen 2
 set logscale x
 set xlabel "open positions, in four planners"
 set format x "10^{%L}"
 set xrange [7000:14000000]
 set yrange [0:*]
 set title "to load all, s"
-set key left top
 plot raw every ::1 using 1:3 with linespoints linewidth 2 pointtype 7 title "until all four have", \
      raw every ::1 using 1:6 with linespoints linewidth 2 pointtype 6 title "of the processor, all four"
 set title "memory of one planner, MB"
-set key left top
 set yrange [0:1100]
 plot raw every ::1 using 1:4 with linespoints linewidth 2 pointtype 7 title "most ever", \
      raw every ::1 using 1:5 with linespoints linewidth 2 pointtype 6 title "loaded", \
      1024 with lines dashtype 2 linecolor "gray40" title "goal"
-set key off
 set yrange [0:*]
 set title "a tick of one price, ms of the processor"
-plot raw every ::1 using 1:9 with linespoints linewidth 2 pointtype 7
+plot raw every ::1 using 1:9 with linespoints linewidth 2 pointtype 7 title "with all that was done beside"
 unset multiplot

@@ -1,12 +1,12 @@
 # What a soak's processes, topics and tables took: gnuplot docs/performance/soak.gnuplot
-set terminal svg size 960,400 font "Helvetica,12" background "white"
+set terminal svg size 1080,440 font "Helvetica,12" background "white"
 set datafile separator ","
 set output "docs/performance/soak.svg"
 raw = "docs/performance/soak.csv"
 of(kind, name, measure) = sprintf("< grep ',%s,%s,%s,' %s", kind, name, measure, raw)
 set multiplot layout 1,3
 set grid
-set key left top
+set key bmargin horizontal maxcols 2 samplen 2
 set xlabel "minutes"
 set yrange [0:*]
 set title "resident memory, MB"

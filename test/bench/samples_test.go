@@ -64,11 +64,15 @@ func (s *samples) sorted() []series {
 	})
 }
 
-// rows are all samples, for a file.
+// rows are all samples, for a file, but for those that are as the one before and the one after.
 func (s *samples) rows() [][]string {
 	rows := [][]string{{"seconds", "kind", "name", "measure", "value"}}
 	for _, what := range s.sorted() {
-		for _, one := range s.all[what] {
+		of := s.all[what]
+		for i, one := range of {
+			if 0 < i && i < len(of)-1 && of[i-1].value == one.value && one.value == of[i+1].value {
+				continue
+			}
 			rows = append(rows, []string{fmt.Sprintf("%.0f", one.at.Seconds()), what.kind, what.name, what.measure,
 				strconv.FormatFloat(one.value, 'f', -1, 64)})
 		}
