@@ -288,6 +288,34 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	}
 }
 
+// What is configured wrongly is found before anything runs: of each planted fault, all but what only shows while the
+// keeper runs. None but these gets past --pre.
+func TestPlantedFaultsAreFoundBeforeTheStart(t *testing.T) {
+	late := map[string]bool{}
+	for _, g := range groups() {
+		for _, c := range g.checks {
+			late[c.name] = c.late
+		}
+	}
+	silent := 0
+	for _, p := range planted {
+		f := healthy()
+		p.do(f)
+		f.Pre, f.Topics, f.State = true, nil, nil
+		found, _ := Examine(f)
+		want := slices.DeleteFunc(strings.Split(p.want, ","),
+			func(check string) bool { return late[strings.TrimPrefix(check, "!")] })
+		slices.Sort(want)
+		if got := names(found); got != strings.Join(want, ",") {
+			t.Errorf("%s: found %q, want %q", p.name, got, want)
+		}
+		if len(found) == 0 {
+			silent++
+		}
+	}
+	t.Logf("%d of %d faults show before the start", len(planted)-silent, len(planted))
+}
+
 // Of a keeper without a fault nothing is said, before it runs and while it does, whether it is one of three, alone, a
 // monitor, or a development keeper with one host and one source.
 func TestHealthyKeepersHaveNoFindings(t *testing.T) {
