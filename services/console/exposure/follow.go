@@ -33,14 +33,18 @@ type Follower struct {
 	err   error
 }
 
-// ErrNotYet says that the first reading goes on.
-var ErrNotYet = errors.New("the positions are being read; they will be here in a moment")
+// ErrNotYet says that the first reading goes on, or the first one after nobody had looked for long.
+var ErrNotYet = errors.New("the positions are being judged; they will be here in a moment")
 
-// fresh is for how long a ranking is given to all who ask.
-const fresh = 3 * time.Second
+const (
+	// fresh is for how long a ranking is given to all who ask.
+	fresh = 3 * time.Second
+	// outdated is the age of a ranking that says nothing of now: nobody has looked for that long.
+	outdated = time.Minute
+)
 
 // Latest returns the newest ranking and when it was made. It waits for no reading: where the newest is old, another
-// begins in the background, and the newest is returned meanwhile.
+// begins in the background, and the newest is returned meanwhile, unless it is outdated.
 func (f *Follower) Latest(ctx context.Context) (Ranking, time.Time, error) {
 	if f.stale() && f.busy.TryLock() {
 		go func() {
@@ -52,7 +56,7 @@ func (f *Follower) Latest(ctx context.Context) (Ranking, time.Time, error) {
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if f.at.IsZero() {
+	if f.Now().Sub(f.at) > outdated {
 		return Ranking{}, f.at, ErrNotYet
 	}
 	return f.last, f.at, f.err

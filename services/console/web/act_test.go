@@ -161,6 +161,17 @@ func TestDelayedJobsAreSteered(t *testing.T) {
 	if all := s.recorded(); len(all) != 4 || all[1].Before["status"] != "pending" {
 		t.Errorf("the record: %+v", all)
 	}
+	_, err = s.db.Delayed().
+		Add(t.Context(), delayed.Appointment{Kind: delayed.DailyReport, Key: "later", Payload: map[string]string{},
+			DueAt: time.Now().Add(time.Hour)})
+	s.must(err)
+	if status, page := otto.do("delayed-retry", "2", "because"); status != http.StatusConflict ||
+		!strings.Contains(page, "it is not due before") {
+		t.Errorf("what is not due is retried: %d\n%s", status, page)
+	}
+	if _, page := otto.get("/delayed"); strings.Contains(page, "do=delayed-retry&amp;target=2") {
+		t.Errorf("a retry is offered of what is not due:\n%s", page)
+	}
 	if status, _ := otto.do("delayed-run", "", ""); status != http.StatusOK {
 		t.Errorf("no scan: %d", status)
 	}

@@ -71,6 +71,8 @@ const (
 	factNext   = "next nonce"
 	factStatus = "status"
 	factOff    = "called off"
+	factDue    = "due"
+	dueNow     = "now"
 	notPaused  = "no"
 )
 
@@ -234,7 +236,10 @@ func (c *console) delayedState(ctx context.Context, target string) (facts, error
 	}
 	now := facts{"kind": j.Kind, "key": j.Key, factStatus: string(j.Status),
 		"failed attempts": strconv.Itoa(j.Attempts),
-		"last error":      cmp.Or(text.FirstLine(j.LastError), "none"), factOff: "no"}
+		"last error":      cmp.Or(text.FirstLine(j.LastError), "none"), factOff: "no", factDue: dueNow}
+	if j.Status == delayed.Pending && j.DueAt.After(c.Now()) {
+		now[factDue] = text.Moment(j.DueAt)
+	}
 	if !j.DeletedAt.IsZero() {
 		now[factOff] = text.Moment(j.DeletedAt)
 	}
@@ -244,6 +249,9 @@ func (c *console) delayedState(ctx context.Context, target string) (facts, error
 func retryWill(now facts) (facts, error) {
 	if err := unended(now); err != nil {
 		return nil, err
+	}
+	if now[factDue] != dueNow {
+		return nil, fmt.Errorf("it is not due before %s: there is nothing to retry", now[factDue])
 	}
 	return facts{factStatus: string(delayed.Pending), "failed attempts": "0"}, nil
 }

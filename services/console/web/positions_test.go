@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/wire"
+	"perpkeeper/services/console/web"
 )
 
 var someMarket = perp.Market{MarketToken: chain.Address{0xe1, 19: 1}, IndexToken: chain.Address{2},
@@ -87,4 +89,24 @@ func TestPositionsAreRanked(t *testing.T) {
 	if !strings.Contains(page, "it is healthy: margin ratio") {
 		t.Errorf("no sentence:\n%s", page)
 	}
+}
+
+// Who looks after nobody has for long is not shown how things stood then.
+func TestOutdatedRankingIsNotShown(t *testing.T) {
+	var passed atomic.Int64
+	s := newSite(t, func(d *web.Deps) {
+		d.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+	})
+	part, err := s.db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
+	s.must(err)
+	s.expose(part, 1, chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6},
+		TimeMs: uint64(time.Now().UnixMilli())}, 0, 5)
+	vera := s.as("vera")
+	vera.awaitPage("/positions", "5 open positions")
+	passed.Store(int64(time.Hour))
+	if _, page := vera.get("/positions"); strings.Contains(page, "open positions") ||
+		!strings.Contains(page, "they will be here in a moment") {
+		t.Errorf("after an hour:\n%s", page)
+	}
+	vera.awaitPage("/positions", "5 open positions")
 }

@@ -47,6 +47,7 @@ var functions = template.FuncMap{
 	"short": short, "clock": func(at time.Time) string { return at.UTC().Format("15:04:05") },
 	"lower":      func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
 	"coinsShort": coinsShort, "signed": signed, "lasts": age, "words": words, "shortIn": shortIn, "jobname": jobName,
+	"keyname":     keyName,
 	"outcomeTone": outcomeTone,
 }
 
@@ -75,6 +76,15 @@ func jobName(id string) string {
 		parts[i] = short(parts[i])
 	}
 	return strings.Join(parts, " ")
+}
+
+// keyName is the key of a delayed job, which may be of several hashes, with each cut short.
+func keyName(key string) string {
+	parts := strings.Split(key, "@")
+	for i := range parts {
+		parts[i] = short(parts[i])
+	}
+	return strings.Join(parts, "@")
 }
 
 // words are a name as people write it: lost_race and glvDeposit apart.
