@@ -154,8 +154,8 @@ engine-short: setup ## the short form: a region, scaled, two kills (10 minutes);
 engine-clean: ## end that engine and remove its images, volumes and logs
 	@test/engine/run.sh clean
 
-console-test: ## the console in Chromium: sign-in, every page, each action, updates, 360 to 1920 pixels, axe-core; writes docs/console/*.png
-	@test/console/console.sh
+console-test: setup ## the console in Chromium beside the demo's keepers, then its pages with 100 000 positions; writes docs/console/*.png (4 minutes); left out, and said so, without Chromium
+	@test/console/console.sh || { status=$$?; [ $$status = 77 ] && echo "=== THE CONSOLE TEST IS LEFT OUT: there is no Chromium here (see above)"; }
 
 alerts-check: ## test the alert rules with promtool, and Alertmanager's configuration with amtool
 	@deploy/setup.sh monitoring

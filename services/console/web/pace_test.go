@@ -3,16 +3,21 @@ package web_test
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
 
+	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/wire"
 	"perpkeeper/services/console/web"
 )
 
@@ -21,13 +26,24 @@ const (
 	paceJobs      = 10_000 // that live
 	paceSigners   = 4
 	pacePositions = 100_000
+	paceTokens    = 100 // with a report a second for a minute
 )
 
-// BenchmarkPages asks for each page as a browser does and tells the 95th percentile; it is to be less than 300 ms.
+// paceLimit is the p95 that no page may take longer than, in milliseconds.
+const paceLimit = 300
+
+// BenchmarkPages asks for each page as a browser does and tells the 95th percentile. It fails above the limit.
 func BenchmarkPages(b *testing.B) {
-	s := newSite(b, func(d *web.Deps) { d.PriceMaxAge = time.Hour }) // reports stay fresh while it runs
+	s := newSite(b, func(d *web.Deps) {
+		d.PriceMaxAge, d.VolatilityWindow = time.Hour, time.Hour // reports stay fresh while it runs
+		d.Doctor = playing(b, sick, "1")
+	})
 	s.crowd()
+	s.reportMinute()
 	anna := s.as("anna")
+	anna.post("/doctor", "/doctor", url.Values{})
+	anna.awaitPage("/doctor", "29 checks")
+	anna.awaitPage("/market", fmt.Sprint(paceTokens))
 	anna.awaitPage("/positions", "100000 open positions")
 	for _, path := range append(paths, "/positions", "/sessions", "/job?id="+crowdJob(1).ID) {
 		b.Run(path, func(b *testing.B) {
@@ -40,7 +56,11 @@ func BenchmarkPages(b *testing.B) {
 				took = append(took, time.Since(began))
 			}
 			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)*95/100].Microseconds())/1000, "p95-ms")
+			p95 := float64(took[len(took)*95/100].Microseconds()) / 1000
+			b.ReportMetric(p95, "p95-ms")
+			if p95 > paceLimit {
+				b.Errorf("%s: 95 of 100 answers take up to %.0f ms, and %d are the limit", path, p95, paceLimit)
+			}
 		})
 	}
 }
@@ -77,5 +97,26 @@ func (s *site) crowd() {
 			TimeMs: uint64(time.Now().UnixMilli())}
 		parent = block.Hash
 		s.expose(part, int64(n+1), block, n*batch, batch)
+	}
+}
+
+// reportMinute has every token's price reported each second of a minute.
+func (s *site) reportMinute() {
+	s.t.Helper()
+	now := uint64(time.Now().UnixMilli())
+	var records []bus.Record
+	for second := range uint64(60) {
+		for n := range paceTokens {
+			price := perp.U64(uint64(1000 + n)).Mul(perp.One)
+			token := chain.Address{0x70, byte(n)}
+			r, err := wire.Encode(token[:], wire.Price{Token: token, Source: "stream-1", Min: price, Max: price,
+				TimeMs: now - 1000*(60-second)}, 0, 0)
+			s.must(err)
+			records = append(records, r)
+		}
+	}
+	for batch := range slices.Chunk(records, 500) {
+		_, err := s.client.Producer(wire.PriceTopic(s.deps.Keeper.ChainID)).Produce(s.t.Context(), 0, batch)
+		s.must(err)
 	}
 }

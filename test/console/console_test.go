@@ -1,0 +1,295 @@
+//go:build browser
+
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/services/console/signin"
+)
+
+// password is everybody's.
+const password = "correct horse battery"
+
+// page is one of the console, and what it shows of a keeper at work.
+type page struct {
+	path, name string
+	live       []string // patterns of its text
+}
+
+// pages are all of them. None may say that something cannot be read or judged.
+var pages = []page{
+	{"/", "overview", []string{`This keeper is`, `All well`, `chain head`, `last hour`}},
+	{"/jobs", "jobs", []string{`Ended`, `executed`}},
+	{"/positions", "positions", []string{`[1-9]\d* open positions\. Judged`, `it is healthy: margin ratio`}},
+	{"/market", "market", []string{`planner is in mode`, `Prices by source`, `yes`}},
+	{"/pnl", "pnl", []string{`Final blocks \d+ to \d+`, `liquidation`}},
+	{"/doctor", "doctor", []string{`\d+ checks`, `By area`}},
+	{"/signers", "signers", []string{`works`, `final`}},
+	{"/delayed", "delayed", []string{`daily_report`, `Last scans`, `\w+/\d+\s+20\d\d-`}},
+	{"/deadletters", "deadletters", []string{`refused: the venue says`}},
+	{"/generations", "generations", []string{`active`, `equal to generation 1 at block`, `done in`}},
+	{"/audit", "audit", []string{`signer pause`, `anna`}},
+	{"/sessions", "sessions", []string{`you, here`}},
+}
+
+// An operator's day beside a live keeper.
+func TestConsole(t *testing.T) {
+	axe := scriptOf(t)
+	k := start(t)
+	link, err := k.ConsoleLink(t.Context())
+	k.must(err)
+	site, welcome, _ := strings.Cut(link, "/welcome")
+	b := openTab(t, site)
+	b.screen(1280, 900, "light")
+	b.run(chromedp.Navigate(site+"/welcome"+welcome), shown("#again"), typed("#name", "anna"),
+		typed("#password", password), typed("#again", password+"\r"), shown(".who"))
+	k.user("vera", signin.Viewer)
+
+	t.Run("sign in", func(t *testing.T) { k.in(t).signIn(b.in(t).stranger()) })
+	t.Run("updates come within 2 s", func(t *testing.T) { k.in(t).updates(b.in(t)) })
+	k.executed(job.Order)
+	liquidated := k.executed(job.Liquidation)
+	t.Run("doctor", func(t *testing.T) { k.in(t).doctor(b.in(t)) })
+	t.Run("actions", func(t *testing.T) { k.in(t).actions(b.in(t)) })
+	t.Run("refusals", func(t *testing.T) { k.in(t).refusals(b.in(t)) })
+	t.Run("pages", func(t *testing.T) {
+		k.in(t).pages(b.in(t), axe, page{"/job?id=" + url.QueryEscape(liquidated.JobID), "job",
+			[]string{`born`, `price report`, `signed arm 1`, `ended arm 1\s+executed`}})
+	})
+	t.Run("balances", func(t *testing.T) { k.in(t).balances() })
+	t.Run("keyboard", func(t *testing.T) {
+		b := b.in(t)
+		b.goTo("/jobs")
+		var at string
+		b.run(chromedp.KeyEvent("\t"), chromedp.Evaluate(`document.activeElement.className`, &at))
+		if at != "skip" {
+			t.Errorf("the first stop of the keyboard is %q", at)
+		}
+	})
+}
+
+func (k *keeper) signIn(b tab) {
+	b.run(chromedp.Navigate(b.site+"/jobs"), shown("#name"))
+	b.signIn("anna", "not the password")
+	b.says("The name or the password is wrong")
+	b.signIn("vera", password)
+	b.says("vera viewer")
+	b.goTo("/signers")
+	if strings.Contains(b.text(), "Pause") {
+		b.t.Error("a viewer is offered an action")
+	}
+}
+
+// updates: what changes elsewhere is on an open page within two seconds, in the middle of five times.
+func (k *keeper) updates(b tab) {
+	b.goTo("/signers")
+	signer := k.signers()[0].Signer
+	var took []time.Duration
+	for n := range 5 {
+		why := fmt.Sprint("paused from elsewhere: ", n)
+		began := time.Now()
+		_, err := outbox.NewSigners(k.db).Pause(b.t.Context(), signer, why)
+		k.must(err)
+		b.says(why)
+		took = append(took, time.Since(began))
+		_, err = outbox.NewSigners(k.db).Resume(b.t.Context(), signer)
+		k.must(err)
+	}
+	slices.Sort(took)
+	b.t.Logf("updates took %v", took)
+	if took[2] > 2*time.Second {
+		b.t.Errorf("updates took %v", took)
+	}
+}
+
+// doctor finds nothing wrong with the demo. What passes by itself on a machine with much to do has time to.
+func (k *keeper) doctor(b tab) {
+	var text string
+	k.await("doctor finds nothing", func() bool {
+		b.goTo("/doctor")
+		b.run(pressed("button.main"), shown("main"))
+		b.poll(`document.querySelector(".task") === null && document.querySelector("#areas") !== null`)
+		if now := b.text(); now != text {
+			text = now
+			b.t.Log(text)
+		}
+		return strings.Contains(text, "Nothing was found")
+	})
+}
+
+// actions does every one, and reads its two entries.
+func (k *keeper) actions(b tab) {
+	signer := k.signers()[0].Signer.Hex()
+	b.recorded(k, "signer-pause", func() { b.act("/signers", "do=signer-pause&target="+signer, "to see it stop") })
+	b.says("to see it stop (by anna)")
+	b.recorded(k, "signer-resume", func() { b.act("/signers", "do=signer-resume&target="+signer, "it has") })
+	b.recorded(k, "nonce-cancel", func() { k.callOff(b) })
+
+	retried, cancelled := k.postpone("no day", -time.Hour), k.postpone("2100-01-01", time.Hour)
+	b.goTo("/delayed")
+	b.wants(`no day\s+parked`)
+	b.recorded(k, "delayed-run", func() { b.act("/delayed", "do=delayed-run", "now") })
+	b.recorded(k, "delayed-retry", func() { b.act("/delayed", fmt.Sprint("do=delayed-retry&target=", retried), "now") })
+	b.recorded(k, "delayed-cancel", func() {
+		b.act("/delayed", fmt.Sprint("do=delayed-cancel&target=", cancelled), "nobody wants it")
+	})
+	k.giveUp()
+	b.recorded(k, "letter-replay", func() { b.act("/deadletters", "do=letter-replay&target=0", "try again") })
+
+	viewer := b.stranger()
+	viewer.signIn("vera", password)
+	b.goTo("/sessions")
+	b.run(chromedp.Evaluate(`[...document.querySelectorAll("tr")].find(r => r.innerText.includes("vera"))
+		.querySelector("a").click()`, nil))
+	b.recorded(k, "session-revoke", func() { b.confirm("she has left") })
+	viewer.run(chromedp.Navigate(b.site+"/jobs"), shown("#name"))
+
+	for _, a := range [][2]string{{"generation-rebuild", ""}, {"generation-compare", "&target=2"},
+		{"generation-switch", "&target=2"}, {"generation-back", "&target=1"}} {
+		b.recorded(k, a[0], func() { b.act("/generations", "do="+a[0]+a[1], "for the test") })
+	}
+	b.recorded(k, "signer-resync", func() { k.resync(b) })
+}
+
+// recorded does an action and expects its two entries: what was asked for, and that it was done.
+func (b tab) recorded(k *keeper, action string, do func()) {
+	b.t.Helper()
+	before := len(k.recorded())
+	do()
+	var entries []pg.ConsoleAction
+	k.await("the entries of "+action, func() bool {
+		entries = k.recorded()[before:]
+		return len(entries) >= 2
+	})
+	asked, done := entries[0], entries[1]
+	if len(entries) != 2 || asked.Action != action || asked.Stage != pg.ActionAsked || done.Stage != pg.ActionDone ||
+		done.Run != asked.Run || done.Who != "anna" || done.Reason == "" {
+		b.t.Errorf("%s: %+v; the page says\n%s", action, entries, b.text())
+	}
+	b.t.Logf("%s: %v -> %v", action, done.Before, done.After)
+}
+
+// callOff stops the chain, two seconds of every four, until a transaction waits for a block, and calls that off. In the
+// first second the keeper may not have read yet what the last block has.
+func (k *keeper) callOff(b tab) {
+	defer k.devnet("devnet_resume")
+	looks := 0
+	k.await("a transaction under way", func() bool {
+		switch looks++; looks % 40 {
+		case 1:
+			k.devnet("devnet_stall", map[string]any{"seconds": 60})
+		case 21:
+			k.devnet("devnet_resume")
+		}
+		if since := looks % 40; since < 10 || since > 20 {
+			return false
+		}
+		signer, number, found := k.inFlight()
+		if found {
+			b.act("/signers", fmt.Sprintf("do=nonce-cancel&target=%s:%d", signer.Hex(), number), "it hangs")
+		}
+		return found
+	})
+}
+
+// resync moves a signer that has nothing under way to the chain's nonce.
+func (k *keeper) resync(b tab) {
+	signer := k.signers()[1].Signer
+	_, err := outbox.NewSigners(k.db).Pause(b.t.Context(), signer, "to be moved")
+	k.must(err)
+	k.await("nothing under way", func() (ready bool) {
+		b.run(chromedp.Navigate(b.site+"/act?do=signer-resync&target="+signer.Hex()),
+			shown("main"),
+			chromedp.Evaluate(`document.querySelector("#why") !== null`, &ready))
+		return ready
+	})
+	b.confirm("for the test")
+}
+
+func (k *keeper) refusals(b tab) {
+	before := len(k.recorded())
+	signer := k.signers()[0].Signer.Hex()
+	b.goTo("/act?do=signer-pause&target=" + signer)
+	b.run(chromedp.Evaluate(`document.querySelector("form.confirm [name=csrf]").value = "forged"`, nil))
+	b.confirm("x")
+	b.says("The form is not of this session")
+	viewer := b.stranger()
+	viewer.signIn("vera", password)
+	viewer.goTo("/act?do=signer-pause&target=" + signer)
+	viewer.says("This needs the role operator; you are viewer")
+	viewer.goTo("/sessions")
+	viewer.says("role")
+	if len(k.recorded()) != before {
+		b.t.Error("a refused action is recorded as one")
+	}
+}
+
+// balances: the signers' balances changed by what profit and loss says, to the wei.
+func (k *keeper) balances() {
+	said, err := k.Keeperctl(k.t.Context(), "pnl", "day", "--check", "--output", "json")
+	k.must(err)
+	var told struct {
+		Accounts []struct{ Signer, Net, Moved string }
+	}
+	k.must(json.Unmarshal([]byte(said[max(strings.Index(said, "{\n"), 0):]), &told)) // warnings may stand before it
+	k.t.Logf("%+v", told.Accounts)
+	for _, a := range told.Accounts {
+		if a.Moved != "0" || a.Net == "0" {
+			k.t.Errorf("%s: net %s, and %s wei of its balance are not explained", a.Signer, a.Net, a.Moved)
+		}
+	}
+	if len(told.Accounts) != len(k.signers()) {
+		k.t.Errorf("%d accounts of %d signers", len(told.Accounts), len(k.signers()))
+	}
+}
+
+// pages reads every page on a large and a small screen, in light and in dark, and makes the pictures of
+// docs/console.md.
+func (k *keeper) pages(b tab, axe string, more ...page) {
+	documented, folder := pictures(b.t), os.Getenv("CONSOLE_SHOTS")
+	for _, size := range []struct {
+		width, height int64
+		scheme        string
+	}{{1920, 1080, "light"}, {1920, 1080, "dark"}, {360, 780, "light"}, {360, 780, "dark"}} {
+		b.screen(size.width, size.height, size.scheme)
+		for _, p := range slices.Concat(pages, more) {
+			b.goTo(p.path)
+			b.wants(p.live...)
+			if text := b.text(); strings.Contains(text, "cannot be") || strings.Contains(text, "could not be asked") {
+				b.t.Errorf("%s at %d says\n%s", p.path, size.width, text)
+			}
+			name := fmt.Sprintf("%s-%d-%s", p.name, size.width, size.scheme)
+			if _, shown := documented[name]; folder != "" {
+				b.shot(folder, name)
+				documented[name] = true
+			} else if shown {
+				b.shot("../../docs/console", name)
+				documented[name] = true
+			}
+			if found := b.serious(axe); len(found) > 0 {
+				b.t.Errorf("%s at %d, %s: %s", p.path, size.width, size.scheme, strings.Join(found, "\n"))
+			}
+			if wide := b.width(); wide > size.width {
+				b.t.Errorf("%s at %d is %d wide", p.path, size.width, wide)
+			}
+		}
+	}
+	for name, made := range documented {
+		if !made {
+			b.t.Errorf("docs/console.md shows %s, which is no picture of a page", name)
+		}
+	}
+}
