@@ -167,8 +167,13 @@ func TestBuildsOfTwoLayouts(t *testing.T) {
 			}
 		}})
 	}()
-	if err := <-told; !errors.Is(err, pg.ErrLayout) {
-		t.Errorf("it waits because of %v", err)
+	select {
+	case err := <-told:
+		if !errors.Is(err, pg.ErrLayout) {
+			t.Errorf("it waits because of %v", err)
+		}
+	case err := <-ready:
+		t.Fatalf("it waits for no other layout: %v", err)
 	}
 	if _, err := db.Standing(t.Context()); !errors.Is(err, pg.ErrLayout) {
 		t.Errorf("reading a generation of another layout: %v", err)
