@@ -236,13 +236,15 @@ func bytesLike(id int64, n uint64) txm.SignedTx {
 	return txm.SignedTx{Nonce: n, Gas: 6_000_000, Tip: 1, Cap: 1, Hash: sha256.Sum256(raw), Raw: raw}
 }
 
-// end ends what was claimed, as receipts would, and now and then cleans up and counts as the server does in time.
+// end ends what was claimed, as heads and receipts would, and now and then cleans up and counts as the server does in
+// time.
 func (c *claimants) end() {
 	c.exec(
 		`UPDATE keeper.tx_intent SET state = 'FINAL_OK', outcome = 'done', ended_at = clock_timestamp(), reported_at =
 			clock_timestamp(), rearm_ms = 0
 		WHERE state = 'SIGNED'`)
 	c.exec(`UPDATE keeper.signer_nonce_allocation SET state = 'CONSUMED' WHERE state = 'SIGNED'`)
+	c.exec(`UPDATE keeper.signer_lease SET mined_nonce = next_nonce`)
 	if c.rounds++; c.rounds%upkeep != 0 {
 		return
 	}

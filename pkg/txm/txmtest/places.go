@@ -140,6 +140,10 @@ func reservedPlaces(b *bench) {
 	must(t, n.Intents.MinedBelow(t.Context(), n.fence, 2))
 	mustBeRefused(t, "an order where liquidations hold the others", claim(orders[4]), txm.SignerFull)
 	must(t, claim(urgent[2]))
+	// Where the key is used elsewhere, the chain is ahead of what was given out here.
+	must(t, n.Intents.MinedBelow(t.Context(), n.fence, n.cursor.Next+9))
+	many := b.queue(t, anOrder(signer, 6), anOrder(signer, 7), anOrder(signer, 8), anOrder(signer, 9))
+	mustBeRefused(t, "more orders at once than they have places", claim(append(many, orders[4])...), txm.SignerFull)
 }
 
 // Several signers that claim liquidations in the same moment get places of the keeper's, as long as there are enough.
