@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/execution/ledger"
 	"perpkeeper/pkg/gmx"
@@ -42,21 +43,16 @@ func DefaultConfig() Config {
 
 // Validate names every setting that cannot work.
 func (c Config) Validate() error {
-	var problems []error
-	if len(c.Roster) == 0 {
-		problems = append(problems, errors.New("no roster: nobody's signers are named, so nobody could be told from "+
-			"anybody else"))
-	}
-	if c.Workers < 1 || c.Workers > 64 {
-		problems = append(problems, fmt.Errorf("%d blocks at the same time is not between 1 and 64", c.Workers))
-	}
-	if c.Lead < 0 || c.Lead > 24*time.Hour {
-		problems = append(problems, fmt.Errorf("a lead of %s is not between 0s and 24h", c.Lead))
-	}
-	if c.Patience < time.Second || c.Patience > 24*time.Hour {
-		problems = append(problems, fmt.Errorf("a patience of %s is not between 1s and 24h", c.Patience))
-	}
-	return errors.Join(append(problems, c.Venue.Validate())...)
+	return errors.Join(
+		check.Refuse(len(c.Roster) == 0, "no roster: nobody's signers are named, so nobody could be told from anybody "+
+			"else"),
+		check.Refuse(c.Workers < 1 || c.Workers > 64, "%d blocks at the same time is not between 1 and 64", c.Workers),
+		check.Refuse(c.Lead < 0 || c.Lead > 24*time.Hour, "a lead of %s is not between 0s and 24h", c.Lead),
+		check.Refuse(c.Patience < time.Second || c.Patience > 24*time.Hour,
+			"a patience of %s is not between 1s and 24h",
+			c.Patience),
+		c.Venue.Validate(),
+	)
 }
 
 // Result is what an audit came to.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/secret"
 )
 
@@ -72,7 +73,8 @@ func DefaultConfig() Config {
 
 // Validate names every setting that cannot work, joined into one error.
 func (c Config) Validate() error {
-	return errors.Join(c.validateBrokers(), c.validateTimes(), c.validateSize(), c.TLS.validate(),
+	return errors.Join(c.validateBrokers(), c.validateTimes(),
+		check.Between("max_bytes", c.MaxBytes, minMaxBytes, maxMaxBytes), c.TLS.validate(),
 		c.SASL.validate(c.TLS.Enabled))
 }
 
@@ -90,28 +92,11 @@ func (c Config) validateBrokers() error {
 }
 
 func (c Config) validateTimes() error {
-	var problems []error
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"session_timeout", c.SessionTimeout}, {"heartbeat_interval", c.HeartbeatInterval},
-		{"metadata_ttl", c.MetadataTTL}, {"request_timeout", c.RequestTimeout},
-	} {
-		if d.value < time.Millisecond || d.value > time.Hour {
-			problems = append(problems, fmt.Errorf("%s: %s is not between 1ms and 1h", d.name, d.value))
-		}
-	}
-	if c.SessionTimeout < 3*c.HeartbeatInterval {
-		problems = append(problems, fmt.Errorf("session_timeout: %s leaves no room for three heartbeats of %s",
-			c.SessionTimeout, c.HeartbeatInterval))
-	}
-	return errors.Join(problems...)
-}
-
-func (c Config) validateSize() error {
-	if c.MaxBytes < minMaxBytes || c.MaxBytes > maxMaxBytes {
-		return fmt.Errorf("max_bytes: %d is not between %d and %d", c.MaxBytes, minMaxBytes, maxMaxBytes)
-	}
-	return nil
+	between := func(key string, d time.Duration) error { return check.Between(key, d, time.Millisecond, time.Hour) }
+	return errors.Join(
+		between("session_timeout", c.SessionTimeout), between("heartbeat_interval", c.HeartbeatInterval),
+		between("metadata_ttl", c.MetadataTTL), between("request_timeout", c.RequestTimeout),
+		check.Refuse(c.SessionTimeout < 3*c.HeartbeatInterval, "session_timeout: %s leaves no room for three "+
+			"heartbeats of %s", c.SessionTimeout, c.HeartbeatInterval),
+	)
 }

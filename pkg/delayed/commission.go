@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/perp"
 )
 
@@ -27,20 +28,15 @@ func DefaultCommissionConfig() CommissionConfig { return CommissionConfig{Hold: 
 
 // Validate names every setting that cannot work.
 func (c CommissionConfig) Validate() error {
-	var problems []error
-	if c.Hold < 0 || c.Hold > 365*24*time.Hour {
-		problems = append(problems, fmt.Errorf("hold: %s is not between 0 and a year", c.Hold))
-	}
+	problems := []error{check.Refuse(c.Hold < 0 || c.Hold > 365*24*time.Hour, "hold: %s is not between 0 and a year",
+		c.Hold)}
 	owner := map[chain.Address]string{}
 	for i, a := range c.Agents {
-		if a.Agent == "" || len(a.Signers) == 0 {
-			problems = append(problems, fmt.Errorf("agents[%d]: agent and signers are needed (agent = \"name\", "+
-				"signers = [\"0x…\"])", i))
-		}
+		problems = append(problems, check.Refuse(a.Agent == "" || len(a.Signers) == 0,
+			"agents[%d]: agent and signers are needed (agent = \"name\", signers = [\"0x…\"])", i))
 		for _, s := range a.Signers {
-			if other, taken := owner[s]; taken {
-				problems = append(problems, fmt.Errorf("agents[%d]: signer %s is %s's already", i, s, other))
-			}
+			other, taken := owner[s]
+			problems = append(problems, check.Refuse(taken, "agents[%d]: signer %s is %s's already", i, s, other))
 			owner[s] = a.Agent
 		}
 	}

@@ -2,7 +2,7 @@ package delayed
 
 import (
 	"errors"
-	"fmt"
+	"perpkeeper/pkg/check"
 	"time"
 )
 
@@ -24,26 +24,14 @@ func DefaultConfig() Config {
 
 // Validate names every setting that cannot work.
 func (c Config) Validate() error {
-	var problems []error
-	if c.Interval < 100*time.Millisecond || c.Interval > 2*time.Hour {
-		problems = append(problems, fmt.Errorf("interval: %s is not between 100ms and 2h", c.Interval))
-	}
-	if c.Concurrency < 1 || c.Concurrency > 64 {
-		problems = append(problems, fmt.Errorf("concurrency: %d is not between 1 and 64", c.Concurrency))
-	}
-	if c.Batch < 1 || c.Batch > 10_000 {
-		problems = append(problems, fmt.Errorf("batch: %d is not between 1 and 10000", c.Batch))
-	}
-	if c.MaxAttempts < 1 {
-		problems = append(problems, fmt.Errorf("max_attempts: %d is less than 1", c.MaxAttempts))
-	}
-	if c.Backoff < time.Millisecond {
-		problems = append(problems, fmt.Errorf("backoff: %s is too short (use 1ms or more)", c.Backoff))
-	}
-	if c.MaxBackoff < c.Backoff {
-		problems = append(problems, fmt.Errorf("max_backoff: %s is shorter than backoff", c.MaxBackoff))
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		check.Between("interval", c.Interval, 100*time.Millisecond, 2*time.Hour),
+		check.Between("concurrency", c.Concurrency, 1, 64),
+		check.Between("batch", c.Batch, 1, 10_000),
+		check.Refuse(c.MaxAttempts < 1, "max_attempts: %d is less than 1", c.MaxAttempts),
+		check.Refuse(c.Backoff < time.Millisecond, "backoff: %s is too short (use 1ms or more)", c.Backoff),
+		check.Refuse(c.MaxBackoff < c.Backoff, "max_backoff: %s is shorter than backoff", c.MaxBackoff),
+	)
 }
 
 // pause is how long to wait after the n-th failed attempt (from 1).

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/check"
 )
 
 // Action is something that can be done when keepers fail.
@@ -56,10 +57,8 @@ func (c Config) Permits(a Action) bool { return slices.Contains(c.Actions, strin
 // Validate names every setting that cannot work.
 func (c Config) Validate() error {
 	var problems []error
-	add := func(bad bool, format string, args ...any) {
-		if bad {
-			problems = append(problems, fmt.Errorf(format, args...))
-		}
+	add := func(wrong bool, format string, args ...any) {
+		problems = append(problems, check.Refuse(wrong, format, args...))
 	}
 	for _, a := range c.Actions {
 		add(!slices.Contains(Actions(), Action(a)), "actions: %q is none of %v", a, Actions())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/secret"
 )
 
@@ -56,35 +57,18 @@ func DefaultConfig() Config {
 
 // Validate names every setting that cannot work, joined into one error.
 func (c Config) Validate() error {
-	var problems []error
-	if len(c.URLs) == 0 {
-		problems = append(problems, errors.New("urls: is empty (name at least one endpoint)"))
-	}
-	problems = append(problems, checkURLs("urls", c.URLs), checkURLs("private_urls", c.PrivateURLs),
-		c.checkHeaders())
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"poll_interval", c.PollInterval}, {"request_timeout", c.RequestTimeout}, {"hedge_after", c.HedgeAfter},
-		{"max_lag", c.MaxLag},
-		{"slow_after", c.SlowAfter}, {"probe_interval", c.ProbeInterval}, {"cooldown", c.Cooldown},
-	} {
-		if d.value < 10*time.Millisecond || d.value > time.Hour {
-			problems = append(problems, fmt.Errorf("%s: %s is not between 10ms and 1h", d.name, d.value))
-		}
-	}
-	if c.RateLimit < 0 {
-		problems = append(problems,
-			fmt.Errorf("rate_limit: %d is negative (0 = as many requests as the endpoint takes)", c.RateLimit))
-	}
-	if c.LogsRange < 1 {
-		problems = append(problems, errors.New("logs_range: is 0 (at least one block has to be asked for)"))
-	}
-	if c.HeadersBatch < 1 || c.HeadersBatch > 1000 {
-		problems = append(problems, fmt.Errorf("headers_batch: %d is not between 1 and 1000", c.HeadersBatch))
-	}
-	return errors.Join(problems...)
+	between := func(key string, d time.Duration) error { return check.Between(key, d, 10*time.Millisecond, time.Hour) }
+	return errors.Join(
+		check.Refuse(len(c.URLs) == 0, "urls: is empty (name at least one endpoint)"),
+		checkURLs("urls", c.URLs), checkURLs("private_urls", c.PrivateURLs), c.checkHeaders(),
+		between("poll_interval", c.PollInterval), between("request_timeout", c.RequestTimeout),
+		between("hedge_after", c.HedgeAfter), between("max_lag", c.MaxLag), between("slow_after", c.SlowAfter),
+		between("probe_interval", c.ProbeInterval), between("cooldown", c.Cooldown),
+		check.Refuse(c.RateLimit < 0, "rate_limit: %d is negative (0 = as many requests as the endpoint takes)",
+			c.RateLimit),
+		check.Refuse(c.LogsRange < 1, "logs_range: is 0 (at least one block has to be asked for)"),
+		check.Between("headers_batch", c.HeadersBatch, 1, 1000),
+	)
 }
 
 func checkURLs(name string, list []secret.URL) error {

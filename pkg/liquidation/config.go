@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/perp"
 )
 
@@ -27,22 +28,14 @@ func DefaultConfig() Config {
 
 // Validate names every setting that cannot work.
 func (c Config) Validate() error {
-	var problems []error
-	if c.FireRatio.Factor.Less(perp.One) || perp.U64(2).Mul(perp.One).Less(c.FireRatio.Factor) {
-		problems = append(problems, fmt.Errorf("fire_ratio: %s is not between 1 and 2 (1 is the rule of GMX)",
-			c.FireRatio))
-	}
-	if c.Workers < 1 || c.Workers > 256 {
-		problems = append(problems, fmt.Errorf("workers: %d is not between 1 and 256", c.Workers))
-	}
-	if c.VolatilityWindow < time.Second || c.VolatilityWindow > 24*time.Hour {
-		problems = append(problems, fmt.Errorf("volatility_window: %s is not between 1s and 24h", c.VolatilityWindow))
-	}
-	if !c.Slice.Factor.IsZero() && !c.Spacing.Factor.IsZero() {
-		problems = append(problems, errors.New("slice, spacing: set one of them (a venue either closes parts of a "+
-			"position or whole ones)"))
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		check.Refuse(c.FireRatio.Factor.Less(perp.One) || perp.U64(2).Mul(perp.One).Less(c.FireRatio.Factor),
+			"fire_ratio: %s is not between 1 and 2 (1 is the rule of GMX)", c.FireRatio),
+		check.Between("workers", c.Workers, 1, 256),
+		check.Between("volatility_window", c.VolatilityWindow, time.Second, 24*time.Hour),
+		check.Refuse(!c.Slice.Factor.IsZero() && !c.Spacing.Factor.IsZero(),
+			"slice, spacing: set one of them (a venue either closes parts of a position or whole ones)"),
+	)
 }
 
 // Armed is the margin ratio below which positions are kept judged: that of the armed tier, or the one at which the

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/secret"
 )
 
@@ -45,35 +46,29 @@ func DefaultConfig() Config {
 
 // Validate names every setting that cannot work, joined into one error.
 func (c Config) Validate() error {
-	var problems []error
+	short := func(key string, d time.Duration) error {
+		return check.Refuse(d < time.Millisecond, "%s: %s is too short (use 1ms or more)", key, d)
+	}
+	return errors.Join(
+		c.validateURL(),
+		check.Refuse(c.MaxConns < 2, "max_conns: %d is too few (use 2 or more: one waits for notifications)",
+			c.MaxConns),
+		short("connect_timeout", c.ConnectTimeout), short("statement_timeout", c.StatementTimeout),
+		short("idle_in_transaction_timeout", c.IdleInTransactionTimeout), short("poll_interval", c.PollInterval),
+	)
+}
+
+func (c Config) validateURL() error {
 	if !c.URL.IsSet() {
-		problems = append(problems, errors.New("url: not set (name the keeper's database, "+
-			"postgres://user:password@host:port/name)"))
-	} else if _, err := pgxpool.ParseConfig(c.URL.Reveal()); err != nil {
+		return errors.New("url: not set (name the keeper's database, postgres://user:password@host:port/name)")
+	}
+	if _, err := pgxpool.ParseConfig(c.URL.Reveal()); err != nil {
 		// The driver's own words quote the address.
-		problems = append(problems, fmt.Errorf("url: %s is no address of a PostgreSQL database (write "+
-			"postgres://user:password@host:port/name)", c.URL))
-	} else if c.Password.IsSet() && c.urlHasPassword() {
-		problems = append(problems, errors.New("password: the url holds one already (remove one of them)"))
+		return fmt.Errorf("url: %s is no address of a PostgreSQL database (write "+
+			"postgres://user:password@host:port/name)", c.URL)
 	}
-	if c.MaxConns < 2 {
-		problems = append(problems, fmt.Errorf("max_conns: %d is too few (use 2 or more: one waits for notifications)",
-			c.MaxConns))
-	}
-	for _, t := range []struct {
-		key   string
-		value time.Duration
-	}{
-		{"connect_timeout", c.ConnectTimeout},
-		{"statement_timeout", c.StatementTimeout},
-		{"idle_in_transaction_timeout", c.IdleInTransactionTimeout},
-		{"poll_interval", c.PollInterval},
-	} {
-		if t.value < time.Millisecond {
-			problems = append(problems, fmt.Errorf("%s: %s is too short (use 1ms or more)", t.key, t.value))
-		}
-	}
-	return errors.Join(problems...)
+	return check.Refuse(c.Password.IsSet() && c.urlHasPassword(),
+		"password: the url holds one already (remove one of them)")
 }
 
 func (c Config) urlHasPassword() bool {

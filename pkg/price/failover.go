@@ -2,7 +2,7 @@ package price
 
 import (
 	"errors"
-	"fmt"
+	"perpkeeper/pkg/check"
 	"time"
 )
 
@@ -19,16 +19,8 @@ func DefaultFailover() Failover {
 
 // Validate names every bound that cannot work.
 func (f Failover) Validate() error {
-	var problems []error
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{{"after", f.After}, {"return_after", f.ReturnAfter}} {
-		if d.value < 100*time.Millisecond || d.value > 24*time.Hour {
-			problems = append(problems, fmt.Errorf("%s: %s is not between 100ms and 24h", d.name, d.value))
-		}
-	}
-	return errors.Join(problems...)
+	return errors.Join(check.Between("after", f.After, 100*time.Millisecond, 24*time.Hour),
+		check.Between("return_after", f.ReturnAfter, 100*time.Millisecond, 24*time.Hour))
 }
 
 // liveness is how regularly one source gives reports of one token that pass. Times are those of this machine's

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/perp"
 )
 
@@ -48,26 +49,15 @@ func DefaultGates() Gates {
 
 // Validate names every bound that cannot work.
 func (g Gates) Validate() error {
-	var problems []error
-	if g.MaxAge < time.Second || g.MaxAge > 24*time.Hour {
-		problems = append(problems, fmt.Errorf("max_age: %s is not between 1s and 24h", g.MaxAge))
+	points := func(key string, n uint64) error {
+		return check.Refuse(n < 1 || n > 100*basis, "%s: %d is not between 1 and %d basis points", key, n, 100*basis)
 	}
-	if g.MaxAhead < 100*time.Millisecond || g.MaxAhead > time.Minute {
-		problems = append(problems, fmt.Errorf("max_ahead: %s is not between 100ms and 1m", g.MaxAhead))
-	}
-	for _, bound := range []struct {
-		name  string
-		value uint64
-	}{{"max_spread", g.MaxSpread}, {"max_jump", g.MaxJump}, {"max_deviation", g.MaxDeviation}} {
-		if bound.value < 1 || bound.value > 100*basis {
-			problems = append(problems, fmt.Errorf("%s: %d is not between 1 and %d basis points", bound.name,
-				bound.value, 100*basis))
-		}
-	}
-	if g.Confirmations < 1 || g.Confirmations > 100 {
-		problems = append(problems, fmt.Errorf("confirmations: %d is not between 1 and 100", g.Confirmations))
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		check.Between("max_age", g.MaxAge, time.Second, 24*time.Hour),
+		check.Between("max_ahead", g.MaxAhead, 100*time.Millisecond, time.Minute),
+		points("max_spread", g.MaxSpread), points("max_jump", g.MaxJump), points("max_deviation", g.MaxDeviation),
+		check.Between("confirmations", g.Confirmations, 1, 100),
+	)
 }
 
 // check checks a report by itself, at a Unix time in milliseconds. No reason means that it passes. A report that is

@@ -2,7 +2,7 @@ package retention
 
 import (
 	"errors"
-	"fmt"
+	"perpkeeper/pkg/check"
 	"time"
 )
 
@@ -28,17 +28,12 @@ const (
 
 // Validate names every setting that cannot work.
 func (c Config) Validate() error {
-	var problems []error
-	if c.After != 0 && (c.After < minAfter || c.After > longest) {
-		problems = append(problems, fmt.Errorf("after: %s is not between %s and %s (or 0, for ever)", c.After, minAfter,
-			longest))
-	}
-	if c.Keep != 0 && (c.Keep < c.After+week || c.Keep > longest) {
-		problems = append(problems, fmt.Errorf("keep: %s is not between %s (retention.after and a week) and %s (or 0, "+
-			"for ever)", c.Keep, c.After+week, longest))
-	}
-	if c.Batch < 1 || c.Batch > 10_000 {
-		problems = append(problems, fmt.Errorf("batch: %d is not between 1 and 10000", c.Batch))
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		check.Refuse(c.After != 0 && (c.After < minAfter || c.After > longest),
+			"after: %s is not between %s and %s (or 0, for ever)", c.After, minAfter, longest),
+		check.Refuse(c.Keep != 0 && (c.Keep < c.After+week || c.Keep > longest),
+			"keep: %s is not between %s (retention.after and a week) and %s (or 0, for ever)", c.Keep, c.After+week,
+			longest),
+		check.Between("batch", c.Batch, 1, 10_000),
+	)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/secret"
 )
 
@@ -68,29 +69,20 @@ func (c Config) Demand() error {
 }
 
 func (c Config) validateRemote() error {
-	var problems []error
-	if at, err := url.Parse(c.RemoteURL.Reveal()); err != nil || at.Scheme != "https" {
-		problems = append(problems, fmt.Errorf("remote_url: %s is not an https address (whoever can ask a signer "+
-			"can spend with it)", c.RemoteURL))
+	at, err := url.Parse(c.RemoteURL.Reveal())
+	_, known := dialects[c.RemoteDialect]
+	file := func(key, name string) error {
+		return check.Refuse(name == "", "%s: is empty (a remote signer and this process must both show certificates)",
+			key)
 	}
-	for _, file := range []struct{ key, name string }{{"remote_ca", c.RemoteCA}, {"remote_cert", c.RemoteCert},
-		{"remote_key", c.RemoteKey}} {
-		if file.name == "" {
-			problems = append(problems, fmt.Errorf("%s: is empty (a remote signer and this process must both show "+
-				"certificates)", file.key))
-		}
-	}
-	if len(c.RemoteAccounts) == 0 {
-		problems = append(problems, errors.New("remote_accounts: is empty (name the accounts to sign with)"))
-	}
-	if _, known := dialects[c.RemoteDialect]; !known {
-		problems = append(problems, fmt.Errorf("remote_dialect: %q is neither %s nor %s", c.RemoteDialect, Web3Signer,
-			Clef))
-	}
-	if c.RemoteTimeout < 10*time.Millisecond || c.RemoteTimeout > time.Minute {
-		problems = append(problems, fmt.Errorf("remote_timeout: %s is not between 10ms and 1m", c.RemoteTimeout))
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		check.Refuse(err != nil || at.Scheme != "https", "remote_url: %s is not an https address (whoever can ask a "+
+			"signer can spend with it)", c.RemoteURL),
+		file("remote_ca", c.RemoteCA), file("remote_cert", c.RemoteCert), file("remote_key", c.RemoteKey),
+		check.Refuse(len(c.RemoteAccounts) == 0, "remote_accounts: is empty (name the accounts to sign with)"),
+		check.Refuse(!known, "remote_dialect: %q is neither %s nor %s", c.RemoteDialect, Web3Signer, Clef),
+		check.Between("remote_timeout", c.RemoteTimeout, 10*time.Millisecond, time.Minute),
+	)
 }
 
 // Open returns the signers of every account, keystores in the order of their files' names. Decrypting one takes about a

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/job"
 )
 
@@ -53,10 +54,8 @@ const Guard = 3 * time.Second
 // Validate names every setting that cannot work.
 func (c Config) Validate() error {
 	var problems []error
-	add := func(bad bool, format string, args ...any) {
-		if bad {
-			problems = append(problems, fmt.Errorf(format, args...))
-		}
+	add := func(wrong bool, format string, args ...any) {
+		problems = append(problems, check.Refuse(wrong, format, args...))
 	}
 	add(c.Tiers < 1 || c.Tiers > 16, "tiers: %d is not between 1 and 16", c.Tiers)
 	add(c.Priority < 1 || c.Priority > c.Tiers, "priority: %d is not between 1 (the Master) and tiers, which is %d",

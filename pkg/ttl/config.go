@@ -2,7 +2,7 @@ package ttl
 
 import (
 	"errors"
-	"fmt"
+	"perpkeeper/pkg/check"
 	"time"
 )
 
@@ -26,21 +26,13 @@ func DefaultConfig() Config { return Config{RetryDelay: time.Second, IdleDelay: 
 
 // Validate names every setting that cannot work.
 func (c Config) Validate() error {
-	var problems []error
-	if c.RetryDelay < time.Millisecond {
-		problems = append(problems, fmt.Errorf("retry_delay: %s is too short (use 1ms or more)", c.RetryDelay))
-	}
-	if c.MaxRetryDelay != 0 && c.MaxRetryDelay < c.RetryDelay {
-		problems = append(problems, fmt.Errorf("max_retry_delay: %s is shorter than retry_delay (raise it, or use 0)",
-			c.MaxRetryDelay))
-	}
-	if c.MaxAttempts < 0 {
-		problems = append(problems, fmt.Errorf("max_attempts: %d is negative (use 0 for no limit)", c.MaxAttempts))
-	}
-	if c.IdleDelay < time.Millisecond {
-		problems = append(problems, fmt.Errorf("idle_delay: %s is too short (use 1ms or more)", c.IdleDelay))
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		check.Refuse(c.RetryDelay < time.Millisecond, "retry_delay: %s is too short (use 1ms or more)", c.RetryDelay),
+		check.Refuse(c.MaxRetryDelay != 0 && c.MaxRetryDelay < c.RetryDelay,
+			"max_retry_delay: %s is shorter than retry_delay (raise it, or use 0)", c.MaxRetryDelay),
+		check.Refuse(c.MaxAttempts < 0, "max_attempts: %d is negative (use 0 for no limit)", c.MaxAttempts),
+		check.Refuse(c.IdleDelay < time.Millisecond, "idle_delay: %s is too short (use 1ms or more)", c.IdleDelay),
+	)
 }
 
 // delay is how long to wait after the n-th failure of an entry (from 1).

@@ -2,10 +2,10 @@ package txm
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/perp"
 )
 
@@ -77,30 +77,20 @@ func (p Policy) Of(l Lane) Tariff {
 
 // Validate names what cannot work.
 func (p Policy) Validate() error {
-	var problems []error
-	if p.Floor == 0 {
-		problems = append(problems, fmt.Errorf("min_price: is 0 (BSC takes nothing below %d wei)", Gwei/20))
-	}
+	problems := []error{check.Refuse(p.Floor == 0, "min_price: is 0 (BSC takes nothing below %d wei)", Gwei/20)}
 	for _, l := range Lanes() {
-		if t := p.Of(l); t.Cap < p.Floor {
-			problems = append(problems, fmt.Errorf("%s.max_price: %d is below min_price %d", l, t.Cap, p.Floor))
-		}
+		most := p.Of(l).Cap
+		problems = append(problems, check.Refuse(most < p.Floor, "%s.max_price: %d is below min_price %d", l, most,
+			p.Floor))
 	}
-	if p.JobCost/MaxGas < p.Floor {
-		problems = append(problems, fmt.Errorf("max_job_cost: %d wei do not pay for %d gas at min_price", p.JobCost,
-			uint64(MaxGas)))
-	}
-	if p.Money().Day.wei.Less(perp.U64(p.JobCost)) {
-		problems = append(problems, fmt.Errorf("budget.day: %s BNB are below max_job_cost, %s BNB", p.Money().Day,
-			Wei(perp.U64(p.JobCost))))
-	}
-	if p.Resend == 0 {
-		problems = append(problems, errors.New("resend_blocks: is 0 (use 1 or more)"))
-	}
-	if p.Doubt <= 0 {
-		problems = append(problems, fmt.Errorf("doubt: %s is not positive", p.Doubt))
-	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems,
+		check.Refuse(p.JobCost/MaxGas < p.Floor, "max_job_cost: %d wei do not pay for %d gas at min_price", p.JobCost,
+			uint64(MaxGas)),
+		check.Refuse(p.Money().Day.wei.Less(perp.U64(p.JobCost)), "budget.day: %s BNB are below max_job_cost, %s BNB",
+			p.Money().Day, Wei(perp.U64(p.JobCost))),
+		check.Refuse(p.Resend == 0, "resend_blocks: is 0 (use 1 or more)"),
+		check.Refuse(p.Doubt <= 0, "doubt: %s is not positive", p.Doubt),
+	)...)
 }
 
 // Money is what one signer may spend in a day: the budget, unless the old key is there.
@@ -113,17 +103,11 @@ func (p Policy) Money() Budget {
 
 // Validate names what cannot work.
 func (t Tariff) Validate() error {
-	var problems []error
-	if t.Percentile > 100 {
-		problems = append(problems, fmt.Errorf("percentile: %d is above 100", t.Percentile))
-	}
-	if t.Patience == 0 {
-		problems = append(problems, errors.New("replace_blocks: is 0 (use 1 or more)"))
-	}
-	if t.Growth < MinGrowth || t.Growth > 1000 {
-		problems = append(problems, fmt.Errorf("growth: %d is not between %d and 1000", t.Growth, MinGrowth))
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		check.Refuse(t.Percentile > 100, "percentile: %d is above 100", t.Percentile),
+		check.Refuse(t.Patience == 0, "replace_blocks: is 0 (use 1 or more)"),
+		check.Between("growth", t.Growth, MinGrowth, 1000),
+	)
 }
 
 // Market is what others pay just now, in wei per gas.

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"strings"
 
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/perp"
 )
 
@@ -89,16 +90,11 @@ type Budget struct {
 
 // Validate names what cannot work.
 func (b Budget) Validate() error {
-	var problems []error
-	for _, part := range []struct {
-		key string
-		bnb BNB
-	}{{"liquidation_reserve", b.Reserve}, {"order", b.Order}, {"maintenance", b.Maintenance}} {
-		if b.Day.wei.Less(part.bnb.wei) {
-			problems = append(problems, fmt.Errorf("%s: %s BNB are more than the day's, %s", part.key, part.bnb, b.Day))
-		}
+	part := func(key string, bnb BNB) error {
+		return check.Refuse(b.Day.wei.Less(bnb.wei), "%s: %s BNB are more than the day's, %s", key, bnb, b.Day)
 	}
-	return errors.Join(problems...)
+	return errors.Join(part("liquidation_reserve", b.Reserve), part("order", b.Order),
+		part("maintenance", b.Maintenance))
 }
 
 // Limit is how many wei all lanes together may have spent when one is spent for a lane, and how many that lane alone.

@@ -2,12 +2,12 @@ package keeperctl
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"perpkeeper/pkg/audit"
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/execution/ledger"
@@ -131,24 +131,17 @@ func DefaultConfig() Config {
 
 // Validate names every setting that cannot work.
 func (s Settings) Validate() error {
-	var problems []error
-	refuse := func(wrong bool, format string, args ...any) {
-		if wrong {
-			problems = append(problems, fmt.Errorf(format, args...))
-		}
+	problems := []error{
+		check.Refuse(s.Limit < 1, "limit: %d is less than 1", s.Limit),
+		check.Refuse(s.Patience < 100*time.Millisecond, "patience: %s is less than 100ms", s.Patience),
+		check.Between("replication", s.Replication, 0, 10),
+		check.Between("wait", s.Wait, 0, time.Hour),
+		check.Between("price_max_age", s.PriceMaxAge, time.Second, 5*time.Minute),
+		check.Between("workers", s.Workers, 1, 64),
+		check.Between("lead", s.Lead, 0, 24*time.Hour),
 	}
-	refuse(s.Limit < 1, "limit: %d is less than 1", s.Limit)
-	refuse(s.Patience < 100*time.Millisecond, "patience: %s is less than 100ms", s.Patience)
-	refuse(s.Replication < 0 || s.Replication > 10, "replication: %d is not between 0 and 10", s.Replication)
-	refuse(s.Wait < 0 || s.Wait > time.Hour, "wait: %s is not between 0s and 1h", s.Wait)
-	refuse(s.PriceMaxAge < time.Second || s.PriceMaxAge > 5*time.Minute, "price_max_age: %s is not between 1s and 5m",
-		s.PriceMaxAge)
-	refuse(s.Workers < 1 || s.Workers > 64, "workers: %d is not between 1 and 64", s.Workers)
-	refuse(s.Lead < 0 || s.Lead > 24*time.Hour, "lead: %s is not between 0s and 24h", s.Lead)
 	for _, p := range s.Processes {
-		if err := p.validate(); err != nil {
-			problems = append(problems, err)
-		}
+		problems = append(problems, p.validate())
 	}
 	return errors.Join(problems...)
 }

@@ -8,6 +8,7 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
@@ -68,19 +69,12 @@ func (c Config) Validate() error {
 
 // Validate names every setting that cannot work.
 func (s Settings) Validate() error {
-	var problems []error
-	if len(s.Signers) == 0 {
-		problems = append(problems, errors.New("signers: is empty (name at least one signer's address)"))
-	}
-	problems = append(problems, s.checkBindings()...)
-	if s.SweepInterval < 100*time.Millisecond || s.SweepInterval > 10*time.Minute {
-		problems = append(problems, fmt.Errorf("sweep_interval: %s is not between 100ms and 10m", s.SweepInterval))
-	}
-	if s.PriceMaxAge < time.Second || s.PriceMaxAge > 5*time.Minute {
-		problems = append(problems, fmt.Errorf("price_max_age: %s is not between 1s and 5m (the venue refuses "+
-			"reports older than 300 s)", s.PriceMaxAge))
-	}
-	return errors.Join(problems...)
+	problems := append(s.checkBindings(),
+		check.Refuse(len(s.Signers) == 0, "signers: is empty (name at least one signer's address)"))
+	return errors.Join(append(problems,
+		check.Between("sweep_interval", s.SweepInterval, 100*time.Millisecond, 10*time.Minute),
+		check.Refuse(s.PriceMaxAge < time.Second || s.PriceMaxAge > 5*time.Minute, "price_max_age: %s is not between "+
+			"1s and 5m (the venue refuses reports older than 300 s)", s.PriceMaxAge))...)
 }
 
 // signers are who takes which jobs.

@@ -2,7 +2,7 @@ package scanner
 
 import (
 	"errors"
-	"fmt"
+	"perpkeeper/pkg/check"
 )
 
 // Backfill is the [scanner.backfill] section: how history is fetched.
@@ -16,18 +16,11 @@ type Backfill struct {
 
 // Validate names every setting that cannot work.
 func (b Backfill) Validate() error {
-	var problems []error
-	for _, n := range []struct {
-		name             string
-		value, low, high int
-	}{
-		{"min_blocks", b.MinBlocks, 1, 1 << 30}, {"workers", b.Workers, 1, 256},
-		{"max_range", int(b.MaxRange), 1, 1 << 20},
-		{"max_blocks", b.MaxBlocks, 1, 1 << 24}, {"max_bytes", b.MaxBytes, 1 << 20, 1 << 34},
-	} {
-		if n.value < n.low || n.value > n.high {
-			problems = append(problems, fmt.Errorf("%s: %d is not between %d and %d", n.name, n.value, n.low, n.high))
-		}
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		check.Between("min_blocks", b.MinBlocks, 1, 1<<30),
+		check.Between("workers", b.Workers, 1, 256),
+		check.Between("max_range", b.MaxRange, 1, 1<<20),
+		check.Between("max_blocks", b.MaxBlocks, 1, 1<<24),
+		check.Between("max_bytes", b.MaxBytes, 1<<20, 1<<34),
+	)
 }

@@ -2,12 +2,12 @@ package scanner
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/price/sources"
@@ -67,19 +67,12 @@ func (c Config) Validate() error {
 
 // Validate names every setting that cannot work.
 func (s Settings) Validate() error {
-	var problems []error
-	if s.StartBlock == 0 {
-		problems = append(problems, errors.New("start_block: is not set (name the block the exchange was deployed in)"))
-	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{{"max_head_age", s.MaxHeadAge}, {"takeover_after", s.TakeoverAfter}, {"audit_interval", s.AuditInterval}} {
-		if d.value < 100*time.Millisecond || d.value > time.Hour {
-			problems = append(problems, fmt.Errorf("%s: %s is not between 100ms and 1h", d.name, d.value))
-		}
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		check.Refuse(s.StartBlock == 0, "start_block: is not set (name the block the exchange was deployed in)"),
+		check.Between("max_head_age", s.MaxHeadAge, 100*time.Millisecond, time.Hour),
+		check.Between("takeover_after", s.TakeoverAfter, 100*time.Millisecond, time.Hour),
+		check.Between("audit_interval", s.AuditInterval, 100*time.Millisecond, time.Hour),
+	)
 }
 
 // sends tells whether an account is one of the configured signers.

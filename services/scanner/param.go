@@ -2,11 +2,11 @@ package scanner
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/perp"
 )
 
@@ -34,24 +34,17 @@ var scopes = []perp.WordScope{perp.OfMarket, perp.OfMarketSide, perp.OfMarketTok
 
 // Validate names every setting that cannot work.
 func (p Param) Validate() error {
-	var problems []error
-	if _, known := getters[perp.WordKind(p.Kind)]; !known {
-		problems = append(problems, fmt.Errorf("kind: %q is not one of uint, int, address, bool, bytes32", p.Kind))
-	}
-	if (p.Name == "") == p.Key.IsZero() {
-		problems = append(problems, errors.New("name: give either name (and args) or key"))
-	}
-	if p.Each != "" && !slices.Contains(scopes, perp.WordScope(p.Each)) {
-		problems = append(problems, fmt.Errorf("each: %q is not one of market, market_side, market_token, token",
-			p.Each))
-	}
-	if p.Each != "" && (p.Name == "" || len(p.Args) > 0) {
-		problems = append(problems, errors.New("each: stands with name, and without args and key"))
-	}
-	if _, err := p.words(); err != nil {
-		problems = append(problems, fmt.Errorf("args: %w", err))
-	}
-	return errors.Join(problems...)
+	_, known := getters[perp.WordKind(p.Kind)]
+	_, args := p.words()
+	return errors.Join(
+		check.Refuse(!known, "kind: %q is not one of uint, int, address, bool, bytes32", p.Kind),
+		check.Refuse((p.Name == "") == p.Key.IsZero(), "name: give either name (and args) or key"),
+		check.Refuse(p.Each != "" && !slices.Contains(scopes, perp.WordScope(p.Each)),
+			"each: %q is not one of market, market_side, market_token, token", p.Each),
+		check.Refuse(p.Each != "" && (p.Name == "" || len(p.Args) > 0), "each: stands with name, and without args "+
+			"and key"),
+		check.Refuse(args != nil, "args: %w", args),
+	)
 }
 
 func (p Param) words() ([]chain.Hash, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
@@ -121,49 +122,28 @@ const (
 
 // Validate names every setting that cannot work.
 func (s Settings) Validate() error {
-	var problems []error
-	if s.Mode != WorkerQueue && s.Mode != Basic && s.Mode != Shadow {
-		problems = append(problems, fmt.Errorf("mode: %q is none of %s, %s, %s", s.Mode, WorkerQueue, Basic, Shadow))
-	}
-	if err := lease.CheckTTL(s.LeaseTTL); err != nil {
-		problems = append(problems, fmt.Errorf("lease_ttl: %w", err))
-	}
-	for _, d := range []struct {
-		key      string
-		value    time.Duration
-		from, to time.Duration
-	}{
-		{"signer_watch", s.SignerWatch, 0, 10 * time.Minute},
-		{"max_job_age", s.MaxJobAge, 10 * time.Second, time.Hour},
-		{"cooldown", s.Cooldown, 0, 10 * time.Minute},
-		{"private_deadline", s.PrivateDeadline, 100 * time.Millisecond, 20 * time.Second},
-		{"confirm_timeout", s.ConfirmTimeout, time.Second, 10 * time.Minute},
-		{"head_max_age", s.HeadMaxAge, 100 * time.Millisecond, time.Minute},
-		{"head_max_skew", s.HeadMaxSkew, 100 * time.Millisecond, time.Minute},
-		{"state_max_lag", s.StateMaxLag, 100 * time.Millisecond, time.Minute},
-		{"price_max_age", s.PriceMaxAge, 100 * time.Millisecond, 5 * time.Minute},
-	} {
-		if d.value < d.from || d.value > d.to {
-			problems = append(problems, fmt.Errorf("%s: %s is not between %s and %s", d.key, d.value, d.from, d.to))
-		}
-	}
-	for _, n := range []struct {
-		key         string
-		value, most int
-	}{{"max_in_flight", s.MaxInFlight, mostInFlight}, {"batch", s.Batch, 100},
-		{"max_liquidations", s.MaxLiquidations, mostLiquidations}} {
-		if n.value < 1 || n.value > n.most {
-			problems = append(problems, fmt.Errorf("%s: %d is not between 1 and %d", n.key, n.value, n.most))
-		}
+	badTTL := lease.CheckTTL(s.LeaseTTL)
+	problems := []error{
+		check.Refuse(s.Mode != WorkerQueue && s.Mode != Basic && s.Mode != Shadow, "mode: %q is none of %s, %s, %s",
+			s.Mode, WorkerQueue, Basic, Shadow),
+		check.Refuse(badTTL != nil, "lease_ttl: %w", badTTL),
+		check.Between("signer_watch", s.SignerWatch, 0, 10*time.Minute),
+		check.Between("max_job_age", s.MaxJobAge, 10*time.Second, time.Hour),
+		check.Between("cooldown", s.Cooldown, 0, 10*time.Minute),
+		check.Between("private_deadline", s.PrivateDeadline, 100*time.Millisecond, 20*time.Second),
+		check.Between("confirm_timeout", s.ConfirmTimeout, time.Second, 10*time.Minute),
+		check.Between("head_max_age", s.HeadMaxAge, 100*time.Millisecond, time.Minute),
+		check.Between("head_max_skew", s.HeadMaxSkew, 100*time.Millisecond, time.Minute),
+		check.Between("state_max_lag", s.StateMaxLag, 100*time.Millisecond, time.Minute),
+		check.Between("price_max_age", s.PriceMaxAge, 100*time.Millisecond, 5*time.Minute),
+		check.Between("max_in_flight", s.MaxInFlight, 1, mostInFlight),
+		check.Between("batch", s.Batch, 1, 100),
+		check.Between("max_liquidations", s.MaxLiquidations, 1, mostLiquidations),
+		check.Between("reserved_in_flight", s.Reserved, 0, mostInFlight),
 	}
 	for _, lane := range s.PrivateOnly {
-		if !slices.Contains(txm.Lanes(), txm.Lane(lane)) {
-			problems = append(problems, fmt.Errorf("private_only: %q is no lane (there are %v)", lane, txm.Lanes()))
-		}
-	}
-	if s.Reserved < 0 || s.Reserved > mostInFlight {
-		problems = append(problems, fmt.Errorf("reserved_in_flight: %d is not between 0 and %d", s.Reserved,
-			mostInFlight))
+		problems = append(problems, check.Refuse(!slices.Contains(txm.Lanes(), txm.Lane(lane)),
+			"private_only: %q is no lane (there are %v)", lane, txm.Lanes()))
 	}
 	return errors.Join(problems...)
 }

@@ -2,10 +2,10 @@ package sender
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/txm"
 )
@@ -27,19 +27,11 @@ func defaultNervous() Nervous {
 
 // Validate names every setting that cannot work.
 func (n Nervous) Validate() error {
-	var problems []error
-	if n.Window < time.Second || n.Window > time.Hour {
-		problems = append(problems, fmt.Errorf("window: %s is not between 1s and 1h", n.Window))
-	}
-	if n.MaxInFlight < 0 || n.MaxInFlight > mostInFlight {
-		problems = append(problems, fmt.Errorf("max_in_flight: %d is not between 0 and %d", n.MaxInFlight,
-			mostInFlight))
-	}
-	if n.MaxLiquidations < 0 || n.MaxLiquidations > mostLiquidations {
-		problems = append(problems, fmt.Errorf("max_liquidations: %d is not between 0 and %d", n.MaxLiquidations,
-			mostLiquidations))
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		check.Between("window", n.Window, time.Second, time.Hour),
+		check.Between("max_in_flight", n.MaxInFlight, 0, mostInFlight),
+		check.Between("max_liquidations", n.MaxLiquidations, 0, mostLiquidations),
+	)
 }
 
 // limits are what holds a sender back, at this moment.

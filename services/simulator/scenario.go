@@ -13,6 +13,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/tier"
 )
@@ -139,10 +140,8 @@ func explain(err error) error {
 // Validate names everything that cannot be played.
 func (s Scenario) Validate() error {
 	var problems []error
-	add := func(bad bool, format string, args ...any) {
-		if bad {
-			problems = append(problems, fmt.Errorf(format, args...))
-		}
+	add := func(wrong bool, format string, args ...any) {
+		problems = append(problems, check.Refuse(wrong, format, args...))
 	}
 	add(s.Duration <= 0, "duration: it is missing (for how long do jobs come into the world?)")
 	add(s.Keepers < 1 || s.Keepers > 9, "keepers: %d is not between 1 and 9", s.Keepers)

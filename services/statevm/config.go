@@ -2,9 +2,9 @@ package statevm
 
 import (
 	"errors"
-	"fmt"
 
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/snapshot/store"
@@ -41,12 +41,8 @@ func (c Config) Validate() error { return c.Snapshot.Allows(c.Keeper.LogRetentio
 
 // Validate names every setting that cannot work.
 func (s Settings) Validate() error {
-	var problems []error
-	if s.Generation < 0 {
-		problems = append(problems, fmt.Errorf("generation: %d is negative (use 0 for the active one)", s.Generation))
-	}
-	if s.MaxRecords < 1 || s.MaxRecords > 100_000 {
-		problems = append(problems, fmt.Errorf("max_records: %d is not between 1 and 100000", s.MaxRecords))
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		check.Refuse(s.Generation < 0, "generation: %d is negative (use 0 for the active one)", s.Generation),
+		check.Between("max_records", s.MaxRecords, 1, 100_000),
+	)
 }

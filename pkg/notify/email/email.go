@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/secret"
 )
@@ -56,9 +57,7 @@ func (c Config) Target() notify.Target { return notify.Target{Name: c.Name, Audi
 func (c Config) Validate() error {
 	var problems []error
 	add := func(wrong bool, format string, args ...any) {
-		if wrong {
-			problems = append(problems, fmt.Errorf(format, args...))
-		}
+		problems = append(problems, check.Refuse(wrong, format, args...))
 	}
 	_, _, err := net.SplitHostPort(c.Server)
 	add(err != nil, "server: %q is not HOST:PORT", c.Server)

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/notify/email"
 	"perpkeeper/pkg/notify/slack"
@@ -45,17 +46,10 @@ func (c Config) Validate() error {
 	if c.OwnerURL.IsSet() || c.OperatorURL.IsSet() {
 		problems = append(problems, webhook.CheckSecret(c.Secret))
 	}
-	for _, d := range []struct {
-		key   string
-		value time.Duration
-	}{{"timeout", c.Timeout}, {"first_pause", c.FirstPause}, {"longest_pause", c.LongPause}} {
-		if d.value <= 0 || d.value > 10*time.Minute {
-			problems = append(problems, fmt.Errorf("%s: %s is not between 0 and 10m", d.key, d.value))
-		}
-	}
-	if c.Attempts < 1 || c.Attempts > 1000 {
-		problems = append(problems, fmt.Errorf("attempts: %d is not between 1 and 1000", c.Attempts))
-	}
+	problems = append(problems, check.Between("timeout", c.Timeout, time.Nanosecond, 10*time.Minute),
+		check.Between("first_pause", c.FirstPause, time.Nanosecond, 10*time.Minute),
+		check.Between("longest_pause", c.LongPause, time.Nanosecond, 10*time.Minute),
+		check.Between("attempts", c.Attempts, 1, 1000))
 	taken := map[string]bool{}
 	for _, t := range c.tables() {
 		target := t.plugin.Target()

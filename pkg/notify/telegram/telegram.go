@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/secret"
 )
@@ -32,14 +33,11 @@ func (c Config) Target() notify.Target { return notify.Target{Name: c.Name, Audi
 
 // Validate implements [notify.Plugin].
 func (c Config) Validate() error {
-	var problems []error
-	if id, key, both := strings.Cut(c.Token.Reveal(), ":"); !both || id == "" || key == "" {
-		problems = append(problems, errors.New("token: is not a bot's token (NUMBER:TEXT)"))
-	}
-	if c.Chat == "" {
-		problems = append(problems, errors.New("chat: empty (the number of a chat, or @name of a channel)"))
-	}
-	return errors.Join(problems...)
+	id, key, both := strings.Cut(c.Token.Reveal(), ":")
+	return errors.Join(
+		check.Refuse(!both || id == "" || key == "", "token: is not a bot's token (NUMBER:TEXT)"),
+		check.Refuse(c.Chat == "", "chat: empty (the number of a chat, or @name of a channel)"),
+	)
 }
 
 // Open implements [notify.Plugin].

@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"time"
 
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/secret"
 )
@@ -39,21 +40,14 @@ func (c Config) Target() notify.Target { return notify.Target{Name: c.Name, Audi
 
 // Validate implements [notify.Plugin].
 func (c Config) Validate() error {
-	var problems []error
-	if !c.URL.IsSet() {
-		problems = append(problems, errors.New("url: empty (where messages are posted to)"))
-	}
-	return errors.Join(append(problems, CheckSecret(c.Secret))...)
+	return errors.Join(check.Refuse(!c.URL.IsSet(), "url: empty (where messages are posted to)"), CheckSecret(c.Secret))
 }
 
 // CheckSecret refuses a secret that could be guessed.
 func CheckSecret(s secret.String) error {
 	const leastSecret = 16
-	if len(s.Reveal()) < leastSecret {
-		return fmt.Errorf("secret: has fewer than %d characters (receivers could not tell our messages from others')",
-			leastSecret)
-	}
-	return nil
+	return check.Refuse(len(s.Reveal()) < leastSecret,
+		"secret: has fewer than %d characters (receivers could not tell our messages from others')", leastSecret)
 }
 
 // Open implements [notify.Plugin].

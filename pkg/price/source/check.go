@@ -8,14 +8,17 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/secret"
 )
 
 // Check names every setting of a table that cannot work for a plug-in. Each line begins with the key.
 func (p Plugin) Check(t Table) error {
-	problems := []error{CheckScheme("url", t.URL, "http", "https"), CheckScheme("stream_url", t.StreamURL, "ws", "wss")}
-	if t.Name == "" {
-		problems = append(problems, errors.New("name: empty (metrics and logs need one)"))
+	problems := []error{CheckScheme("url", t.URL, "http", "https"),
+		CheckScheme("stream_url", t.StreamURL, "ws", "wss"),
+		check.Refuse(t.Name == "", "name: empty (metrics and logs need one)"),
+		check.Refuse(p.Feed != nil && len(t.Tokens) == 0, "token: none given (name each token, its feed and its "+
+			"decimals)"),
 	}
 	for _, k := range []struct {
 		key string
@@ -32,9 +35,6 @@ func (p Plugin) Check(t Table) error {
 			problems = append(problems, fmt.Errorf("%s: a source of kind %s knows none (drop it)", k.key, p.Kind))
 		}
 	}
-	if p.Feed != nil && len(t.Tokens) == 0 {
-		problems = append(problems, errors.New("token: none given (name each token, its feed and its decimals)"))
-	}
 	for _, d := range []struct {
 		name  string
 		value time.Duration
@@ -42,7 +42,7 @@ func (p Plugin) Check(t Table) error {
 	}{{"interval", t.Interval, 10 * time.Millisecond}, {"max_age", t.MaxAge, time.Second},
 		{"fail_after", t.FailAfter, 100 * time.Millisecond}} {
 		if d.value != 0 {
-			problems = append(problems, CheckBetween(d.name, d.value, d.least, 48*time.Hour))
+			problems = append(problems, check.Between(d.name, d.value, d.least, 48*time.Hour))
 		}
 	}
 	return errors.Join(append(problems, p.checkTokens(t)...)...)
@@ -71,19 +71,9 @@ func (p Plugin) checkTokens(t Table) (problems []error) {
 	return problems
 }
 
-// CheckBetween refuses a duration out of bounds.
-func CheckBetween(key string, d, least, most time.Duration) error {
-	if d < least || d > most {
-		return fmt.Errorf("%s: %s is not between %s and %s", key, d, least, most)
-	}
-	return nil
-}
-
 // CheckScheme is nil for no address and for one with one of the schemes.
 func CheckScheme(key string, u secret.URL, schemes ...string) error {
 	scheme, _, _ := strings.Cut(u.Reveal(), "://")
-	if u.IsSet() && !slices.Contains(schemes, strings.ToLower(scheme)) {
-		return fmt.Errorf("%s: %s is not an address of %s", key, u, strings.Join(schemes, " or "))
-	}
-	return nil
+	return check.Refuse(u.IsSet() && !slices.Contains(schemes, strings.ToLower(scheme)),
+		"%s: %s is not an address of %s", key, u, strings.Join(schemes, " or "))
 }

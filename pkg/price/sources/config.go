@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/price/source/devnet"
@@ -45,21 +46,20 @@ func (c Config) IsSet() bool { return len(c.tables()) > 0 }
 
 // Validate names every setting that cannot work, joined into one error.
 func (c Config) Validate() error {
-	var problems []error
-	if c.URL.IsSet() && len(c.Sources) > 0 {
-		problems = append(problems, errors.New("url: is given beside source tables (make it one of them, of kind "+
-			"devnet)"))
+	problems := []error{
+		check.Refuse(c.URL.IsSet() && len(c.Sources) > 0,
+			"url: is given beside source tables (make it one of them, of kind devnet)"),
+		source.CheckScheme("url", c.URL, "http", "https"),
+		check.Between("interval", c.Interval, 10*time.Millisecond, time.Minute),
+		check.Between("request_timeout", c.RequestTimeout, 10*time.Millisecond, time.Minute),
 	}
-	problems = append(problems, source.CheckScheme("url", c.URL, "http", "https"),
-		source.CheckBetween("interval", c.Interval, 10*time.Millisecond, time.Minute),
-		source.CheckBetween("request_timeout", c.RequestTimeout, 10*time.Millisecond, time.Minute))
 	names := map[string]bool{}
 	for i, s := range c.Sources {
 		if names[s.Name] {
 			problems = append(problems, fmt.Errorf("source[%d].name: %q is taken by another source", i, s.Name))
 		}
 		names[s.Name] = true
-		for line := range strings.SplitSeq(check(s), "\n") {
+		for line := range strings.SplitSeq(problemsOf(s), "\n") {
 			if line != "" {
 				problems = append(problems, fmt.Errorf("source[%d].%s", i, line))
 			}
@@ -68,8 +68,8 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// check says what cannot work in a table, a line each.
-func check(t source.Table) string {
+// problemsOf says what cannot work in a table, a line each.
+func problemsOf(t source.Table) string {
 	p, known := pluginOf(t.Kind)
 	if !known {
 		return fmt.Sprintf("kind: %q is not one of %s", t.Kind, strings.Join(kinds(), ", "))

@@ -168,7 +168,7 @@ func TestSourcesAreChecked(t *testing.T) {
 		Tokens: []source.Token{{Address: sourcetest.Wbnb, Feed: sourcetest.Provider.Hex(), Decimals: 18}}}
 	for _, good := range []source.Table{streams, aggregator,
 		{Name: "d", Kind: "devnet", URL: secret.MustURL("http://h")}} {
-		if err := check(good); err != "" {
+		if err := problemsOf(good); err != "" {
 			t.Errorf("%s: %v", good.Kind, err)
 		}
 	}
@@ -217,7 +217,7 @@ func TestSourcesAreChecked(t *testing.T) {
 	} {
 		s := tt.of
 		tt.spoil(&s)
-		got := check(s)
+		got := problemsOf(s)
 		if !strings.HasPrefix(got, want) || strings.Contains(got, "\n") || strings.Contains(got, "hunter2") {
 			t.Errorf("%q, want %s…", got, want)
 		}

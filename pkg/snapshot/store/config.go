@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/snapshot"
 )
@@ -28,25 +29,20 @@ func DefaultConfig() Config { return Config{Keep: 3} }
 
 // Validate names every setting that cannot work.
 func (c Config) Validate() error {
-	var problems []error
+	var location error
 	if c.Location != "" {
-		if _, err := c.parse(); err != nil {
-			problems = append(problems, fmt.Errorf("location: %w", err))
-		}
+		_, location = c.parse()
 	}
-	if c.AccessKey.IsSet() != c.SecretKey.IsSet() {
-		problems = append(problems, errors.New("access_key, secret_key: only one is set (set both, or none)"))
-	}
-	if c.Every != 0 && (c.Every < time.Minute || c.Every > 30*24*time.Hour) {
-		problems = append(problems, fmt.Errorf("every: %s is not between 1m and 720h (0 = never)", c.Every))
-	}
-	if c.Every > 0 && c.Location == "" {
-		problems = append(problems, errors.New("every: is set and location is not (say where to keep snapshots)"))
-	}
-	if c.Keep < 1 || c.Keep > 1000 {
-		problems = append(problems, fmt.Errorf("keep: %d is not between 1 and 1000", c.Keep))
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		check.Refuse(location != nil, "location: %w", location),
+		check.Refuse(c.AccessKey.IsSet() != c.SecretKey.IsSet(),
+			"access_key, secret_key: only one is set (set both, or none)"),
+		check.Refuse(c.Every != 0 && (c.Every < time.Minute || c.Every > 30*24*time.Hour),
+			"every: %s is not between 1m and 720h (0 = never)", c.Every),
+		check.Refuse(c.Every > 0 && c.Location == "",
+			"every: is set and location is not (say where to keep snapshots)"),
+		check.Between("keep", c.Keep, 1, 1000),
+	)
 }
 
 // Allows tells why a log topic that keeps its records for so long cannot be rebuilt from; 0 = for ever. Two snapshots

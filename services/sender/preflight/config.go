@@ -2,7 +2,7 @@ package preflight
 
 import (
 	"errors"
-	"fmt"
+	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"
 )
@@ -35,10 +35,10 @@ func (g Gas) of(k job.Kind) uint64 {
 func (g Gas) Validate() error {
 	var problems []error
 	for _, k := range job.Kinds() {
-		if limit := g.of(k); limit != 0 && (limit < txm.EmptyGas || limit > txm.MaxGas) {
-			problems = append(problems, fmt.Errorf("the limit for a %s, %d, is neither 0 nor between %d and %d", k,
-				limit, uint64(txm.EmptyGas), uint64(txm.MaxGas)))
-		}
+		limit := g.of(k)
+		problems = append(problems, check.Refuse(limit != 0 && (limit < txm.EmptyGas || limit > txm.MaxGas),
+			"the limit for a %s, %d, is neither 0 nor between %d and %d", k, limit, uint64(txm.EmptyGas),
+			uint64(txm.MaxGas)))
 	}
 	return errors.Join(problems...)
 }
