@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// errFinished ends a group whose finite members have all done their work.
+// errFinished ends a group that has nothing left to do.
 var errFinished = fmt.Errorf("all work is done: %w", context.Canceled)
 
 // group runs the members of a process: goroutines that live and end together.
@@ -30,9 +30,8 @@ func newGroup(parent context.Context) *group {
 
 // member is a goroutine of a group.
 type member struct {
-	name   string
-	finite bool // may end without being asked to
-	bare   bool // its errors speak for themselves, without its name
+	name  string
+	start bool // the start function: it may end without being asked to, and its errors have no need of a name
 }
 
 // start runs fn as a member. It does nothing once the group is stopping: fn would find its context ended.
@@ -50,12 +49,12 @@ func (g *group) start(m member, fn func(context.Context) error) {
 func (g *group) ended(m member, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if stopping := g.ctx.Err() != nil; !stopping && !m.finite && err == nil {
+	if stopping := g.ctx.Err() != nil; !stopping && !m.start && err == nil {
 		err = errors.New("ended without being asked to")
 	} else if stopping && g.echo(err) {
 		err = nil
 	}
-	if err != nil && !m.bare {
+	if err != nil && !m.start {
 		err = fmt.Errorf("%s: %w", m.name, err)
 	}
 	if err != nil {

@@ -50,8 +50,10 @@ func serve(t *testing.T, o service.Options, fn func(*service.Shell)) *service.Sh
 	go func() {
 		ended <- service.Run(ctx, o, func(sh *service.Shell) error {
 			fn(sh)
-			sh.Go("loop", untilStopped)
-			sh.GoOnce("tell", func(context.Context) error { started <- sh; return nil })
+			sh.Go("loop", func(ctx context.Context) error {
+				started <- sh
+				return untilStopped(ctx)
+			})
 			return nil
 		})
 	}()

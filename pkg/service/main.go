@@ -49,10 +49,6 @@ func Metrics(register ...func(prometheus.Registerer)) Option {
 	return func(p *program) { p.metrics = append(p.metrics, register...) }
 }
 
-// Siblings are the configurations of a tool's other commands, as pointers: what only they can be told is passed over
-// where this one's configuration is read, so that one file and one environment serve all commands.
-func Siblings(roots ...any) Option { return func(p *program) { p.siblings = roots } }
-
 // Main is the main function of a service: it reads the configuration, wears the shell around start and exits. It does
 // not return.
 //
@@ -93,7 +89,6 @@ type program struct {
 	usage       string // the arguments of a tool; empty for a service, which takes none
 	metrics     []func(prometheus.Registerer)
 	roots       []any // what Load fills
-	siblings    []any // what Load passes over
 	log         *LogSettings
 	http        *HTTPSettings
 	start       func(*Shell, []string) error
@@ -109,9 +104,6 @@ func (p *program) exit(options []Option) {
 // run is the life of the process; it returns the exit code.
 func (p *program) run(args []string, stdout, stderr io.Writer) int {
 	set, err := config.New(p.name, p.roots...)
-	if err == nil {
-		err = set.Tolerate(p.siblings...)
-	}
 	if err != nil {
 		return p.refuse(stderr, err)
 	}

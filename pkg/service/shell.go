@@ -35,9 +35,8 @@ type Options struct {
 	Grace time.Duration // 0 means Grace
 }
 
-// Run wears the shell around start until ctx ends, a member fails, or all finite members have done their work and no
-// other is left. It is what Main runs, without flags, signals and exit codes: for tests, and for programs that embed
-// several services.
+// Run wears the shell around start until ctx ends, a member fails, or start has returned and left no member. It is what
+// Main runs, without flags, signals and exit codes: for tests, and for programs that embed several services.
 //
 // It returns when everything has stopped: nil if ctx ended or the work was done, otherwise all that failed, in order,
 // the cause first.
@@ -49,7 +48,7 @@ func Run(ctx context.Context, o Options, start func(*Shell) error) error {
 		}
 	}
 	own := sh.Ready(ownCondition)
-	sh.group.start(member{name: "start", finite: true, bare: true}, func(context.Context) error {
+	sh.group.start(member{name: "start", start: true}, func(context.Context) error {
 		if err := start(sh); err != nil {
 			return err
 		}
@@ -82,12 +81,6 @@ func (sh *Shell) Context() context.Context { return sh.group.ctx }
 // nothing.
 func (sh *Shell) Go(name string, fn func(ctx context.Context) error) {
 	sh.group.start(member{name: name}, fn)
-}
-
-// GoOnce is Go for work that has an end: returning nil is not a failure. A process whose members have all ended this
-// way stops and exits with 0.
-func (sh *Shell) GoOnce(name string, fn func(ctx context.Context) error) {
-	sh.group.start(member{name: name, finite: true}, fn)
 }
 
 // OnStop registers the clean-up of something that has just been acquired. Clean-ups run in the opposite order once all

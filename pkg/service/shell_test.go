@@ -136,13 +136,6 @@ func TestHowMembersMayEnd(t *testing.T) {
 		want string // empty: no error
 	}{
 		{"nobody to run", func(*service.Shell) {}, ""},
-		{"finite work done", func(sh *service.Shell) {
-			sh.GoOnce("import",
-				func(context.Context) error { return nil })
-		}, ""},
-		{"finite work fails", func(sh *service.Shell) {
-			sh.GoOnce("import", func(context.Context) error { return errors.New("no file") })
-		}, "import: no file"},
 		{"a loop just ends", func(sh *service.Shell) { sh.Go("loop", func(context.Context) error { return nil }) },
 			"loop: ended without being asked to"},
 		{"a loop cancels itself",
@@ -163,10 +156,6 @@ func TestHowMembersMayEnd(t *testing.T) {
 			sh.OnStop("store",
 				func(context.Context) error { panic("boom") })
 		}, "store: panic: boom (in service_test."},
-		{"finite work among lasting", func(sh *service.Shell) {
-			sh.GoOnce("import", func(context.Context) error { return nil })
-			sh.Go("loop", func(context.Context) error { return errors.New("lost") })
-		}, "loop: lost"},
 	} {
 		err := start(t.Context(), func(sh *service.Shell) error {
 			c.add(sh)
@@ -180,30 +169,6 @@ func TestHowMembersMayEnd(t *testing.T) {
 
 // c0 is an index that the compiler does not know.
 var c0 = []int{1, 2, 3}
-
-func TestFiniteWorkDoesNotStopALastingMember(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() {
-			done <- start(ctx, func(sh *service.Shell) error {
-				sh.Go("loop", untilStopped)
-				sh.GoOnce("import", func(context.Context) error { return nil })
-				return nil
-			})
-		}()
-		synctest.Wait()
-		select {
-		case err := <-done:
-			t.Fatalf("ended by itself: %v", err)
-		default:
-		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-}
 
 // A stop ends within the grace period, whatever members and clean-ups do, and names what it left behind.
 func TestStopIsBounded(t *testing.T) {

@@ -190,52 +190,6 @@ func golden(t *testing.T, got string) {
 	}
 }
 
-// One file and one environment serve every command of a program: what only another one can be told is passed over, and
-// a mistake is still found.
-func TestOtherCommandsKeysArePassedOver(t *testing.T) {
-	type one struct {
-		Limit int `toml:"limit" help:"h"`
-	}
-	type other struct {
-		Signers []string `toml:"signers" help:"h"`
-		Peers   []one    `toml:"peers" help:"h"`
-		Inner   struct {
-			Depth int `toml:"depth" help:"h"`
-		} `toml:"inner"`
-	}
-	path := filepath.Join(t.TempDir(), "keeper.toml")
-	text := "[keeperctl]\nlimit = 3\nsigners = [\"a\"]\nsigner = \"a\"\npeers = [{limit = " +
-		"1}]\n[keeperctl.inner]\ndepth = 1\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PERPKEEPER_KEEPERCTL_SIGNERS", "b")
-	t.Setenv("PERPKEEPER_KEEPERCTL_SIGNRS", "b")
-	var own struct {
-		Own one `toml:"keeperctl"`
-	}
-	set, err := config.New("keeperctl", &own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := set.Tolerate(&struct {
-		Own other `toml:"keeperctl"`
-	}{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = set.Load([]string{"--config", path})
-	want := path + ": keeperctl.signer: unknown key (--help lists what is known)\nPERPKEEPER_KEEPERCTL_SIGNRS: " +
-		"unknown variable"
-	if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Count(err.Error(), "\n") != 1 ||
-		own.Own.Limit != 3 {
-		t.Errorf("got %v, want\n%s\nand %d is the limit", err, want, own.Own.Limit)
-	}
-	if _, err := set.Load([]string{"--keeperctl.signers=c"}); err == nil ||
-		!strings.Contains(err.Error(), "unknown flag") {
-		t.Errorf("another command's flag gives %v", err)
-	}
-}
-
 // A command that needs a part of the configuration is asked for no more, and passes over what it leaves out.
 func TestRestrict(t *testing.T) {
 	type two struct {

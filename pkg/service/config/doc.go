@@ -24,6 +24,6 @@
 // are reported at once, one line each, with the place they come from; and no line ever holds the value of a secret.
 //
 // Not guaranteed: keys are compared without regard to case, and sections that only other processes have are not looked
-// into, so that one file and one environment can serve a whole keeper. What other commands of the same program know in
-// a section of this one's is passed over if the program says so (Tolerate).
+// into, so that one file and one environment can serve a whole keeper. What a command does not need of its program's
+// sections is passed over if the program says so (Restrict).
 package config

@@ -20,7 +20,7 @@ type Set struct {
 	roots   []*node
 	leaves  map[string]*node  // everything that can hold a value, by key
 	sources map[string]source // who set a key; defaults are missing
-	others  map[string]bool   // keys and variables that only other commands of this process know
+	others  map[string]bool   // keys and variables that this command does not need
 	partial map[string]bool   // sections of other processes that this one reads a part of
 	options *pflag.FlagSet    // the flags of the command line, after Declare
 }
@@ -53,20 +53,6 @@ func New(process string, roots ...any) (*Set, error) {
 	return s, nil
 }
 
-// Tolerate makes Load pass over what only other commands of the same program can be told, so that one file and one
-// environment serve them all. The roots are described as New's are, and are not filled. As flags their keys stay
-// unknown.
-func (s *Set) Tolerate(roots ...any) error {
-	for _, root := range roots {
-		n, err := compile(root)
-		if err != nil {
-			return fmt.Errorf("describing the configuration: %w", err)
-		}
-		s.passOver(n)
-	}
-	return nil
-}
-
 // Borrow says that sections are those of other processes, which judge them: of them Load reads what the roots describe,
 // and passes over the other keys that stand directly in them.
 func (s *Set) Borrow(sections ...string) {
@@ -86,8 +72,8 @@ func (s *Set) passOver(n *node) {
 }
 
 // Restrict leaves what one command of a program needs, as sections or keys: "kafka", "keeperctl.limit". All else keeps
-// its default, is passed over where the configuration is read, as after Tolerate, and is no flag. A section is judged
-// as a whole, with the defaults of what was left out.
+// its default, is passed over where the configuration is read, and is no flag. A section is judged as a whole, with the
+// defaults of what was left out.
 func (s *Set) Restrict(needs ...string) {
 	for _, root := range s.roots {
 		root.nodes = s.needed(root.nodes, needs)
