@@ -131,9 +131,6 @@ func (c *Client) Close() {
 	c.pool.transport.CloseIdleConnections()
 }
 
-// ChainID is the id of the chain, which every endpoint in use has named.
-func (c *Client) ChainID() uint64 { return c.pool.chainID }
-
 // Health is nil if at least one endpoint to read from answered when it was last asked; otherwise it says what is wrong
 // with each. It is what readiness should ask.
 func (c *Client) Health() error {

@@ -9,7 +9,7 @@ import (
 )
 
 // SendRaw gives a signed transaction to every public endpoint and returns nil as soon as one has it in its pool; the
-// others go on being asked. Otherwise the error holds the answer of each, for SendClass, Ambiguous and NotSent.
+// others go on being asked. Otherwise the error holds the answer of each, for SendClass.
 func (c *Client) SendRaw(ctx context.Context, raw []byte) error {
 	return c.pool.send(ctx, c.pool.public, raw)
 }

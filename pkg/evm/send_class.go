@@ -99,30 +99,6 @@ func mostTelling(answers []error) Class {
 	return telling
 }
 
-// IsAmbiguous tells whether at least one endpoint may hold the transaction although none said so.
-func IsAmbiguous(err error) bool { return anyAnswer(err, func(c Class) bool { return c == Ambiguous }) }
-
-// NotSent tells whether every endpoint certainly refused the transaction, so that this try put it into no pool.
-func NotSent(err error) bool {
-	return err != nil && !anyAnswer(err, func(c Class) bool {
-		return c == Ambiguous || c == Accepted ||
-			c == ResolveByHash
-	})
-}
-
-func anyAnswer(err error, is func(Class) bool) bool {
-	all, several := errors.AsType[*refusals](err)
-	if !several {
-		return is(SendClass(err))
-	}
-	for _, answer := range all.answers {
-		if is(SendClass(answer)) {
-			return true
-		}
-	}
-	return false
-}
-
 // classOf finds the known text that begins first: what follows may quote anything, such as a contract's reason for a
 // revert.
 func classOf(message string) Class {

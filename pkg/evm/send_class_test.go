@@ -81,16 +81,6 @@ func TestSendClasses(t *testing.T) {
 			if got := evm.SendClass(err); got != a.class {
 				t.Errorf("%s %q: %s, want %s", form, text, got, a.class)
 			}
-			if a.class == evm.Accepted {
-				continue // what was accepted is no error: see the next test
-			}
-			ambiguous, notSent := evm.IsAmbiguous(err), evm.NotSent(err)
-			if want := a.class == evm.Ambiguous; ambiguous != want {
-				t.Errorf("%s %q: ambiguous %t", form, text, ambiguous)
-			}
-			if want := a.class != evm.Ambiguous && a.class != evm.ResolveByHash; notSent != want {
-				t.Errorf("%s %q: not sent %t", form, text, notSent)
-			}
 		}
 	}
 }
@@ -102,7 +92,7 @@ func TestAcceptedIsNoError(t *testing.T) {
 	if err := c.SendRaw(t.Context(), []byte{1}); err != nil {
 		t.Error(err)
 	}
-	if evm.NotSent(nil) || evm.IsAmbiguous(nil) || evm.SendClass(nil) != evm.Accepted {
+	if evm.SendClass(nil) != evm.Accepted {
 		t.Error("nil is not accepted")
 	}
 }
@@ -131,8 +121,7 @@ func TestNoReplyIsAmbiguous(t *testing.T) {
 		},
 	} {
 		node.handler.Store(&handler)
-		if err := c.SendRaw(t.Context(), []byte{1}); evm.SendClass(err) != evm.Ambiguous || !evm.IsAmbiguous(err) ||
-			evm.NotSent(err) {
+		if err := c.SendRaw(t.Context(), []byte{1}); evm.SendClass(err) != evm.Ambiguous {
 			t.Errorf("%s: %s of %v", name, evm.SendClass(err), err)
 		}
 	}
@@ -147,20 +136,19 @@ func TestNoReplyIsAmbiguous(t *testing.T) {
 func TestSendToSeveral(t *testing.T) {
 	const down = "down"
 	for _, tt := range []struct {
-		answers         []string
-		class           evm.Class
-		ambiguous, none bool
+		answers []string
+		class   evm.Class
 	}{
-		{[]string{down, "already known"}, evm.Accepted, false, false},
-		{[]string{"txpool is full", "already known"}, evm.Accepted, false, false},
-		{[]string{"txpool is full", "transaction underpriced"}, evm.RetryElsewhere, false, true},
-		{[]string{down, "transaction underpriced"}, evm.BumpToMin, true, false},
-		{[]string{"transaction underpriced", down}, evm.BumpToMin, true, false},
-		{[]string{"transaction underpriced", "nonce too low"}, evm.ResolveByHash, false, false},
-		{[]string{down, down}, evm.Ambiguous, true, false},
-		{[]string{"sender or to in black list", "sender or to in black list"}, evm.FatalSigner, false, true},
-		{[]string{"sender or to in black list", down}, evm.Ambiguous, true, false},
-		{[]string{"sender or to in black list", "txpool is full"}, evm.RetryElsewhere, false, true},
+		{[]string{down, "already known"}, evm.Accepted},
+		{[]string{"txpool is full", "already known"}, evm.Accepted},
+		{[]string{"txpool is full", "transaction underpriced"}, evm.RetryElsewhere},
+		{[]string{down, "transaction underpriced"}, evm.BumpToMin},
+		{[]string{"transaction underpriced", down}, evm.BumpToMin},
+		{[]string{"transaction underpriced", "nonce too low"}, evm.ResolveByHash},
+		{[]string{down, down}, evm.Ambiguous},
+		{[]string{"sender or to in black list", "sender or to in black list"}, evm.FatalSigner},
+		{[]string{"sender or to in black list", down}, evm.Ambiguous},
+		{[]string{"sender or to in black list", "txpool is full"}, evm.RetryElsewhere},
 	} {
 		cfg := evm.DefaultConfig()
 		cfg.URLs = nil
@@ -174,9 +162,8 @@ func TestSendToSeveral(t *testing.T) {
 			}
 		}
 		err := dial(t, cfg).SendRaw(t.Context(), []byte{1})
-		if evm.SendClass(err) != tt.class || evm.IsAmbiguous(err) != tt.ambiguous || evm.NotSent(err) != tt.none {
-			t.Errorf("%v: %s, ambiguous %t, not sent %t", tt.answers, evm.SendClass(err), evm.IsAmbiguous(err),
-				evm.NotSent(err))
+		if got := evm.SendClass(err); got != tt.class {
+			t.Errorf("%v: %s, want %s", tt.answers, got, tt.class)
 		}
 	}
 }

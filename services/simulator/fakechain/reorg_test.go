@@ -183,7 +183,7 @@ func TestEndpointFaults(t *testing.T) {
 	if _, err := w.Head(t.Context()); err == nil {
 		t.Error("an endpoint that is down answers")
 	}
-	if _, err := w.send(alice, payment(1, txm.Gwei)); !evm.IsAmbiguous(err) {
+	if _, err := w.send(alice, payment(1, txm.Gwei)); evm.SendClass(err) != evm.Ambiguous {
 		t.Errorf("sent to one that is down: %v", err)
 	}
 	if _, err := w.Simulate(t.Context(), alice.Account, chain.Address{}, nil, 0, perp.Uint{}); err == nil {
