@@ -193,7 +193,8 @@ func bandPolicy(c *crowd) *policy {
 				if err != nil {
 					continue
 				}
-				room := verdict.RemainingCollateralUsd.Float() - verdict.MinCollateralUsdForLeverage.Float()
+				left, _ := verdict.RemainingCollateralUsd.Big().Float64()
+				room := left - verdict.MinCollateralUsdForLeverage.Float()
 				switch move := room / p.SizeInUsd.Float(); {
 				case move < 0.01:
 					next[i] = ms

@@ -3,11 +3,10 @@ package perp
 import "perpkeeper/pkg/chain"
 
 // Event is one thing the exchange said that changes our state, decoded from a log by pkg/gmx. The concrete types are
-// those below.
+// those below; [Apply] knows no others.
 type Event interface {
 	// Touches lists the rows that applying the event may read or write, so that a store can fetch them first.
 	Touches() []RowKey
-	isEvent()
 }
 
 // PositionIncreased carries the absolute state of a position after an increase. The chain's total pending impact is in
@@ -127,25 +126,6 @@ type ClosedInsolvent struct{ Debt BadDebt }
 
 // TransactionSeen is a TX record.
 type TransactionSeen struct{ Transaction Transaction }
-
-func (PositionIncreased) isEvent()       {}
-func (PositionDecreased) isEvent()       {}
-func (OrderCreated) isEvent()            {}
-func (OrderChanged) isEvent()            {}
-func (OrderResized) isEvent()            {}
-func (OrderEnded) isEvent()              {}
-func (OrderTimeInitialized) isEvent()    {}
-func (PositionTimeInitialized) isEvent() {}
-func (RequestCreated) isEvent()          {}
-func (RequestEnded) isEvent()            {}
-func (MarketListed) isEvent()            {}
-func (MarketValued) isEvent()            {}
-func (VirtualPositionsMoved) isEvent()   {}
-func (ParameterSet) isEvent()            {}
-func (ParameterAudited) isEvent()        {}
-func (OracleSourceSet) isEvent()         {}
-func (ClosedInsolvent) isEvent()         {}
-func (TransactionSeen) isEvent()         {}
 
 // Touches implements [Event].
 func (e PositionIncreased) Touches() []RowKey { return []RowKey{e.Position.RowKey()} }

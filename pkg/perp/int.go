@@ -77,14 +77,6 @@ func (a Int) Big() *big.Int {
 	return b
 }
 
-// Float returns an approximation, for filters and dashboards only.
-func (a Int) Float() float64 {
-	if a.neg {
-		return -a.abs.Float()
-	}
-	return a.abs.Float()
-}
-
 // Sign returns -1, 0 or 1.
 func (a Int) Sign() int {
 	switch {
@@ -131,9 +123,6 @@ func (a Int) Sub(b Int) Int {
 
 // Mul returns a*b.
 func (a Int) Mul(b Int) Int { return newInt(a.neg != b.neg, a.abs.Mul(b.abs)) }
-
-// Div returns a/b rounded toward zero, as Solidity does.
-func (a Int) Div(b Int) Int { return newInt(a.neg != b.neg, a.abs.Div(b.abs)) }
 
 // Cmp compares as -1, 0, 1.
 func (a Int) Cmp(b Int) int {

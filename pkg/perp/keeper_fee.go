@@ -22,7 +22,5 @@ func (f KeeperFee) RowKey() RowKey {
 // KeeperPaid is KeeperExecutionFee.
 type KeeperPaid struct{ Fee KeeperFee }
 
-func (KeeperPaid) isEvent() {}
-
 // Touches implements [Event].
 func (e KeeperPaid) Touches() []RowKey { return []RowKey{e.Fee.RowKey()} }

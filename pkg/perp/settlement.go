@@ -36,7 +36,5 @@ func (s Settlement) RowKey() RowKey { return RowKey{Settlements, s.OrderKey} }
 // same log.
 type PositionSettled struct{ Settlement Settlement }
 
-func (PositionSettled) isEvent() {}
-
 // Touches implements [Event].
 func (e PositionSettled) Touches() []RowKey { return []RowKey{e.Settlement.RowKey()} }
