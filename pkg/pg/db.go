@@ -118,13 +118,12 @@ func (db *DB) Read(ctx context.Context, f func(context.Context, pgx.Tx) error) e
 
 // The conditions of the server that code here tells apart.
 const (
-	codeDuplicateDatabase = "42P04"
-	codeUndefinedTable    = "42P01"
-	codeInvalidSchema     = "3F000"
-	codeUniqueViolation   = "23505"
-	codeInvalidPassword   = "28P01"
-	codeInvalidRole       = "28000" // also what pg_hba.conf turns away
-	codeUnknownDatabase   = "3D000"
+	codeUndefinedTable  = "42P01"
+	codeInvalidSchema   = "3F000"
+	codeUniqueViolation = "23505"
+	codeInvalidPassword = "28P01"
+	codeInvalidRole     = "28000" // also what pg_hba.conf turns away
+	codeUnknownDatabase = "3D000"
 )
 
 // HasCode tells whether an error is the server's answer with one of these SQLSTATEs.
