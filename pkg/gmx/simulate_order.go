@@ -16,8 +16,8 @@ type SimulatedPrices struct {
 var selectSimulateOrder = selector("simulateExecuteOrder(bytes32,(address[],(uint256,uint256)[],uint256,uint256))")
 
 // SimulateExecuteOrder encodes OrderHandler.simulateExecuteOrder, which anyone may call for nothing. It executes an
-// order and always reverts: with [endOfSimulation] where the order is executed, else with what the venue would cancel
-// or freeze it for. A simulated executeOrder does not tell: where it cancels or freezes, it succeeds.
+// order and always reverts: with EndOfOracleSimulation where the order is executed, else with what the venue would
+// cancel or freeze it for. A simulated executeOrder does not tell: where it cancels or freezes, it succeeds.
 func SimulateExecuteOrder(key chain.Hash, p SimulatedPrices) []byte {
 	tokens := encodeAddresses(p.Tokens)
 	out := append(selectSimulateOrder[:], key[:]...)
@@ -36,6 +36,3 @@ func SimulateExecuteOrder(key chain.Hash, p SimulatedPrices) []byte {
 	}
 	return out
 }
-
-// endOfSimulation is the name of the error that a rehearsal of an order ends in when the order is executed.
-const endOfSimulation = "EndOfOracleSimulation"

@@ -55,7 +55,7 @@ func TestSimulateExecuteOrder(t *testing.T) {
 			t.Fatalf("got  %x\nwant a7115fa8%x", got, packed)
 		}
 	})
-	if r := DecodeRevert(common.FromHex("0x4e48dcda")); r.Name != endOfSimulation {
+	if r := DecodeRevert(common.FromHex("0x4e48dcda")); r.Name != "EndOfOracleSimulation" {
 		t.Errorf("the end of a rehearsal is %q", r.Name)
 	}
 }
