@@ -82,17 +82,6 @@ type Summary struct {
 	Findings int
 }
 
-// Checks names every check, by area.
-func Checks() map[Area][]string {
-	names := map[Area][]string{}
-	for _, g := range groups() {
-		for _, c := range g.checks {
-			names[g.area] = append(names[g.area], c.name)
-		}
-	}
-	return names
-}
-
 // Examine makes every check. Findings come by area, failures first.
 func Examine(f *Facts) (found []Finding, areas []Summary) {
 	for _, g := range groups() {

@@ -279,10 +279,10 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			}
 		})
 	}
-	for _, checks := range Checks() {
-		for _, c := range checks {
-			if !found[c] {
-				t.Errorf("no planted fault is found by %s", c)
+	for _, g := range groups() {
+		for _, c := range g.checks {
+			if !found[c.name] {
+				t.Errorf("no planted fault is found by %s", c.name)
 			}
 		}
 	}
