@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/secret"
 )
 
@@ -128,14 +129,10 @@ func (e *endpoint) await(ctx context.Context, method string) error {
 	if wait <= 0 || method == methodSend {
 		return nil
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !retry.Sleep(ctx, wait) {
 		return e.failed(ctx, method, ctx.Err(), 0)
 	}
+	return nil
 }
 
 func (e *endpoint) answered(method string, took time.Duration) {

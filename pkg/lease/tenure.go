@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/retry"
 )
 
 // Tenure is the time during which this process owns a signer, from acquiring its lease until losing or releasing it.
@@ -66,7 +67,7 @@ func (t *Tenure) deadline() time.Time {
 // Keep renews the lease at a third of its TTL until ctx ends, and returns nil then, or until the tenure is over, and
 // returns a [LostError]. A database that does not answer is asked again, sooner, until the deadline.
 func (t *Tenure) Keep(ctx context.Context) error {
-	for rest := t.rest(); wait(ctx, rest); {
+	for rest := t.rest(); retry.Sleep(ctx, rest); {
 		var err error
 		if rest, err = t.RenewOnce(ctx); err != nil {
 			return err
@@ -132,15 +133,4 @@ func (t *Tenure) Release(ctx context.Context) error {
 		return fmt.Errorf("releasing the lease of %s: %w", t.fence.Signer, err)
 	}
 	return nil
-}
-
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

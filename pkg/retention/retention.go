@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"perpkeeper/pkg/retry"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -74,12 +75,7 @@ func (a *Archiver) Run(ctx context.Context) error {
 		return err
 	}
 	for {
-		next := a.work(ctx)
-		timer := time.NewTimer(next)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !retry.Sleep(ctx, a.work(ctx)) {
 			return context.Cause(ctx)
 		}
 	}

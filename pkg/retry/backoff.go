@@ -54,10 +54,13 @@ func (b *Backoff) wait(ctx context.Context) bool {
 	if b.policy.OnRetry != nil {
 		b.policy.OnRetry(b.attempt, b.last, pause)
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
+	return Sleep(ctx, pause)
+}
+
+// Sleep waits for a time. It returns false, at once, when ctx ends meanwhile.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return ctx.Err() == nil // Both may have come at once; the end of ctx wins.
 	case <-ctx.Done():
 		return false

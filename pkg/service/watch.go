@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"perpkeeper/pkg/retry"
 	"time"
 )
 
@@ -14,8 +15,6 @@ const watchEvery = 500 * time.Millisecond
 func (sh *Shell) Watch(name string, healthy func(ctx context.Context) error) {
 	condition := sh.Ready(name)
 	sh.Go("watch "+name, func(ctx context.Context) error {
-		tick := time.NewTicker(watchEvery)
-		defer tick.Stop()
 		for {
 			err := healthy(ctx)
 			if ctx.Err() != nil {
@@ -26,9 +25,7 @@ func (sh *Shell) Watch(name string, healthy func(ctx context.Context) error) {
 			} else {
 				condition.OK()
 			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
+			if !retry.Sleep(ctx, watchEvery) {
 				return ctx.Err()
 			}
 		}

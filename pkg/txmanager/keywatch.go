@@ -51,9 +51,7 @@ func (w KeyWatch) watch(ctx context.Context, signers []chain.Address) error {
 				return err
 			}
 		}
-		select {
-		case <-time.After(min(watchPause, w.Span)):
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, min(watchPause, w.Span)) {
 			return context.Cause(ctx)
 		}
 	}

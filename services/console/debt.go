@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"perpkeeper/pkg/retry"
 	"time"
 )
 
@@ -29,9 +30,7 @@ func (m *monitor) followDebt(ctx context.Context) error {
 		default:
 			m.owed.Store(usd)
 		}
-		select {
-		case <-time.After(debtEvery):
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, debtEvery) {
 			return context.Cause(ctx)
 		}
 	}

@@ -130,15 +130,12 @@ func (m *monitor) watch(ctx context.Context) error {
 			m.tell(a)
 		}
 		m.protocol()
-		timer := time.NewTimer(rest)
 		select {
 		case <-head:
-		case <-timer.C:
+		case <-time.After(rest):
 		case <-ctx.Done():
-			timer.Stop()
 			return context.Cause(ctx)
 		}
-		timer.Stop()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/retry"
 )
 
 // databaseCommand is a command of the keeper's database. Its arguments are those after its name.
@@ -62,16 +63,12 @@ func runDelayed(ctx context.Context, s pg.Delayed, patience time.Duration, out p
 	ctx, cancel := context.WithTimeoutCause(ctx, patience,
 		fmt.Errorf("no planner has scanned within %s (is one running?)", patience))
 	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		scans, err := s.Scans(ctx, at)
 		if err == nil && len(scans) > 0 {
 			return printScans(scans, out)
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, 100*time.Millisecond) {
 			return context.Cause(ctx)
 		}
 	}

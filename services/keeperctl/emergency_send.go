@@ -9,6 +9,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/signer"
 )
 
@@ -97,9 +98,7 @@ func (s emergencySender) follow(ctx context.Context, node sendingNode, hash chai
 		case err == nil && r != nil:
 			return fmt.Errorf("transaction %s: %w", hash, emergency.ErrReverted)
 		}
-		select {
-		case <-time.After(lookEvery):
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, lookEvery) {
 			return fmt.Errorf("transaction %s is in no block after %s; it may still come (broadcast: %v): look for it "+
 				"before this is run again", hash, sendPatience, answer)
 		}

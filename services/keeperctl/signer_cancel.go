@@ -14,6 +14,7 @@ import (
 	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/txm"
 )
 
@@ -65,8 +66,6 @@ func (d signerDesk) cancel(ctx context.Context, which, number, reason string) er
 // awaitCancel waits until the sender has signed another transaction at a number, or what was there has been mined
 // first.
 func (d signerDesk) awaitCancel(ctx context.Context, signer chain.Address, before outbox.NumberStanding) error {
-	tick := time.NewTicker(askAgain)
-	defer tick.Stop()
 	for {
 		now, err := action.Number(ctx, d.db, signer, before.Nonce)
 		switch {
@@ -87,9 +86,7 @@ func (d signerDesk) awaitCancel(ctx context.Context, signer chain.Address, befor
 				now.Attempts, now.Attempts)
 			return err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, askAgain) {
 			return fmt.Errorf("noted, and the sender has not acted on it yet (%w); its caps may leave no room for a "+
 				"raise: see its log", context.Cause(ctx))
 		}

@@ -12,6 +12,7 @@ import (
 
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
+	"perpkeeper/pkg/retry"
 )
 
 const watchEvery = 2 * time.Second
@@ -23,8 +24,6 @@ func statusCommand(cmd *cobra.Command) runner {
 		if !*watch {
 			return s.show(s.look(ctx))
 		}
-		tick := time.NewTicker(watchEvery)
-		defer tick.Stop()
 		for {
 			found := s.look(ctx)
 			if s.terminal != nil {
@@ -33,9 +32,7 @@ func statusCommand(cmd *cobra.Command) runner {
 			if err := s.show(found); err != nil && !errors.As(err, new(wrongError)) {
 				return err
 			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
+			if !retry.Sleep(ctx, watchEvery) {
 				return nil // somebody has seen enough
 			}
 		}

@@ -65,14 +65,12 @@ const notFinalPatience = time.Minute
 
 // rests waits for a time, or less if an audit is asked for meanwhile. It is false when ctx has ended.
 func (t *tenure) rests(ctx context.Context, how time.Duration) bool {
-	timer := time.NewTimer(how)
-	defer timer.Stop()
 	wake := t.words.wake
 	if how == notFinalPause {
 		wake = nil // what asks for an audit cannot make a block final
 	}
 	select {
-	case <-timer.C:
+	case <-time.After(how):
 	case <-wake:
 	case <-ctx.Done():
 		return false

@@ -7,6 +7,7 @@ import (
 
 	"perpkeeper/pkg/backup"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/snapshot"
 )
 
@@ -21,7 +22,7 @@ func (s *Statevm) takeSnapshots(ctx context.Context, in snapshot.Store) error {
 	s.metrics.snapshots.interval.Set(every.Seconds())
 	for {
 		s.takeSnapshot(ctx, in)
-		if !wait(ctx, min(every/snapshotLook, time.Minute)) {
+		if !retry.Sleep(ctx, min(every/snapshotLook, time.Minute)) {
 			return nil
 		}
 	}

@@ -147,7 +147,7 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 			metrics.fenced()
 			ready(err.Error())
 			log.Warn().Err(err).Msg("waiting for the group to say whose it is")
-			if !wait(ctx, 2*s.cfg.Kafka.SessionTimeout) {
+			if !retry.Sleep(ctx, 2*s.cfg.Kafka.SessionTimeout) {
 				return context.Cause(ctx)
 			}
 		case s.givenUp(ctx, generation):
@@ -189,16 +189,4 @@ func (s *Statevm) claim(ctx context.Context, generation, partition int, ready fu
 		return err
 	})
 	return p, err
-}
-
-// wait returns false when ctx ends before the time is over.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
