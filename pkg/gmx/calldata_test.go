@@ -120,24 +120,21 @@ func TestCallsByPosition(t *testing.T) {
 
 // TIER-13: every kind of job goes to its own handler with its own call.
 func TestCallOfEveryJob(t *testing.T) {
-	c := Config{
-		OrderHandler: chain.Address{1}, LiquidationHandler: chain.Address{2}, AdlHandler: chain.Address{3},
-		DepositHandler:    chain.Address{4},
-		WithdrawalHandler: chain.Address{5}, ShiftHandler: chain.Address{6}, GlvDepositHandler: chain.Address{7},
-		GlvWithdrawalHandler: chain.Address{8}, GlvShiftHandler: chain.Address{9},
-	}
+	c := everyHandler
 	key, account, market, collateral := chain.Hash{0xaa}, chain.Address{0xbb}, chain.Address{0xcc}, chain.Address{0xdd}
 	prices := SetPrices{Tokens: []chain.Address{{1}}, Providers: []chain.Address{{2}}, Data: [][]byte{{3}}}
 	// a kind that is not listed may share another's
-	want := map[job.Kind]byte{job.Order: 1, job.Liquidation: 2, job.Adl: 3, job.AdlState: 3, job.Deposit: 4,
-		job.Withdrawal: 5, job.Shift: 6, job.GlvDeposit: 7, job.GlvWithdrawal: 8, job.GlvShift: 9}
+	want := map[job.Kind]chain.Address{job.Order: c.OrderHandler, job.Liquidation: c.LiquidationHandler,
+		job.Adl: c.AdlHandler, job.AdlState: c.AdlHandler, job.Deposit: c.DepositHandler,
+		job.Withdrawal: c.WithdrawalHandler, job.Shift: c.ShiftHandler, job.GlvDeposit: c.GlvDepositHandler,
+		job.GlvWithdrawal: c.GlvWithdrawalHandler, job.GlvShift: c.GlvShiftHandler}
 	for _, kind := range job.Kinds() {
 		j := job.Job{ID: "j", Kind: kind, Key: key, Account: account, Market: market, Collateral: collateral,
 			IsLong: true, SizeDeltaUsd: perp.U64(5)}
 		to, calldata, err := c.Call(j, prices)
 		read, is := ReadCall(calldata)
 		handler, listed := want[kind]
-		if err != nil || listed && to != (chain.Address{handler}) || !is || read.Kind != kind {
+		if err != nil || listed && to != handler || !is || read.Kind != kind {
 			t.Errorf("%s: %s, %x, %v", kind, to, calldata, err)
 		}
 		if _, _, err := (Config{}).Call(j, prices); err == nil ||

@@ -1,6 +1,10 @@
 package gmx
 
-import "perpkeeper/pkg/perp"
+import (
+	"strings"
+
+	"perpkeeper/pkg/perp"
+)
 
 // requestEvents are those of deposits, withdrawals and shifts. A GLV shift belongs to no account: the exchange itself
 // asks for it.
@@ -144,3 +148,6 @@ func requestCancelled(k perp.RequestKind) func(*reader) {
 		})
 	}
 }
+
+// eventPrefix is how the contracts' names begin that are about a kind of request: DepositCreated, DepositNotFound.
+func eventPrefix(k perp.RequestKind) string { return strings.ToUpper(string(k[:1])) + string(k[1:]) }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"reflect"
 	"slices"
 
 	"perpkeeper/pkg/chain"
@@ -71,16 +73,11 @@ func Discover(ctx context.Context, node Asker, start chain.Address) (Found, erro
 }
 
 // Settings lists what is configured, by the names of the [venue] section.
-func (c Config) Settings() []Setting {
-	return []Setting{
-		{"event_emitter", c.EventEmitter}, {"data_store", c.DataStore}, {"oracle", c.Oracle},
-		{"order_handler", c.OrderHandler},
-		{"liquidation_handler", c.LiquidationHandler}, {"adl_handler", c.AdlHandler},
-		{"deposit_handler", c.DepositHandler},
-		{"withdrawal_handler", c.WithdrawalHandler}, {"shift_handler", c.ShiftHandler},
-		{"glv_deposit_handler", c.GlvDepositHandler},
-		{"glv_withdrawal_handler", c.GlvWithdrawalHandler}, {"glv_shift_handler", c.GlvShiftHandler},
+func (c Config) Settings() (all []Setting) {
+	for name, a := range c.addresses() {
+		all = append(all, Setting{name, *a})
 	}
+	return all
 }
 
 // Setting is one address of the [venue] section; zero where there is none.
@@ -91,16 +88,22 @@ type Setting struct {
 
 // Set changes one address of the [venue] section by its name; of a name that is none nothing comes.
 func (c *Config) Set(setting string, a chain.Address) {
-	for name, into := range map[string]*chain.Address{
-		"event_emitter": &c.EventEmitter, "data_store": &c.DataStore, "oracle": &c.Oracle,
-		"order_handler": &c.OrderHandler, "liquidation_handler": &c.LiquidationHandler, "adl_handler": &c.AdlHandler,
-		"deposit_handler":    &c.DepositHandler,
-		"withdrawal_handler": &c.WithdrawalHandler, "shift_handler": &c.ShiftHandler,
-		"glv_deposit_handler":    &c.GlvDepositHandler,
-		"glv_withdrawal_handler": &c.GlvWithdrawalHandler, "glv_shift_handler": &c.GlvShiftHandler,
-	} {
+	for name, into := range c.addresses() {
 		if name == setting {
 			*into = a
+		}
+	}
+}
+
+// addresses are the fields of the configuration, by their names there.
+func (c *Config) addresses() iter.Seq2[string, *chain.Address] {
+	return func(yield func(string, *chain.Address) bool) {
+		fields := reflect.ValueOf(c).Elem()
+		for i := range fields.NumField() {
+			into, is := fields.Field(i).Addr().Interface().(*chain.Address)
+			if is && !yield(fields.Type().Field(i).Tag.Get("toml"), into) {
+				return
+			}
 		}
 	}
 }

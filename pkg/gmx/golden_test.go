@@ -48,6 +48,7 @@ func TestGoldenEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(want) != text.String() {
-		t.Errorf("events decode otherwise than %s says; run with -update and read the difference", golden)
+		t.Errorf("events decode otherwise than %s says: go test ./pkg/gmx -run TestGoldenEvents -update, and read the "+
+			"difference", golden)
 	}
 }

@@ -2,9 +2,9 @@ package gmx
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
@@ -16,8 +16,13 @@ func TestEveryKindHasItsExecution(t *testing.T) {
 		e, known := executions[kind]
 		if !known || e.setting == "" || e.handler == nil || e.words == nil || e.read == nil || e.measured == nil ||
 			e.loss == 0 {
-			t.Errorf("%s: its execution is not whole: %+v", kind, e)
+			t.Errorf("%s: its entry in executions (pkg/gmx/kind.go) is missing or lacks something; it needs setting, "+
+				"handler, words, read, measured and loss, and has %+v", kind, e)
 			continue
+		}
+		var venue Config
+		if venue.Set(e.setting, chain.Address{1}); e.handler(venue).IsZero() {
+			t.Errorf("%s: its handler is not what %q sets in Config", kind, e.setting)
 		}
 		if calldata := e.encode(job.Job{Kind: kind}, SetPrices{}); [4]byte(calldata[:4]) != e.selector() {
 			t.Errorf("%s: the calldata begins with %x, and is recognised by %x", kind, calldata[:4], e.selector())
@@ -31,18 +36,26 @@ func TestEveryKindHasItsExecution(t *testing.T) {
 		}
 	}
 	if len(executions) != len(job.Kinds()) {
-		t.Errorf("%d executions of %d kinds", len(executions), len(job.Kinds()))
+		t.Errorf("pkg/gmx/kind.go executes %d kinds, and there are %d: %v (a kind of request is listed in "+
+			"perp.RequestKinds, any other in the descriptors of pkg/job/kind.go)", len(executions), len(job.Kinds()),
+			job.Kinds())
 	}
 }
 
-// Whoever adds a kind of request and forgets its events is told here.
+// Whoever adds a kind of request and forgets its events is told here; how a request that is gone is said follows from
+// its name.
 func TestEveryRequestIsDecoded(t *testing.T) {
 	handled := HandledEvents()
 	for _, kind := range perp.RequestKinds() {
-		name := strings.ToUpper(string(kind[:1])) + string(kind[1:])
+		name := eventPrefix(kind)
+		gone := selector(name + "NotFound(bytes32)")
+		if r := DecodeRevert(gone[:]); r.Class != DoneElsewhere {
+			t.Errorf("%sNotFound is %s: two keepers' race for it would be lost without being seen as that", name, r.Class)
+		}
 		for _, event := range []string{name + "Created", name + "Executed", name + "Cancelled"} {
 			if !slices.Contains(handled, event) {
-				t.Errorf("%s: its event %s is not decoded", kind, event)
+				t.Errorf("%s: its event %s is not decoded; add it to requestEvents in pkg/gmx/decode_request.go",
+					kind, event)
 			}
 		}
 	}

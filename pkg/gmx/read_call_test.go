@@ -11,14 +11,13 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// everyHandler is a venue that has them all.
-var everyHandler = Config{
-	EventEmitter: chain.Address{1}, OrderHandler: chain.Address{2}, LiquidationHandler: chain.Address{3},
-	AdlHandler:     chain.Address{4},
-	DepositHandler: chain.Address{5}, WithdrawalHandler: chain.Address{6}, ShiftHandler: chain.Address{7},
-	GlvDepositHandler:    chain.Address{8},
-	GlvWithdrawalHandler: chain.Address{9}, GlvShiftHandler: chain.Address{10},
-}
+// everyHandler is a venue that has them all, each at an address of its own.
+var everyHandler = func() (c Config) {
+	for i, s := range c.Settings() {
+		c.Set(s.Name, chain.Address{byte(i + 1)})
+	}
+	return c
+}()
 
 // TestReadCallInvertsCall: for every kind of job the calldata says which job it was made for.
 func TestReadCallInvertsCall(t *testing.T) {

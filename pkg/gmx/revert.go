@@ -140,7 +140,8 @@ func (p param) read(w *walker, slot int) any {
 }
 
 // errorList holds every custom error of the contracts (v2.2, and those of v2.1 that v2.2 dropped), a line each: its
-// class, then its declaration.
+// class, then its declaration. That a request is not there any more is an error of each kind's own, named after it, and
+// not listed.
 //
 //go:embed errors.txt
 var errorList string
@@ -164,6 +165,9 @@ var customErrors = sync.OnceValue(func() map[[4]byte]customError {
 	for line := range strings.Lines(errorList) {
 		class, declaration, _ := strings.Cut(strings.TrimSpace(line), " ")
 		list(class, declaration)
+	}
+	for _, kind := range perp.RequestKinds() {
+		list(string(DoneElsewhere), eventPrefix(kind)+"NotFound(bytes32 key)")
 	}
 	// The compiler's own.
 	list(string(UnknownRevert), "Error(string message)")
