@@ -30,7 +30,9 @@ func TestLayoutNumberStandsForTheTemplates(t *testing.T) {
 		sum.Write(text)
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)[:8]); got != sums[stateLayout] {
-		t.Errorf("the templates of layout %d have the sum %s, not %s", stateLayout, got, sums[stateLayout])
+		t.Errorf("pkg/pg/state/*.sql have the sum %s, and layout %d has %q: where the templates have changed, make "+
+			"stateLayout (pkg/pg/schema.go) one higher, and give the new number its sum here", got, stateLayout,
+			sums[stateLayout])
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -41,8 +40,13 @@ func TestTablesFollowTheRowTypes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := l.Columns(); !slices.Equal(got, want) {
-			t.Errorf("table %s has the columns\n%s\nbut its rows have\n%s", table, strings.Join(got, "\n"),
-				strings.Join(want, "\n"))
+			at := 0
+			for at < min(len(got), len(want)) && got[at] == want[at] {
+				at++
+			}
+			t.Errorf("table %s in pkg/pg/state/tables.sql has %d columns and the fields of %s make %d; column %d is %q "+
+				"and has to be %q (in the order of the fields)", table, len(got), l.RowType(), len(want), at+1,
+				slices.Concat(got, []string{"none"})[at], slices.Concat(want, []string{"none"})[at])
 		}
 	}
 }
