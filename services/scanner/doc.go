@@ -4,10 +4,10 @@
 // # What is on the log topic
 //
 // Every partition gets every block of the head: one atomic batch of the block's records that belong to the partition,
-// closed by a BLOCK_END that counts and digests them. Within a block stand first the PARAMs, then the LOGs in the order
-// of their index, then the TXs in the order of theirs. PARAMs, and logs that set parameters, go to every partition;
-// every other LOG goes to that of its routing key, and TX to partition 0. Between batches stand, each alone, EPOCH,
-// REORG, CORRECTION, FINALIZED, PROVEN and HALT.
+// closed by a BLOCK_END that counts and digests them. Within a block stand first the PARAMs, then the AUDITs, then the
+// LOGs in the order of their index, then the TXs in the order of theirs. PARAMs, and logs that set parameters, go to
+// every partition; an AUDIT to that of its market, every other LOG to that of its routing key, and TX to partition 0.
+// Between batches stand, each alone, EPOCH, REORG, CORRECTION, FINALIZED, PROVEN and HALT.
 //
 // A block whose records for a partition are larger than a batch may be (kafka.max_bytes) goes out in several batches,
 // of which all but the last end in PART. Nothing of it counts before its BLOCK_END.
@@ -45,8 +45,8 @@
 // stands on the topic: scanner_unverified_blocks goes down when it is right. When it is wrong the block and everything
 // above it is taken back by a CORRECTION in every partition and published again under a higher attempt, below the
 // finalized block too. A block's identity is its number, hash and attempt; the blocks above a correction carry its
-// attempt, later ones included, until a range begins anew at 0. What BLOCK_END said at publication stays the word on
-// whether a block is verified: a later proof is not written down.
+// attempt, later ones included, until a range begins anew at 0. A block that turns out to be what it was
+// said to be gets a PROVEN in each partition that has it unverified.
 //
 // In ranges, blocks that hold transactions of signers alone are found by the signers' nonces: ends and finds are what
 // two hosts say, and the blocks' bodies are held against them. Where that cannot be had every block is read.
