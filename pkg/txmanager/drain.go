@@ -83,6 +83,7 @@ func (d *drain) empty(ctx context.Context) (took bool, err error) {
 		if len(heads) == 0 {
 			return took, errors.Join(d.explain(ctx, took), d.tidy(ctx))
 		}
+		d.ready(false)
 		if err := d.reconcile(ctx); err != nil {
 			return took, err
 		}
@@ -104,6 +105,7 @@ func (d *drain) explain(ctx context.Context, took bool) error {
 	if err != nil || depth == 0 {
 		return err
 	}
+	d.ready(false)
 	reason, err := d.queue.Paused(ctx, signer)
 	if err == nil && reason != "" {
 		d.gate("the signer is paused: " + reason)

@@ -31,6 +31,7 @@ type queueTest struct {
 	signer chain.Address
 	gates  []string
 	height atomic.Uint64
+	ready  atomic.Bool
 
 	looked sync.Mutex // the jobs of a batch are looked at side by side
 	trail  []string   // jobs in the order in which they were looked at
@@ -60,7 +61,7 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 			return stage(t.Job())
 		}}},
 		upkeep: upkeep{reconcile: nothing, tidy: nothing, idle: nothing,
-			count: func(context.Context) error { return nil }, called: func() bool { return false }},
+			count: func(context.Context) error { return nil }, called: func() bool { return false }, ready: o.ready.Store},
 		places: places{batch: 1, held: func() string { return "" }, waiting: new(waiting)},
 		passedOver: passedOver{clock: time.Now, head: o.height.Load, asleep: map[int64]nap{},
 			yielded: map[int64]time.Time{}},
@@ -291,5 +292,64 @@ func TestFullSignerLooksAtNothing(t *testing.T) {
 			t.Errorf("with %d places, %d for the urgent, %d jobs were looked at in all, want %d", c.free, c.urgent, n,
 				c.all)
 		}
+	}
+}
+
+// What is queued next is said to be taken at once only while nothing else waits to be taken and nothing is in the way.
+func TestReadyForTheNextJob(t *testing.T) {
+	verdict := Verdict{}
+	o := newQueueTest(t, func(job.Job) (Verdict, error) {
+		if verdict.Kind != Onward {
+			return verdict, nil
+		}
+		return End(job.DroppedRecovered, "healthy"), nil
+	})
+	held := ""
+	o.held = func() string { return held }
+	for _, c := range []struct {
+		when    string
+		verdict Verdict
+		held    string
+		queued  []string
+		want    bool
+	}{
+		{"nothing is queued", Verdict{}, "", nil, true},
+		{"what is queued is dropped", Verdict{}, "", []string{"a"}, true},
+		{"what is queued sleeps", Wait("no report yet"), "", []string{"b"}, true},
+		{"the gate is closed", Shut("no head"), "", []string{"c"}, false},
+		{"it is open again", Verdict{}, "", nil, true},
+		{"the nodes take nothing more", Verdict{}, "insufficient funds", []string{"d"}, false},
+	} {
+		o.queue(t, c.queued...)
+		verdict, held, o.tallied = c.verdict, c.held, time.Time{}
+		o.ready.Store(!c.want)
+		if err := o.pass(t.Context()); err != nil || o.ready.Load() != c.want {
+			t.Errorf("%s: ready is %t, %v", c.when, o.ready.Load(), err)
+		}
+	}
+}
+
+// A job is said to be coming to the worker of its signer alone, and to be taken at once only where its lane may pay.
+func TestExpect(t *testing.T) {
+	type call struct {
+		id    string
+		ready bool
+	}
+	var heard []call
+	w := &worker{Parts: Parts{Limits: limits{}}, key: devKey(t), market: &market{heads: headsAt(nowMs, time.Now())}}
+	w.work.Early = func(j job.Job, ready bool) { heard = append(heard, call{j.ID, ready}) }
+	m := &Manager{roster: &roster{workers: map[chain.Address]*worker{w.key.Address(): w}}}
+	say := func(id string, to chain.Address) { m.Expect(job.Job{ID: id, Kind: job.Deposit, Signer: to}) }
+	say("of another", chain.Address{0xbb})
+	say("nothing is known", w.key.Address())
+	w.ready.Store(true)
+	say("no price is known", w.key.Address())
+	w.market.known, w.market.at = &txm.Market{Suggested: 1}, 100
+	say("cheap", w.key.Address())
+	w.market.known = &txm.Market{Suggested: 1 << 50}
+	say("dear", w.key.Address())
+	want := []call{{"nothing is known", false}, {"no price is known", false}, {"cheap", true}, {"dear", false}}
+	if !slices.Equal(heard, want) {
+		t.Errorf("heard %v", heard)
 	}
 }

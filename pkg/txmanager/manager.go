@@ -9,6 +9,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/headtrack"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/signer"
@@ -81,6 +82,14 @@ func (m *Manager) Run(ctx context.Context, changed func(context.Context) error) 
 
 // Wake has the queue of a signer looked at now, if the signer is worked here.
 func (m *Manager) Wake(account chain.Address) { m.roster.wake(account) }
+
+// Expect says that a job is about to be queued, so that its signer, if it is worked here and has nothing to do, need not
+// begin when it has read it from the queue ([Work.Early]). It waits for nothing.
+func (m *Manager) Expect(j job.Job) {
+	if w := m.roster.of(j.Signer); w != nil {
+		w.work.Early(j, w.ready.Load() && w.bears(txm.LaneOf(j.Kind)))
+	}
+}
 
 // Work holds the lease of a signer, one tenure after the other, and does its work until ctx ends. In the end the lease
 // is given back, so that the next owner need not wait for it to run out.

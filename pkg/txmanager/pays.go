@@ -28,6 +28,12 @@ func (p pays) run(ctx context.Context, t *Task) (Verdict, error) {
 	return Verdict{}, nil
 }
 
+// bears tells whether a lane may pay what nodes were last known to ask for.
+func (w *worker) bears(l txm.Lane) bool {
+	paid, known := w.market.have(marketOld)
+	return known && w.Limits.Fee().Pays(l, txm.EmptyGas, *paid)
+}
+
 // tooDear has a task wait until the market is asked for again.
 func tooDear(l txm.Lane, fee txm.Policy, m txm.Market) Verdict {
 	return Verdict{Kind: Waiting, Heads: marketFresh, Gate: true,

@@ -32,11 +32,16 @@ func (r *roster) join(w *worker) (leave func()) {
 
 // wake wakes the worker of a signer, if it is here.
 func (r *roster) wake(signer chain.Address) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if w, here := r.workers[signer]; here {
+	if w := r.of(signer); w != nil {
 		signal(w.queued)
 	}
+}
+
+// of is the worker of a signer, nil if it is not here.
+func (r *roster) of(signer chain.Address) *worker {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.workers[signer]
 }
 
 // follow wakes every worker when any process has queued something, until ctx ends. That somebody else queued it is what

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/signer"
 )
@@ -23,6 +24,7 @@ type Stepper struct {
 // pauses.
 func (m *Manager) Stepper(key signer.Signer, steady func() time.Time) *Stepper {
 	w := m.worker(key)
+	w.work.Early = func(job.Job, bool) {} // nothing is done beside the steps
 	m.roster.join(w)
 	return &Stepper{worker: w, steady: steady}
 }

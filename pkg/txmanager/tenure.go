@@ -68,7 +68,7 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, renewal renewal, waiting *
 				_, err := cursor.get(ctx)
 				return err
 			},
-			count: renewal.budget.count, idle: w.work.Idle, called: func() bool { return len(w.queued) > 0 },
+			count: renewal.budget.count, idle: w.work.Idle, called: func() bool { return len(w.queued) > 0 }, ready: w.ready.Store,
 			tidy: func(ctx context.Context) error { return w.tidy(ctx, cursor, gaps) },
 		},
 		passedOver: passedOver{

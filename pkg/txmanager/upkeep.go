@@ -14,6 +14,7 @@ type upkeep struct {
 	count     func(ctx context.Context) error // reads what the signer has spent
 	idle      func(ctx context.Context) error // called when all else is counted
 	tidy      func(ctx context.Context) error // called when nothing is left to take
+	ready     func(bool)                      // told whether what is queued next would be taken at once
 	counted   bool                            // the budget knows what was spent, or less than may be
 	called    func() bool                     // whether the queue is to be looked at again already
 	tallied   time.Time                       // when was last counted
@@ -39,6 +40,7 @@ func (d *drain) tally(ctx context.Context) error {
 	if err := d.idle(ctx); err != nil {
 		return err
 	}
+	d.ready(depth <= len(d.asleep) && !d.crowded && d.held() == "")
 	d.metrics.queueDepth.WithLabelValues(signer.Hex()).Set(float64(depth))
 	d.counted, d.tallied = true, d.clock()
 	return nil

@@ -13,6 +13,9 @@ import (
 type Work struct {
 	// Pipeline makes the stages from a queued intent to its claim, for one tenure. They are run in their order.
 	Pipeline func(Standing) []Stage
+	// Early hears of a job that is about to be queued. Ready says that it will be taken from the queue at once, as far
+	// as is known: what its stages will ask may be asked already, beside the road.
+	Early func(j job.Job, ready bool)
 	// Read looks up together what the stages of some tasks need, as of now, and notes it with each of them
 	// ([Task.Read]). It is called for all tasks of a batch at once, before the first stage of any.
 	Read func(ctx context.Context, tasks []*Task) error

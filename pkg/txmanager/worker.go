@@ -3,6 +3,7 @@ package txmanager
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -36,6 +37,7 @@ type worker struct {
 	// Signals: something was queued, something has ended. One that is not taken yet stands for all later ones.
 	queued, ended chan struct{}
 	retries       *retries
+	ready         atomic.Bool // what is queued next is taken at once, as far as is known
 }
 
 func (m *Manager) worker(key signer.Signer) *worker {
@@ -108,6 +110,7 @@ func (w *worker) leave(ctx context.Context, t *lease.Tenure, why error) {
 // serve runs the loops of one tenure until ctx ends or the tenure is over.
 func (w *worker) serve(ctx context.Context, t *lease.Tenure) error {
 	defer w.Notice(w.gate(), "")
+	defer w.ready.Store(false)
 	group, ctx := errgroup.WithContext(ctx)
 	b := w.broadcast(t)
 	b.launches.beside = true

@@ -91,6 +91,7 @@ func (s *Sender) store(ctx context.Context, j job.Job) error {
 		s.shadow.Offer(j)
 		return nil
 	}
+	s.manager.Expect(j)
 	admission, err := s.intents.Enqueue(ctx, j)
 	switch {
 	case errors.Is(err, txm.ErrUnknownSigner):

@@ -3,9 +3,7 @@ package sender
 import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/checklog"
-	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txmanager"
-	"perpkeeper/services/sender/turns"
 )
 
 // newManager makes the manager of this process's transactions.
@@ -19,7 +17,7 @@ func (s *Sender) newManager() *txmanager.Manager {
 		Shared: s.cfg.Tier.Enabled,
 	}, txmanager.Parts{
 		Node: s.node, Leases: s.leases, Nonces: s.nonces, Intents: s.intents, Heads: s.horizon, Clock: s.clock,
-		Limits: s.limits(), Turns: managed{s.turns}, Open: s.open, Results: s.results, Notice: s.notices.set,
+		Limits: s.limits(), Turns: s.turns, Open: s.open, Results: s.results, Notice: s.notices.set,
 		Metrics: s.metrics.Txs, Log: s.log,
 	})
 }
@@ -35,7 +33,8 @@ func (s *Sender) open(account chain.Address, look func()) txmanager.Work {
 				s.turns.Observe(check.Stage()), // still pending, fresh reports, gas, a simulated call
 			}
 		},
-		Read:    s.preflight.Read,
+		Early:   check.Early,
+		Read:    check.Read,
 		Recheck: s.gate().Recheck(check.Run),
 		Judge:   check.Judge(),
 		Idle:    s.preflight.Refresh,
@@ -46,13 +45,4 @@ func (s *Sender) open(account chain.Address, look func()) txmanager.Work {
 // limits are what holds this sender back, by how nervous the markets are.
 func (s *Sender) limits() limits {
 	return limits{settings: s.cfg.Sender, mode: s.quotes.Mode, window: new(window)}
-}
-
-// managed is turns as the manager of transactions asks for them.
-type managed struct{ *turns.Tracker }
-
-// Ask tells how a job stands.
-func (m managed) Ask(j job.Job) txmanager.Turn {
-	turn := m.Tracker.Ask(j)
-	return txmanager.Turn{Mine: turn.Mine, Passed: turn.Passed, Verdict: turn.Verdict}
 }

@@ -91,10 +91,14 @@ func (r race) sender(t *testing.T) {
 		all = append(all, id)
 	}
 	for some := range slices.Chunk(all, map[bool]int{true: r.jobs, false: 1}[r.gap == 0]) {
-		for _, id := range some {
+		records, err := p.records(t.Context(), some)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range some { // the call is handed over now; that it was found took a look at the state
 			said[id] = time.Now()
 		}
-		if err := p.publish(t.Context(), some); err != nil {
+		if err := p.say(t.Context(), records); err != nil {
 			t.Fatal(err)
 		}
 		wait(t.Context(), r.gap)

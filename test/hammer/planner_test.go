@@ -61,21 +61,34 @@ func (p *planner) publishJobs(ctx context.Context) (missing string) {
 }
 
 func (p *planner) publish(ctx context.Context, ids []int) error {
-	standing, err := p.db.Standing(ctx)
-	if err != nil || len(ids) == 0 {
+	records, err := p.records(ctx, ids)
+	if err != nil || len(records) == 0 {
 		return err
 	}
-	records := make([]bus.Record, 0, len(ids))
+	return p.say(ctx, records)
+}
+
+// records are the jobs of some numbers as they are found now.
+func (p *planner) records(ctx context.Context, ids []int) (records []bus.Record, err error) {
+	standing, err := p.db.Standing(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, id := range ids {
 		j := jobOfMarket(id, p.signer,
 			job.Evidence{Block: standing.Watermark.BlockRef, Generation: uint32(standing.Generation)})
 		record, err := wire.Encode(j.Signer[:], wire.Job{Job: j}, 0, 0)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		records = append(records, record)
 	}
-	_, err = p.client.Producer(wire.JobTopic(p.keeper.ChainID)).
+	return records, nil
+}
+
+// say gives jobs to the topic.
+func (p *planner) say(ctx context.Context, records []bus.Record) error {
+	_, err := p.client.Producer(wire.JobTopic(p.keeper.ChainID)).
 		Produce(ctx, wire.SignerPartition(p.signer, p.keeper.JobPartitions), records)
 	return err
 }

@@ -32,6 +32,8 @@ type Checker struct {
 	gas     *gasLimits
 	from    chain.Address
 	node    simulator
+	state   looker
+	early   *early
 	// second asks other endpoints before a job is held back for what one has said.
 	second  *opinions
 	metrics *Metrics
@@ -42,8 +44,11 @@ type Checker struct {
 // Stage is the checker as a stage of the pipeline.
 func (r *Checker) Stage() txmanager.Stage { return txmanager.Stage{Name: "recheck", Run: r.Run} }
 
-// Close ends what other endpoints are still being asked.
-func (r *Checker) Close() { r.second.close() }
+// Close ends what is still being asked beside the road.
+func (r *Checker) Close() {
+	r.early.close()
+	r.second.close()
+}
 
 // Run looks at a task again, and sets its call if it is to go on.
 func (r *Checker) Run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
@@ -79,9 +84,12 @@ func (r *Checker) Run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict
 // call asks whether the venue would do it, and sets the gas limit that it was done with.
 func (r *Checker) call(ctx context.Context, t *txmanager.Task) (opinion, txmanager.Verdict, error) {
 	j, made := t.Job(), t.Call // another endpoint may be asked about it for longer than this takes
-	first, err := r.simulate(ctx, r.node, j, made)
-	if err != nil {
-		return first, txmanager.Verdict{}, err
+	first, is := r.early.answer(ctx, j.ID, made)
+	if !is {
+		var err error
+		if first, err = r.simulate(ctx, r.node, j, made); err != nil {
+			return first, txmanager.Verdict{}, err
+		}
 	}
 	decided := r.second.decide(ctx, t.Intent.ID, j.Evidence.Block.Number, first,
 		func(ctx context.Context, other simulator) (opinion, error) {

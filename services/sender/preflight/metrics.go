@@ -10,6 +10,7 @@ type Metrics struct {
 	gasRaises *prometheus.CounterVec
 	gasShort  *prometheus.CounterVec
 	opinions  *prometheus.CounterVec
+	early     *prometheus.CounterVec
 	dropped   prometheus.Counter
 }
 
@@ -33,6 +34,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Name: "sender_opinions_total",
 		Help: "Second endpoints asked before a job was held back, by their answer: agrees, differs, contradicts (it " +
 			"would succeed), silent.",
+	}, []string{"result"})
+	m.early = f.NewCounterVec(prometheus.CounterOpts{
+		Name: "sender_early_calls_total",
+		Help: "Calls simulated while their jobs were being queued, by what became of the answers: used; or asked " +
+			"again as outdated (another head, call or report by then), unsuccessful; or unused (the job went no further).",
 	}, []string{"result"})
 	m.dropped = f.NewCounter(prometheus.CounterOpts{
 		Name: "sender_checks_dropped_total",

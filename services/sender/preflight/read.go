@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/txmanager"
@@ -17,26 +18,41 @@ type looker interface {
 }
 
 // Read looks up how far the state is and all rows that the jobs of some tasks name, for the gate and the checker: once
-// for a batch, as of one instant, a moment before the first stage.
-func (p *Preflight) Read(ctx context.Context, tasks []*txmanager.Task) error {
-	var all pg.Keys
+// for a batch, as of one instant, a moment before the first stage. The rows of a single task may have been read early.
+func (r *Checker) Read(ctx context.Context, tasks []*txmanager.Task) error {
+	var jobs []job.Job
 	for _, t := range tasks {
-		rule, known := ruleOf(t.Job().Kind)
-		if !known {
-			continue // it is refused by its own check
-		}
-		k := rule.keys(t.Job())
-		all.Positions, all.Orders = append(all.Positions, k.Positions...), append(all.Orders, k.Orders...)
-		all.Requests, all.Values = append(all.Requests, k.Requests...), append(all.Values, k.Values...)
+		jobs = append(jobs, t.Job())
 	}
-	read, err := p.parts.State.Look(ctx, all)
-	if err != nil {
-		return fmt.Errorf("reading the state for %d tasks: %w", len(tasks), err)
+	var read pg.Rows
+	known := false
+	if len(jobs) == 1 {
+		read, known = r.early.rows(ctx, jobs[0].ID)
+	}
+	if !known {
+		var err error
+		if read, err = r.state.Look(ctx, keysOf(jobs...)); err != nil {
+			return fmt.Errorf("reading the state for %d tasks: %w", len(tasks), err)
+		}
 	}
 	for _, t := range tasks {
 		t.Read = read
 	}
 	return nil
+}
+
+// keysOf are those of all rows that some jobs name.
+func keysOf(jobs ...job.Job) (all pg.Keys) {
+	for _, j := range jobs {
+		rule, known := ruleOf(j.Kind)
+		if !known {
+			continue // it is refused by its own check
+		}
+		k := rule.keys(j)
+		all.Positions, all.Orders = append(all.Positions, k.Positions...), append(all.Orders, k.Orders...)
+		all.Requests, all.Values = append(all.Requests, k.Requests...), append(all.Values, k.Values...)
+	}
+	return all
 }
 
 // readFor returns what was read for a task before its stages.

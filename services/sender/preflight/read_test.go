@@ -65,7 +65,7 @@ func TestReadIsEnoughForEveryKind(t *testing.T) {
 		tasks = append(tasks, &txmanager.Task{Intent: txm.Intent{Job: job.Job{ID: ids[kind], Kind: kind, Key: key,
 			Account: of.Account, Market: of.Market, Collateral: of.InitialCollateralToken, IsLong: true}}})
 	}
-	p := New(Config{}, Parts{State: l})
+	p := readerOf(l)
 	if err := p.Read(t.Context(), tasks); err != nil || len(l.asked) != 1 {
 		t.Fatalf("%d questions for %d tasks, %v", len(l.asked), len(tasks), err)
 	}
@@ -84,7 +84,7 @@ func TestReadOfNothingEndsNothing(t *testing.T) {
 	key := chain.Hash{5}
 	j := job.Job{ID: job.OrderID(key, 1), Kind: job.Order, Key: key}
 	task := &txmanager.Task{Intent: txm.Intent{Job: j}}
-	if err := New(Config{}, Parts{State: &lookedUp{}}).Read(t.Context(), []*txmanager.Task{task}); err != nil {
+	if err := readerOf(&lookedUp{}).Read(t.Context(), []*txmanager.Task{task}); err != nil {
 		t.Fatal(err)
 	}
 	read, _ := readFor(task)

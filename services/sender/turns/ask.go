@@ -10,24 +10,20 @@ import (
 	"time"
 )
 
-// Turn is how a job stands with this keeper at one moment.
-type Turn struct {
-	tier.Turn
-	// Passed says that another tier's window has begun. A turn that is neither mine nor passed is in the last seconds
-	// of this keeper's window: what was sent may land, and nothing more is done for it.
-	Passed bool
-	// Verdict is what becomes of a task of the job that has no nonce. The zero verdict says that it may get one. One
-	// whose turn has passed waits for the next one, however often it takes, up to the venue's own deadline.
-	Verdict txmanager.Verdict
+// Ask tells how a job stands now. What the sender does by itself, to spend a number, is nobody else's. The verdict on a
+// task whose turn has passed is to wait for the next one, however often it takes, up to the venue's own deadline.
+func (t *Tracker) Ask(j job.Job) txmanager.Turn {
+	turn := t.turn(j)
+	return txmanager.Turn{Mine: turn.Mine, Passed: !turn.Mine && turn.Owner != t.cfg.Tier.Priority,
+		Verdict: t.verdict(j, turn)}
 }
 
-// Ask tells whose turn a job is now. What the sender does by itself, to spend a number, is nobody else's.
-func (t *Tracker) Ask(j job.Job) Turn {
+// turn tells whose turn a job is now.
+func (t *Tracker) turn(j job.Job) tier.Turn {
 	if !t.cfg.Tier.Enabled || j.Kind == txm.Filler {
-		return Turn{Turn: tier.Turn{Mine: true}}
+		return tier.Turn{Mine: true}
 	}
-	turn := asking{t}.Turn(t.find(j), t.now())
-	return Turn{Turn: turn, Passed: !turn.Mine && turn.Owner != t.cfg.Tier.Priority, Verdict: t.verdict(j, turn)}
+	return asking{t}.Turn(t.find(j), t.now())
 }
 
 func (t *Tracker) verdict(j job.Job, turn tier.Turn) txmanager.Verdict {
@@ -76,7 +72,7 @@ func (t *Tracker) feasible(j job.Job) {
 	if t.evidence == nil {
 		return
 	}
-	if turn := t.Ask(j); turn.Window > 0 {
+	if turn := t.turn(j); turn.Window > 0 {
 		t.learn(func() { t.evidence.Feasible(j.ID, turn.Window-1, t.now()) })
 	}
 }
@@ -86,7 +82,7 @@ func (t *Tracker) Taken(j job.Job) {
 	if t.evidence == nil {
 		return
 	}
-	turn := t.Ask(j)
+	turn := t.turn(j)
 	if turn.From == 0 || turn.Owner != t.cfg.Tier.Priority {
 		return
 	}

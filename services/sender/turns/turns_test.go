@@ -332,7 +332,7 @@ func TestTurnsAfterAMadeUpHead(t *testing.T) {
 	if got := b.cfg.Head.Time(); got != birth+1000 {
 		t.Errorf("it is %d ms after the job's birth", got-birth)
 	}
-	if turn := b.Ask(orderAt(1, birth)); turn.Mine || turn.Owner != 1 {
+	if turn := b.turn(orderAt(1, birth)); turn.Mine || turn.Owner != 1 {
 		t.Errorf("turn %+v", turn)
 	}
 	b.Admit(orderAt(2, birth))
