@@ -92,7 +92,7 @@ func (w *stopwatch) came() time.Time {
 
 // stretches are how long, in ms, each part of the last job's road took, by its name. What two of them do at once is
 // counted with the earlier in the order of the moments: of the storing it is what was not done when the look was, and of
-// the simulated call what it took after its job was picked. "the call alone" has all of that, and is no part of the sum.
+// the simulated call what it took after its job was picked. "call-alone" has all of that, and is no part of the sum.
 func (w *stopwatch) stretches() map[string]float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +103,7 @@ func (w *stopwatch) stretches() map[string]float64 {
 			until = w.last[m]
 		}
 	}
-	took["the call alone"] = inMs(w.last[simulated].Sub(w.last[called]))
+	took["call-alone"] = inMs(w.last[simulated].Sub(w.last[called]))
 	return took
 }
 

@@ -32,7 +32,9 @@ type walk struct {
 	raw   []byte // of its transaction
 	hash  chain.Hash
 	lines []string
-	over  bool // its arm is final: later arms are not followed
+	// simulated says that its call has succeeded: before it was queued, meanwhile or after it was picked.
+	simulated bool
+	over      bool // its arm is final: later arms are not followed
 }
 
 // follow begins to write about a job.
@@ -102,7 +104,10 @@ func (i walkedIntents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) er
 		if mine {
 			i.w.raw, i.w.hash = c.Tx.Raw, c.Tx.Hash
 		}
+		simulated := i.w.simulated
 		i.w.mu.Unlock()
+		i.w.notef(mine && simulated, "services/sender/preflight",
+			"with fresh reports and enough gas, the simulated call succeeds")
 		i.w.notef(mine, "pkg/txmanager claim", "nonce and signed bytes are stored, under the lease of the signer")
 	}
 	return err
@@ -156,9 +161,8 @@ func (n walkedNode) Simulate(ctx context.Context, from, to chain.Address, data [
 	value perp.Uint) (evm.Source, error) {
 	one, err := n.node.Simulate(ctx, from, to, data, gas, value)
 	n.w.mu.Lock()
-	mine := err == nil && to == n.handler && n.w.arm != 0 && n.w.raw == nil
+	n.w.simulated = n.w.simulated || err == nil && to == n.handler && n.w.job != "" && n.w.raw == nil
 	n.w.mu.Unlock()
-	n.w.notef(mine, "services/sender/preflight", "with fresh reports and enough gas, the simulated call succeeds")
 	return one, err
 }
 
