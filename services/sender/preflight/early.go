@@ -71,7 +71,9 @@ func newEarly(p Parts) *early {
 
 // close ends all looks.
 func (e *early) close() {
+	e.mu.Lock() // none is begun from here on
 	e.end()
+	e.mu.Unlock()
 	e.running.Wait()
 }
 
