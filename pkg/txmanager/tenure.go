@@ -68,8 +68,9 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, renewal renewal, waiting *
 				_, err := cursor.get(ctx)
 				return err
 			},
-			count: renewal.budget.count, idle: w.work.Idle, called: func() bool { return len(w.queued) > 0 }, ready: w.ready.Store,
-			tidy: func(ctx context.Context) error { return w.tidy(ctx, cursor, gaps) },
+			count: renewal.budget.count, idle: w.work.Idle, ready: w.ready.Store,
+			called: func() bool { return len(w.queued) > 0 },
+			tidy:   func(ctx context.Context) error { return w.tidy(ctx, cursor, gaps) },
 		},
 		passedOver: passedOver{
 			clock: w.Clock, head: w.Heads.Number, asleep: map[int64]nap{}, yielded: map[int64]time.Time{},
