@@ -10,8 +10,8 @@ import (
 	"perpkeeper/pkg/tier"
 )
 
-// windowTexts are the texts that say how long a tier owns a job: {1} stands for the seconds of one window, {2} for those
-// of two. The guide lists them.
+// windowTexts are the texts that say how long a tier owns a job: {1} stands for the seconds of one window, {2} for
+// those of two. The guide lists them.
 var windowTexts = map[string][]string{
 	"README.md":            {"the backups after {1} and {2} s"},
 	"docs/architecture.md": {"the Master's for the first {1} s"},
