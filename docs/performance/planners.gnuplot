@@ -1,4 +1,6 @@
-# What positions cost four planners: gnuplot docs/performance/planners.gnuplot
+# What positions cost: gnuplot docs/performance/planners.gnuplot
+# planners.csv is what make bench-planners leaves; its rows of a million and of ten are from the logs of runs that
+# ended before their rebalance. ticks.txt: go test -run '^$' -bench OrdinaryTick -benchtime 4000x ./pkg/liquidation
 set terminal svg size 1080,400 font "Helvetica,12" background "white"
 set datafile separator ","
 set output "docs/performance/planners.svg"
@@ -19,7 +21,10 @@ set yrange [0:1100]
 plot raw every ::1 using 1:4 with linespoints linewidth 2 pointtype 7 title "most ever", \
      raw every ::1 using 1:5 with linespoints linewidth 2 pointtype 6 title "loaded", \
      1024 with lines dashtype 2 linecolor "gray40" title "goal"
+set xlabel "open positions, in one index"
 set yrange [0:*]
-set title "a tick of one price, ms of the processor"
-plot raw every ::1 using 1:9 with linespoints linewidth 2 pointtype 7 title "with all that was done beside"
+set title "an ordinary tick of one price, µs"
+ticks = "< sed -n 's,^BenchmarkOrdinaryTick/\\([0-9]*\\)-.*[^0-9.]\\([0-9.]*\\) p50.*,\\1 \\2,p' docs/performance/ticks.txt"
+set datafile separator whitespace
+plot ticks using 1:2 with linespoints linewidth 2 pointtype 7 title "half of them within"
 unset multiplot

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -109,12 +110,19 @@ const crowdOf, crowdMarkets = 1_000_000, 40
 // found to be liquidated leaves, as it would. An ordinary tick moves by up to 0.02 %, as much as a second does to a
 // price of 60 % volatility a year; a nervous one by up to 0.1 %, which brings down dozens of positions at once.
 func BenchmarkTick(b *testing.B) {
-	b.Run("ordinary", func(b *testing.B) { benchmarkTick(b, 0.0002) })
-	b.Run("nervous", func(b *testing.B) { benchmarkTick(b, 0.001) })
+	b.Run("ordinary", func(b *testing.B) { benchmarkTick(b, crowdOf, 0.0002) })
+	b.Run("nervous", func(b *testing.B) { benchmarkTick(b, crowdOf, 0.001) })
 }
 
-func benchmarkTick(b *testing.B, move float64) {
-	c := newCrowd(crowdMarkets, crowdOf)
+// BenchmarkOrdinaryTick is an ordinary tick among fewer positions and more, up to what a planner is meant for.
+func BenchmarkOrdinaryTick(b *testing.B) {
+	for _, positions := range []int{10_000, 100_000, 1_000_000, 2_500_000} {
+		b.Run(strconv.Itoa(positions), func(b *testing.B) { benchmarkTick(b, positions, 0.0002) })
+	}
+}
+
+func benchmarkTick(b *testing.B, positions int, move float64) {
+	c := newCrowd(crowdMarkets, positions)
 	before := heap()
 	began := time.Now()
 	x := NewIndex(ArmedRatio)
@@ -127,7 +135,7 @@ func benchmarkTick(b *testing.B, move float64) {
 			b.Fatal(err)
 		}
 	}
-	loading, size := time.Since(began).Seconds(), float64(heap()-before)/crowdOf
+	loading, size := time.Since(began).Seconds(), float64(heap()-before)/float64(positions)
 	random := rand.New(rand.NewPCG(3, 4))
 	dollars := make([]float64, crowdMarkets)
 	for i := range dollars {
