@@ -66,6 +66,11 @@ func (g Generation) Role() string {
 // Fits tells whether this build can read and write the generation.
 func (g Generation) Fits() bool { return g.Layout == stateLayout }
 
+// Reads tells whether it is filled from a log topic of so many partitions, or not filled at all yet.
+func (g Generation) Reads(partitions int) bool {
+	return g.Partitions == 0 || g.Partitions == partitions
+}
+
 // Generations lists all generations that have not been dropped, oldest first.
 func (db *DB) Generations(ctx context.Context) ([]Generation, error) {
 	ctx, cancel := db.Bounded(ctx)

@@ -73,9 +73,9 @@ func (s *Statevm) wanted(ctx context.Context) (wanted map[int]bool, active int, 
 	for _, g := range all {
 		if g.Active {
 			active = g.Number
-			s.partitions.serve(active, misfit(g))
+			s.partitions.serve(active, s.misfit(g))
 		}
-		if g.Fits() && (g.Active || g.Followed) {
+		if s.misfit(g) == "" && (g.Active || g.Followed) {
 			wanted[g.Number] = true
 		}
 	}
@@ -85,14 +85,18 @@ func (s *Statevm) wanted(ctx context.Context) (wanted map[int]bool, active int, 
 	return wanted, active, nil
 }
 
-// misfit says why this build cannot serve a generation. It may still fill another one.
-func misfit(g pg.Generation) string {
-	if g.Fits() {
-		return ""
+// misfit says why this process cannot serve a generation. It may still fill another one.
+func (s *Statevm) misfit(g pg.Generation) string {
+	const remedy = "(fill a new one with `keeperctl rebuild` and switch to it)"
+	switch {
+	case !g.Fits():
+		return fmt.Sprintf("generation %d, which readers use, has state layout %d, not this build's %s", g.Number,
+			g.Layout, remedy)
+	case !g.Reads(s.cfg.Keeper.LogPartitions):
+		return fmt.Sprintf("generation %d, which readers use, is of a log topic of %d partitions, and "+
+			"keeper.log_partitions is %d %s", g.Number, g.Partitions, s.cfg.Keeper.LogPartitions, remedy)
 	}
-	return fmt.Sprintf("generation %d, which readers use, has state layout %d, not this build's (fill a new one "+
-		"with `keeperctl rebuild` and switch to it)",
-		g.Number, g.Layout)
+	return ""
 }
 
 // adjust starts work on what is wanted and ends it on what is no longer.

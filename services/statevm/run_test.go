@@ -153,6 +153,28 @@ func TestSecondGenerationIsTheSame(t *testing.T) {
 	x.agree(s.db, 2)
 }
 
+// A generation of a log topic of another number of partitions is left alone, also the active one: it ends nobody, who
+// reads it is told, and another one is filled beside it.
+func TestGenerationOfOtherPartitionsIsLeftAlone(t *testing.T) {
+	s := newSite(t)
+	x, _, _ := s.play(t, 41, 2)
+	claim(t, s.db, 1, 0, 3)
+	number, err := s.db.AddGeneration(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := s.launch(s.config(2, s.dbURL))
+	x.grow(3)
+	eventually(t, "the other generation is filled", func() bool {
+		at, err := s.db.StandingOf(context.Background(), number)
+		return err == nil && at.Level() && at.Watermark.BlockRef == x.tip()
+	})
+	x.agree(s.db, number)
+	if why := i.reason("partitions"); !strings.Contains(why, "log topic of 3 partitions") {
+		t.Errorf("readiness says %q", why)
+	}
+}
+
 // An operator who drops a generation takes its tables away under the hands of whoever fills it: that is no halt of a
 // partition.
 func TestDroppedGenerationIsGivenUp(t *testing.T) {

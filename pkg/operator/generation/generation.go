@@ -49,6 +49,7 @@ func Fill(ctx context.Context, db *pg.DB, topic Topic, keeper wire.Config, patie
 	if err != nil {
 		return 0, err
 	}
+	all = slices.DeleteFunc(all, func(g pg.Generation) bool { return !g.Reads(keeper.LogPartitions) })
 	if filling := Filling(all); filling != 0 {
 		return filling, nil
 	}
