@@ -12,7 +12,7 @@ import (
 type Config struct {
 	ChainID       uint64 `toml:"chain_id" help:"EIP-155 id of the chain, part of every topic's name: 56 is BNB Smart Chain"`
 	LogPartitions int    `toml:"log_partitions" help:"partitions of the log topic: how many statevm and planner can share the work; fixed for its life"`
-	JobPartitions int    `toml:"job_partitions" help:"partitions of the job topic: how many sender can share the signers; fixed for its life"`
+	JobPartitions int    `toml:"job_partitions" help:"partitions of the job topic: how many sender can share the signers; never lowered (keeperctl partitions raise)"`
 	// LogRetention is how long the log topic keeps its records; 0 = for ever. A rebuild then needs a snapshot.
 	LogRetention time.Duration `toml:"log_retention" help:"how long the log topic keeps its records; 0 = for ever; else snapshots of the state have to be taken (snapshot.every)"`
 }

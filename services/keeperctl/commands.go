@@ -195,6 +195,14 @@ func commands() []command {
 			needs: stores, preset: minute, run: rebuild,
 		},
 		{
+			use: "partitions", short: "raise the number of partitions of a keeper's topics", group: groupRepair,
+			needs: stores, preset: minute, run: noVerb,
+			verbs: []command{
+				{use: "raise", short: "do what can be done now towards the numbers of the configuration, and say what " +
+					"is next", run: raisePartitions},
+			},
+		},
+		{
 			use: "snapshot", short: "take, list, verify or restore snapshots of the state", group: groupRepair,
 			needs: with(stores, "snapshot"), preset: minute, run: snapshots,
 			verbs: []command{

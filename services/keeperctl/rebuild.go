@@ -92,6 +92,9 @@ func (r Rebuilder) finish(ctx context.Context, filling int, out io.Writer) error
 			filling, active.Number, filling)
 		return err
 	}
+	if !active.Reads(r.Keeper.LogPartitions) {
+		return r.otherPartitions(ctx, filling, active, out)
+	}
 	c, err := generation.Compare(ctx, r.DB, active.Number, filling, false, r.Patience)
 	if err != nil {
 		return err
@@ -103,6 +106,28 @@ func (r Rebuilder) finish(ctx context.Context, filling int, out io.Writer) error
 	_, err = fmt.Fprintf(out,
 		"generation %d holds what generation %d holds, at block %d (keeperctl generations switch %d)\n",
 		filling, active.Number, c.A.Watermark.Number, filling)
+	return err
+}
+
+// otherPartitions ends the filling from a topic that took the place of another one, of another number of partitions:
+// what was filled from that stands still, and the new one has to come as far.
+func (r Rebuilder) otherPartitions(ctx context.Context, filling int, active pg.Generation, out io.Writer) error {
+	now, err := r.DB.StandingOf(ctx, filling)
+	if err != nil {
+		return err
+	}
+	before, err := r.DB.StandingOf(ctx, active.Number)
+	if err != nil {
+		return err
+	}
+	if now.Watermark.Number < before.Watermark.Number {
+		return fmt.Errorf("generation %d has all that the log topic has, up to block %d, and generation %d has block "+
+			"%d: the scanner is still writing history (run this again)", filling, now.Watermark.Number, active.Number,
+			before.Watermark.Number)
+	}
+	_, err = fmt.Fprintf(out,
+		"generation %d is filled, up to block %d; generation %d stands at block %d of a topic of %d partitions and "+
+			"cannot be compared (keeperctl generations switch %d, with a reason)\n", filling, now.Watermark.Number, active.Number, before.Watermark.Number, active.Partitions, filling)
 	return err
 }
 
