@@ -176,7 +176,8 @@ func schemas(t *testing.T, url string) []string {
 	conn, err := pgx.Connect(t.Context(), url)
 	must(t, err)
 	defer conn.Close(t.Context())
-	rows, err := conn.Query(t.Context(), "SELECT nspname::text FROM pg_namespace WHERE nspname LIKE 'state%' ORDER BY 1")
+	rows, err := conn.Query(t.Context(),
+		"SELECT nspname::text FROM pg_namespace WHERE nspname LIKE 'state%' ORDER BY 1")
 	must(t, err)
 	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	must(t, err)
@@ -315,7 +316,8 @@ func TestComparisonFindsDifferences(t *testing.T) {
 		{"nothing", "UPDATE state_g2.perp_order SET rev = rev + 1", nil},
 		{"a column", "UPDATE state_g2.perp_order SET status = 'Frozen' WHERE part = 1", []perp.Table{perp.Orders}},
 		{"the other one back", "UPDATE state_g2.perp_order SET status = 'Created'", nil},
-		{"a row too few", "UPDATE state_g2.perp_order SET deleted_at = now() WHERE part = 0", []perp.Table{perp.Orders}},
+		{"a row too few", "UPDATE state_g2.perp_order SET deleted_at = now() WHERE part = 0",
+			[]perp.Table{perp.Orders}},
 		{"a row too many", `UPDATE state_g2.perp_order SET deleted_at = NULL;
 			INSERT INTO state_g2.parameter (key, value, source, stamp_block, stamp_log, stamp_tx_hash, stamp_time_ms,
 				part, rev) VALUES ('a', 'b', 'c', 1, 1, 'd', 1, 0, 1)`, []perp.Table{perp.Parameters}},

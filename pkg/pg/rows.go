@@ -12,8 +12,8 @@ import (
 
 // perTable registers one statement for every table of rows. In its text {table} stands for the table; {columns},
 // {excluded.columns}, {a.columns}, {b.columns} and {selected} for its columns: bare, of an alias, and of the alias t as
-// layout.decode reads them; {arrays} for the parameters from $3 on that carry a rowSet, {unnested} for its columns under the alias u;
-// and {one copy} for the condition that leaves of a replicated table the copy of partition 0.
+// layout.decode reads them; {arrays} for the parameters from $3 on that carry a rowSet, {unnested} for its columns
+// under the alias u; and {one copy} for the condition that leaves of a replicated table the copy of partition 0.
 func perTable(name, text string) map[perp.Table]*Statement {
 	all := map[perp.Table]*Statement{}
 	for table, l := range layouts {
