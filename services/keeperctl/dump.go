@@ -13,11 +13,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// requestArrays names the array of each kind of request in the dump.
-var requestArrays = map[perp.RequestKind]string{
-	perp.Deposit: "deposits", perp.Withdrawal: "withdrawals", perp.Shift: "shifts",
-	perp.GlvDeposit: "glvDeposits", perp.GlvWithdrawal: "glvWithdrawals", perp.GlvShift: "glvShifts",
-}
+// requestArray names the array of a kind of request in the dump.
+func requestArray(k perp.RequestKind) string { return string(k) + "s" }
 
 var tableArrays = map[perp.Table]string{
 	perp.Positions: "positions", perp.Orders: "orders", perp.Markets: "markets", perp.MarketValues: "marketValues",
@@ -40,11 +37,12 @@ func dump(book *perp.Book, seen extent) ([]byte, error) {
 	requests := map[string][]any{}
 	for _, row := range book.Rows(perp.Requests) {
 		if request, ok := row.(perp.Request); ok {
-			name := requestArrays[request.Kind]
+			name := requestArray(request.Kind)
 			requests[name] = append(requests[name], requestEntity(request))
 		}
 	}
-	for _, name := range requestArrays {
+	for _, kind := range perp.RequestKinds() {
+		name := requestArray(kind)
 		document[name] = append([]any{}, requests[name]...)
 	}
 	document["recording"] = seen
