@@ -13,6 +13,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
 
+	"perpkeeper/pkg/gmx"
 	"perpkeeper/test/programs"
 )
 
@@ -154,6 +155,30 @@ func TestMissingSettingsAreNamed(t *testing.T) {
 		}
 		if _, err := load(t, without); err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("without %s: %v", key, err)
+		}
+	}
+}
+
+// Every contract of the exchange that a process may need is a line of the env file, and handed on to the processes.
+func TestEveryContractCanBeSet(t *testing.T) {
+	project, err := load(t, filled(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile(filepath.Join(root, "deploy/compose/region.env.example"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range (gmx.Config{}).Settings() {
+		key := strings.ToUpper(s.Name)
+		if key == "ORACLE" { // no process needs it
+			continue
+		}
+		if _, handed := project.Services["sender"].Environment["PERPKEEPER_VENUE_"+key]; !handed {
+			t.Errorf("docker-compose.yml has no PERPKEEPER_VENUE_%s in x-venue", key)
+		}
+		if !strings.Contains(string(example), "\n"+key+"=") && !strings.Contains(string(example), "\n#"+key+"=") {
+			t.Errorf("deploy/compose/region.env.example has no line %s=", key)
 		}
 	}
 }
