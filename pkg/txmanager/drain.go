@@ -102,10 +102,12 @@ func (d *drain) explain(ctx context.Context, took bool) error {
 	}
 	signer := d.tenure.Fence().Signer
 	depth, err := d.queue.Depth(ctx, signer)
-	if err != nil || depth == 0 {
+	if err != nil {
 		return err
 	}
-	d.ready(false)
+	if d.tellReady(depth); depth == 0 {
+		return nil
+	}
 	reason, err := d.queue.Paused(ctx, signer)
 	if err == nil && reason != "" {
 		d.gate("the signer is paused: " + reason)

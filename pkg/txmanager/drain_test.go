@@ -327,6 +327,18 @@ func TestReadyForTheNextJob(t *testing.T) {
 			t.Errorf("%s: ready is %t, %v", c.when, o.ready.Load(), err)
 		}
 	}
+	// Every job wakes its signer twice, by its storing and by the notification: the first pass counts nothing because
+	// it is called again, and the second because it takes nothing.
+	clear(o.asleep)
+	verdict, held, o.tallied, o.counted = Verdict{}, "", time.Now().Add(time.Hour), true
+	o.clock = func() time.Time { return o.tallied }
+	o.called = func() bool { return true }
+	o.queue(t, "e")
+	for _, want := range []bool{false, true} {
+		if err := o.pass(t.Context()); err != nil || o.ready.Load() != want {
+			t.Errorf("a pass with nothing to count: ready is %t, %v", o.ready.Load(), err)
+		}
+	}
 }
 
 // A job is said to be coming to the worker of its signer alone, and to be taken at once only where its lane may pay.
