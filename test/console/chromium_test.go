@@ -21,8 +21,8 @@ import (
 // tab is one of a real browser, with cookies of its own.
 type tab struct {
 	t    *testing.T
-	ctx  context.Context
-	site string // address of the console
+	ctx  context.Context //nolint:containedctx // chromedp keeps the tab in it
+	site string          // address of the console
 }
 
 // openTab starts a browser. Where there is none, the test fails: it is run by those who want to know.

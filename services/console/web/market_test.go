@@ -13,7 +13,8 @@ import (
 func TestUnusableReportsArePassedOver(t *testing.T) {
 	s := newSite(t)
 	s.records(wire.PriceTopic(s.deps.Keeper.ChainID), 1)
-	if status, page := s.as("vera").get("/market"); status != http.StatusOK || strings.Contains(page, "cannot be read") {
+	status, page := s.as("vera").get("/market")
+	if status != http.StatusOK || strings.Contains(page, "cannot be read") {
 		t.Errorf("%d\n%s", status, page)
 	}
 }
