@@ -170,6 +170,9 @@ func TestGenerationOfOtherPartitionsIsLeftAlone(t *testing.T) {
 		return err == nil && at.Level() && at.Watermark.BlockRef == x.tip()
 	})
 	x.agree(s.db, number)
+	if !i.givenUp(t.Context(), 1) || i.givenUp(t.Context(), number) {
+		t.Errorf("generation 1 is not left alone, or generation %d is", number)
+	}
 	if why := i.reason("partitions"); !strings.Contains(why, "log topic of 3 partitions") {
 		t.Errorf("readiness says %q", why)
 	}
