@@ -100,7 +100,7 @@ func (c *Config) addresses() iter.Seq2[string, *chain.Address] {
 	return func(yield func(string, *chain.Address) bool) {
 		fields := reflect.ValueOf(c).Elem()
 		for i := range fields.NumField() {
-			into, is := fields.Field(i).Addr().Interface().(*chain.Address)
+			into, is := reflect.TypeAssert[*chain.Address](fields.Field(i).Addr())
 			if is && !yield(fields.Type().Field(i).Tag.Get("toml"), into) {
 				return
 			}

@@ -50,7 +50,8 @@ func TestEveryRequestIsDecoded(t *testing.T) {
 		name := eventPrefix(kind)
 		gone := selector(name + "NotFound(bytes32)")
 		if r := DecodeRevert(gone[:]); r.Class != DoneElsewhere {
-			t.Errorf("%sNotFound is %s: two keepers' race for it would be lost without being seen as that", name, r.Class)
+			t.Errorf("%sNotFound is %s: two keepers' race for it would be lost without being seen as that", name,
+				r.Class)
 		}
 		for _, event := range []string{name + "Created", name + "Executed", name + "Cancelled"} {
 			if !slices.Contains(handled, event) {

@@ -67,7 +67,8 @@ func (db *DB) Compare(ctx context.Context, a, b int, checksums bool) (c Comparis
 			if c, err = compare(ctx, tx, a, b); err != nil || !checksums || !c.SamePlace() {
 				return err
 			}
-			return c.sumUp(ctx, tx)
+			c, err = summed(ctx, tx, c)
+			return err
 		})
 	if err != nil {
 		return Comparison{}, fmt.Errorf("comparing generations %d and %d: %w", a, b, err)
@@ -100,18 +101,18 @@ func compare(ctx context.Context, tx pgx.Tx, a, b int) (c Comparison, err error)
 	return c, nil
 }
 
-// sumUp takes the checksums of both: of tables that are the same, once.
-func (c *Comparison) sumUp(ctx context.Context, tx pgx.Tx) (err error) {
+// summed is a comparison with the checksums of both: of tables that are the same, taken once.
+func summed(ctx context.Context, tx pgx.Tx, c Comparison) (_ Comparison, err error) {
 	if c.SumsA, err = checksums(ctx, tx, c.A.Generation, perp.Tables()); err != nil {
-		return err
+		return c, err
 	}
 	if c.SumsB, err = checksums(ctx, tx, c.B.Generation, c.differing); err != nil {
-		return err
+		return c, err
 	}
 	for table, sum := range c.SumsA {
 		if !slices.Contains(c.differing, table) {
 			c.SumsB[table] = sum
 		}
 	}
-	return nil
+	return c, nil
 }

@@ -44,8 +44,8 @@ func TestTablesFollowTheRowTypes(t *testing.T) {
 			for at < min(len(got), len(want)) && got[at] == want[at] {
 				at++
 			}
-			t.Errorf("table %s in pkg/pg/state/tables.sql has %d columns and the fields of %s make %d; column %d is %q "+
-				"and has to be %q (in the order of the fields)", table, len(got), l.RowType(), len(want), at+1,
+			t.Errorf("table %s in pkg/pg/state/tables.sql has %d columns and the fields of %s make %d; column %d is "+
+				"%q and has to be %q (in the order of the fields)", table, len(got), l.RowType(), len(want), at+1,
 				slices.Concat(got, []string{"none"})[at], slices.Concat(want, []string{"none"})[at])
 		}
 	}

@@ -61,7 +61,8 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 			return stage(t.Job())
 		}}},
 		upkeep: upkeep{reconcile: nothing, tidy: nothing, idle: nothing,
-			count: func(context.Context) error { return nil }, called: func() bool { return false }, ready: o.ready.Store},
+			count: func(context.Context) error { return nil }, called: func() bool { return false },
+			ready: o.ready.Store},
 		places: places{batch: 1, held: func() string { return "" }, waiting: new(waiting)},
 		passedOver: passedOver{clock: time.Now, head: o.height.Load, asleep: map[int64]nap{},
 			yielded: map[int64]time.Time{}},

@@ -198,8 +198,8 @@ func commands() []command {
 			use: "partitions", short: "raise the number of partitions of a keeper's topics", group: groupRepair,
 			needs: stores, preset: minute, run: noVerb,
 			verbs: []command{
-				{use: "raise", short: "do what can be done now towards the numbers of the configuration, and say what " +
-					"is next", run: raisePartitions},
+				{use: "raise", short: "do what can be done now towards the numbers of the configuration, and say " +
+					"what is next", run: raisePartitions},
 			},
 		},
 		{

@@ -3,6 +3,8 @@ package keeperctl
 import (
 	"context"
 	"fmt"
+	"io"
+	"strings"
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/operator/generation"
@@ -103,14 +105,15 @@ func (r Rebuilder) raise(ctx context.Context, out printer) error {
 	if err != nil {
 		return err
 	}
-	said := fmt.Sprintf("the log topic and generation %d, which readers use, are of %d partitions\n", active.Number,
+	var said strings.Builder
+	fmt.Fprintf(&said, "the log topic and generation %d, which readers use, are of %d partitions\n", active.Number,
 		r.Keeper.LogPartitions)
 	for _, g := range all {
 		if !g.Reads(r.Keeper.LogPartitions) {
-			said += fmt.Sprintf("generation %d is of %d partitions and stands still (keeperctl generations drop %d)\n",
+			fmt.Fprintf(&said, "generation %d is of %d partitions and stands still (keeperctl generations drop %d)\n",
 				g.Number, g.Partitions, g.Number)
 		}
 	}
-	_, err = out.Write([]byte(said))
+	_, err = io.WriteString(out, said.String())
 	return err
 }
