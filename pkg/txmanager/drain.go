@@ -97,7 +97,11 @@ func (d *drain) empty(ctx context.Context) (took bool, err error) {
 
 // explain says why nothing of a queue is taken, if that is not the order of things.
 func (d *drain) explain(ctx context.Context, took bool) error {
-	if took || len(d.asleep) > 0 {
+	if took {
+		return nil
+	}
+	if len(d.asleep) > 0 { // nothing but these is left
+		d.tellReady(len(d.asleep))
 		return nil
 	}
 	signer := d.tenure.Fence().Signer

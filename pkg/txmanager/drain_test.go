@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -330,14 +331,25 @@ func TestReadyForTheNextJob(t *testing.T) {
 	}
 	// Every job wakes its signer twice, by its storing and by the notification: the first pass counts nothing because
 	// it is called again, and the second because it takes nothing.
-	clear(o.asleep)
-	verdict, held, o.tallied, o.counted = Verdict{}, "", time.Now().Add(time.Hour), true
 	o.clock = func() time.Time { return o.tallied }
 	o.called = func() bool { return true }
-	o.queue(t, "e")
-	for _, want := range []bool{false, true} {
-		if err := o.pass(t.Context()); err != nil || o.ready.Load() != want {
-			t.Errorf("a pass with nothing to count: ready is %t, %v", o.ready.Load(), err)
+	held, o.tallied, o.counted = "", time.Now().Add(time.Hour), true
+	for _, sleeps := range []bool{false, true} {
+		clear(o.asleep)
+		if sleeps {
+			o.queue(t, "f")
+			verdict = Wait("no report yet")
+			if err := o.pass(t.Context()); err != nil || len(o.asleep) != 1 {
+				t.Fatalf("%d sleep, %v", len(o.asleep), err)
+			}
+		}
+		verdict = Verdict{}
+		o.queue(t, "e"+strconv.FormatBool(sleeps))
+		for _, want := range []bool{false, true} {
+			if err := o.pass(t.Context()); err != nil || o.ready.Load() != want {
+				t.Errorf("a pass with nothing to count, beside a sleeper %t: ready is %t, %v", sleeps,
+					o.ready.Load(), err)
+			}
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 const (
 	// earlyFresh is how long ago an early question may have been asked, at most, for its answer to be taken.
-	earlyFresh = 100 * time.Millisecond
+	earlyFresh = 50 * time.Millisecond
 	// mostEarly bounds the jobs of a signer that are looked at early at a time.
 	mostEarly = 4
 	// earlyNews is how old, on the chain's clock, the state may be that a job was found in: what is read again after a
@@ -29,7 +29,7 @@ const (
 
 // early are speculative looks at jobs, begun while the jobs are being stored: the rows, the choice of reports and the
 // simulated call, which would otherwise wait for the queue. Nothing rests on them but what would be the same if it were
-// asked now ([early.fresh]), and of answers to calls only a success is taken (adr 0038).
+// asked now ([early.fresh]), and only what lets the job go on is taken, of rows as of answers to calls (adr 0038).
 //
 // It is safe for concurrent use. A nil one has looked at nothing.
 type early struct {
@@ -53,7 +53,7 @@ type earlyLook struct {
 
 	looked chan struct{} // closed when the next three are set
 	read   pg.Rows
-	known  bool           // the rows were read
+	known  bool           // the rows were read, and by them the job is still to be done
 	call   txmanager.Call // to no contract where there is nothing to simulate
 
 	answered chan struct{} // closed when the next two are set
@@ -169,7 +169,10 @@ func (e *early) answer(ctx context.Context, id string, call txmanager.Call) (sai
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.settle(l, true, result)
-	return l.said, result == "used"
+	if result != "used" {
+		return opinion{}, false // the call may still be under way
+	}
+	return l.said, true
 }
 
 // over waits for a look, and tells whether it came to its end before the caller has to stop.
@@ -196,12 +199,11 @@ func (r *Checker) Early(j job.Job, ready bool) {
 // look reads what a job is checked by, puts its call together, and simulates it. It gives up where the road may find
 // out why.
 func (r *Checker) look(ctx context.Context, j job.Job, l *earlyLook) {
-	var err error
-	l.read, err = r.state.Look(ctx, keysOf(j))
-	if l.known = err == nil; l.known {
+	if read, err := r.state.Look(ctx, keysOf(j)); err == nil {
 		of := r.pending
-		of.state = together{of.state, l.read}
+		of.state = together{of.state, read}
 		if terms, v, err := of.look(ctx, j); err == nil && v.Kind == txmanager.Onward {
+			l.read, l.known = read, true
 			l.call, _, _ = r.prepare(j, terms, 0)
 		}
 	}

@@ -213,15 +213,23 @@ func TestEarlyRevertEndsNothing(t *testing.T) {
 	}
 }
 
-// Rows that are not there are looked for again before their job ends.
-func TestEarlyAbsenceEndsNothing(t *testing.T) {
-	o, j := newEarlyTest(t), liquidationOf(1)
-	there := o.state.positions[j.Key]
-	delete(o.state.positions, j.Key)
-	o.early(j)
-	o.state.positions[j.Key], o.state.final = there, 100
-	if v, _, calls := o.road(t, taskOf(j)); v.Kind != txmanager.Onward || calls != 1 {
-		t.Errorf("%+v after %d calls", v, calls)
+// Rows that are not there, or that say that a job is done, are read again before it ends: a branch that was left may
+// have been undone since.
+func TestEarlyRowsEndNothing(t *testing.T) {
+	for name, spoil := range map[string]func(*earlyTest, chain.Hash){
+		"absent": func(o *earlyTest, key chain.Hash) { delete(o.state.positions, key) },
+		"closed": func(o *earlyTest, key chain.Hash) {
+			o.state.positions[key] = perp.Position{PositionKey: key, Status: perp.Closed, Changes: 2}
+		},
+	} {
+		o, j := newEarlyTest(t), liquidationOf(1)
+		there := o.state.positions[j.Key]
+		spoil(o, j.Key)
+		o.early(j)
+		o.state.positions[j.Key], o.state.final = there, 100
+		if v, _, calls := o.road(t, taskOf(j)); v.Kind != txmanager.Onward || calls != 1 {
+			t.Errorf("%s: %+v after %d calls", name, v, calls)
+		}
 	}
 }
 
@@ -242,6 +250,21 @@ func TestRoadJoinsAnEarlyCall(t *testing.T) {
 	if v := <-done; v.Kind != txmanager.Onward || o.node.made() != 1 {
 		t.Errorf("%+v after %d calls", v, o.node.made())
 	}
+}
+
+// A call that is outdated while it is under way is not waited for, and what it comes to is nobody's.
+func TestOutdatedCallIsNotAwaited(t *testing.T) {
+	o, j := newEarlyTest(t), liquidationOf(1)
+	o.node.wait = make(chan struct{})
+	o.Early(j, true)
+	if err := o.Read(t.Context(), []*txmanager.Task{taskOf(j)}); err != nil {
+		t.Fatal(err)
+	}
+	o.head.Set(chain.BlockRef{Number: 101, Hash: chain.Hash{3}, TimeMs: nowMs}, time.Now())
+	if said, is := o.Checker.early.answer(t.Context(), j.ID, txmanager.Call{}); is || said != (opinion{}) {
+		t.Errorf("answered with %+v", said)
+	}
+	close(o.node.wait)
 }
 
 // Only what is new, of now, and to be taken at once is looked at early, and few jobs at a time: a node is not asked

@@ -38,7 +38,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m.early = f.NewCounterVec(prometheus.CounterOpts{
 		Name: "sender_early_calls_total",
 		Help: "Calls simulated while their jobs were being queued, by what became of the answers: used; or asked " +
-			"again as outdated (another head, call or report by then), unsuccessful; or unused (the job went no further).",
+			"again as outdated (another head, call or report by then, or no call was made), unsuccessful; or unused " +
+			"(the job went no further).",
 	}, []string{"result"})
 	m.dropped = f.NewCounter(prometheus.CounterOpts{
 		Name: "sender_checks_dropped_total",
