@@ -437,7 +437,10 @@ func TestCannotServe(t *testing.T) {
 			topic + " has 2 partitions and must have 4"},
 		"no schema":                  {func(c *Config) { *c = s.config(2, pgtest.EmptyURL(t)) }, "no keeper schema"},
 		"no such generation":         {func(c *Config) { c.Statevm.Generation = 7 }, "generation 7 does not exist"},
-		"generation of another size": {func(c *Config) { claim(t, s.db, 1, 0, 3) }, "3 partitions"},
+		"generation of another size": {func(c *Config) {
+			claim(t, s.db, 1, 0, 3)
+			c.Statevm.Generation = 1
+		}, "3 partitions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := s.config(2, s.dbURL)
