@@ -87,7 +87,7 @@ func raiseJobs(ctx context.Context, client *bus.Client, s *session, count map[st
 	if raised == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(s.out, "start sender, then planner and console, with keeper.job_partitions = %d\n",
+	_, err := fmt.Fprintf(s.out, "start console, then sender, then planner, with keeper.job_partitions = %d\n",
 		s.Keeper.JobPartitions)
 	return err
 }

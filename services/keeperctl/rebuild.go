@@ -120,14 +120,16 @@ func (r Rebuilder) otherPartitions(ctx context.Context, filling int, active pg.G
 	if err != nil {
 		return err
 	}
-	if now.Watermark.Number < before.Watermark.Number {
+	stood := before.Watermark.Number + before.Skew() // the foremost partition's, also where none is common to all
+	if now.Watermark.Number < stood {
 		return fmt.Errorf("generation %d has all that the log topic has, up to block %d, and generation %d has block "+
 			"%d: the scanner is still writing history (run this again)", filling, now.Watermark.Number, active.Number,
-			before.Watermark.Number)
+			stood)
 	}
 	_, err = fmt.Fprintf(out,
 		"generation %d is filled, up to block %d; generation %d stands at block %d of a topic of %d partitions and "+
-			"cannot be compared (keeperctl generations switch %d, with a reason)\n", filling, now.Watermark.Number, active.Number, before.Watermark.Number, active.Partitions, filling)
+			"cannot be compared (keeperctl generations switch %d, with a reason)\n", filling, now.Watermark.Number,
+		active.Number, stood, active.Partitions, filling)
 	return err
 }
 
