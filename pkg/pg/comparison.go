@@ -12,9 +12,11 @@ import (
 
 var (
 	// wholeTables lets the statements of a transaction take as long as whole tables take, and a join the memory that it
-	// takes with them; beyond it the server uses its disk.
+	// takes with them; beyond it the server uses its disk. A hash table that processes share would be in /dev/shm, of
+	// which a container has little.
 	wholeTables = Register("wait for whole tables",
-		`SELECT set_config('statement_timeout', '0', true), set_config('work_mem', '64MB', true)`)
+		`SELECT set_config('statement_timeout', '0', true), set_config('work_mem', '64MB', true),
+		set_config('enable_parallel_hash', 'off', true)`)
 	// countSame counts the rows of two generations, and those that both have, to the last column. A row's key and
 	// partition are unique in each.
 	countSame = perTable("rows that two generations have of", `SELECT x.n, y.n, same.n FROM
