@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/ethereum/go-ethereum/core.(*txSenderCacher).cache"))
 }
 
-const hangGuard = 60 * time.Second
+const hangGuard = 3 * time.Minute
 
 // partitions of the log topic; a test may change it for its time, see withPartitions. Tests that run side by side, as
 // those do that mostly wait, have them alike.

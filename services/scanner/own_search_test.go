@@ -98,6 +98,7 @@ func TestSignersOfHistory(t *testing.T) {
 			}
 			cfg := through(inRanges(testConfig(d, k.Addr())), nodes...)
 			cfg.Scanner.Backfill.MaxRange = 64
+			cfg.Chain.RequestTimeout, cfg.Chain.SlowAfter = hangGuard, hangGuard // a busy machine is no lie
 			final := d.Head().Number.Uint64() - 2
 			lines := &logLines{}
 			s := start(t, cfg, k, lines.on)

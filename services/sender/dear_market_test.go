@@ -99,7 +99,7 @@ func (s *site) settled(ctx context.Context, sn *running, l job.Job, dear uint64)
 // it has had so long that it waits for something. It gives up after 20.
 func (s *site) blocksTo(sn *running, l job.Job, dear uint64) (blocks int) {
 	s.t.Helper()
-	const waits, most = time.Second, 20
+	const waits, most = 3 * time.Second, 20
 	s.devnet.Stall(time.Hour)
 	l.BirthMs = uint64(time.Now().UnixMilli())
 	s.say(l)

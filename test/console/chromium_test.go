@@ -29,10 +29,10 @@ type tab struct {
 func openTab(t *testing.T, site string) tab {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
-		chromedp.Flag("hide-scrollbars", true))
+		chromedp.Flag("hide-scrollbars", true), chromedp.WSURLReadTimeout(patience))
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
-	ctx, cancel := context.WithTimeout(allocator, 10*time.Minute) // guards against a hang
+	ctx, cancel := context.WithTimeout(allocator, 25*time.Minute) // guards against a hang
 	t.Cleanup(cancel)
 	ctx, end := chromedp.NewContext(ctx)
 	t.Cleanup(end)

@@ -24,5 +24,5 @@ if [ ! -f "$cache/package/axe.min.js" ]; then
   (cd "$cache" && npm pack --silent "axe-core@$axe" >/dev/null && tar xzf "axe-core-$axe.tgz") || missing "axe-core cannot be had from npm"
 fi
 [ -z "${CONSOLE_SHOTS:-}" ] || mkdir -p "$CONSOLE_SHOTS"
-CONSOLE_AXE="$cache/package/axe.min.js" go test -tags browser -count=1 -v -vet=off -timeout 15m ./test/console
+CONSOLE_AXE="$cache/package/axe.min.js" go test -tags browser -count=1 -v -vet=off -timeout 30m ./test/console
 go test -run '^$' -vet=off -timeout 15m -bench Pages -benchtime 40x ./services/console/web

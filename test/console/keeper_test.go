@@ -32,8 +32,8 @@ import (
 
 // These bound every wait. They are a guard against hanging, no statement about speed.
 const (
-	patience     = 3 * time.Minute
-	pagePatience = 40 * time.Second // of a page and its updates
+	patience     = 6 * time.Minute
+	pagePatience = 2 * time.Minute // of a page and its updates
 )
 
 // keeper is the Master of a running demo, with what the test asks it.
