@@ -435,8 +435,8 @@ func TestCannotServe(t *testing.T) {
 		"no such topic": {func(c *Config) { c.Keeper.ChainID = 99 }, "perp.99.log.v1 does not exist"},
 		"other number": {func(c *Config) { c.Keeper.LogPartitions = 4 },
 			topic + " has 2 partitions and must have 4"},
-		"no schema":                  {func(c *Config) { *c = s.config(2, pgtest.EmptyURL(t)) }, "no keeper schema"},
-		"no such generation":         {func(c *Config) { c.Statevm.Generation = 7 }, "generation 7 does not exist"},
+		"no schema":          {func(c *Config) { *c = s.config(2, pgtest.EmptyURL(t)) }, "no keeper schema"},
+		"no such generation": {func(c *Config) { c.Statevm.Generation = 7 }, "generation 7 does not exist"},
 		"generation of another size": {func(c *Config) {
 			claim(t, s.db, 1, 0, 3)
 			c.Statevm.Generation = 1
