@@ -248,7 +248,7 @@ func (x *exchange) parameter(ref chain.BlockRef) routed {
 // act is one of the things that happen on an exchange, such as the present state allows.
 func (x *exchange) act() (key chain.Hash, logs []chain.Log) {
 	account := chain.Address{0xac, byte(x.random.IntN(5))}
-	switch x.random.IntN(6) {
+	switch x.random.IntN(7) {
 	case 0:
 		return x.createOrder(account)
 	case 1:
@@ -262,6 +262,11 @@ func (x *exchange) act() (key chain.Hash, logs []chain.Log) {
 		return market.Hash(), []chain.Log{gmxtest.Event(emitter, "PoolAmountUpdated", perp.Fields{
 			"market": market, "token": chain.Address{7}, "delta": perp.I64(-1),
 			"nextValue": perp.U64(x.random.Uint64()),
+		})}
+	case 5: // a parameter that starts a measure: every partition keeps the one, and partition 0 the other
+		return chain.Hash{}, []chain.Log{gmxtest.Event(emitter, "SetInt", perp.Fields{
+			"baseKey": perp.BaseKey("VIRTUAL_INVENTORY_FOR_POSITIONS"), "data": perp.Bytes{31: 7},
+			"value": perp.I64(-x.random.Int64()),
 		})}
 	default:
 		return chain.Hash{}, []chain.Log{gmxtest.Event(emitter, "SetUint", perp.Fields{

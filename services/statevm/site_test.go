@@ -107,7 +107,7 @@ func claim(t failer, db *pg.DB, generation, partition, partitions int) *pg.Parti
 func (s *site) newFollower(p *pg.Partition, topic string) *follower {
 	return &follower{
 		log: zerolog.Nop(), metrics: NewMetrics(prometheus.NewRegistry()).of(1, p.Offset().Partition),
-		decoder: gmx.NewDecoder(emitter), limit: 50,
+		decoder: gmx.NewDecoder(emitter).For(p.Offset().Partition), limit: 50,
 		committed: func(int64) {}, ready: func(string) {}, partition: p,
 		open: func(offset int64) *bus.Reader { return s.client.Reader(topic, p.Offset().Partition, offset) },
 		bounds: func(ctx context.Context) (first, end int64, err error) {

@@ -24,7 +24,7 @@ type Statevm struct {
 	metrics *Metrics
 	client  *bus.Client
 	db      *pg.DB
-	decoder Decoder
+	decoder *gmx.Decoder
 	node    string // names this process in claims, for people
 
 	// What readiness is made of; each is told the reason, or nothing when all is well.
@@ -131,8 +131,8 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 			return err
 		}
 		f := &follower{
-			log: log, metrics: metrics, decoder: s.decoder, limit: s.cfg.Statevm.MaxRecords, committed: c.Committed,
-			ready: ready, partition: p,
+			log: log, metrics: metrics, decoder: s.decoder.For(c.Partition), limit: s.cfg.Statevm.MaxRecords,
+			committed: c.Committed, ready: ready, partition: p,
 			open: func(offset int64) *bus.Reader {
 				return s.client.Reader(wire.LogTopic(s.cfg.Keeper.ChainID), c.Partition, offset)
 			},
