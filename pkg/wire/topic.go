@@ -19,7 +19,7 @@ type Topic struct {
 	Readers    string
 }
 
-// LogTopic carries the chain: one writer, kept for ever, never compacted.
+// LogTopic carries the chain: one writer, kept for ever unless keeper.log_retention is set, never compacted.
 func LogTopic(chainID uint64) string { return topicName(chainID, "log") }
 
 // PriceTopic carries price reports.
@@ -44,7 +44,7 @@ func Topics(chainID uint64, logPartitions, jobPartitions int) []Topic {
 	const day = 24 * time.Hour
 	return []Topic{
 		{LogTopic(chainID), "routing key: account, market, or 32 zero bytes", logPartitions, 0, "scanner",
-			"statevm, audit (planner: assignment only)"},
+			"statevm, sender and console (evidence), scanner (its own tail), operators (planner: assignment only)"},
 		{PriceTopic(chainID), "token", 1, 7 * day, "scanner (price feed)", "planner, sender"},
 		{JobTopic(chainID), "signer", jobPartitions, 7 * day, "planner", "sender"},
 		{ResultTopic(chainID), "job id", jobPartitions, 30 * day, "sender", "console, alerts, audit"},

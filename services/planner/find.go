@@ -72,7 +72,8 @@ func (f *finder) order(jobs []job.Job, m *due.Moment, o perp.Order) []job.Job {
 	return f.take(jobs, m, m.Order(o, position), func(then *due.Moment) bool { return then.Order(o, position).Due })
 }
 
-// liquidations asks the index, and of large closes lets one through for each block.
+// liquidations asks the index. Where liquidation.spacing is set, it lets one new large close of a market through for
+// each block.
 func (f *finder) liquidations(market chain.Address, m *due.Moment) (jobs []job.Job, failures error) {
 	if _, reported := f.indexQuote(market, m); !reported {
 		return nil, nil // a market without fresh reports cannot be judged, and says so as a metric of the feed

@@ -58,9 +58,9 @@
 //
 // Final is what two endpoints of different hosts call final (evm.Client.Finalized); the maximum is the scanner's own. A
 // chain that leaves a final block, as two hosts have it, halts the topic; while only one has, the scanner waits. With
-// one host there is one word, which the log, /readyz and evm_hosts say. HALT goes to every partition and nothing after
-// it, also not by the next scanner. The operator lifts it by scanner.accept_reorg_to, which writes a REORG that readers
-// let pass.
+// one host there is one word, which the log, /readyz and evm_hosts say. HALT goes to every partition, and after it
+// nothing but the EPOCHs of scanners that start. The operator lifts it by scanner.accept_reorg_to, which writes a REORG
+// that readers let pass.
 //
 // # Not guaranteed
 //
