@@ -2,8 +2,9 @@ package delayed
 
 import (
 	"errors"
-	"perpkeeper/pkg/check"
 	"time"
+
+	"perpkeeper/pkg/check"
 )
 
 // Config is the [delayed] section.

@@ -145,7 +145,7 @@ var ErrApart = errors.New("the generations have not read equally far")
 // Switch makes readers use another generation: one row changes, so that they see all of the old one or all of the new
 // one. Both are kept up to date from then on, so that the way back is another call.
 //
-// Without a reason the two must be equal: the checksums of all tables, taken in the transaction that switches, over
+// Without a reason the two must be equal: the same rows in all tables, compared in the transaction that switches, with
 // both standing at the same offsets; ErrApart says that they do not for the moment. A reason, which is recorded,
 // switches without looking.
 func (db *DB) Switch(ctx context.Context, to int, reason string) error {

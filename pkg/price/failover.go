@@ -2,8 +2,9 @@ package price
 
 import (
 	"errors"
-	"perpkeeper/pkg/check"
 	"time"
+
+	"perpkeeper/pkg/check"
 )
 
 // Failover bounds how long a source without reports is waited for.

@@ -2,8 +2,9 @@ package retention
 
 import (
 	"errors"
-	"perpkeeper/pkg/check"
 	"time"
+
+	"perpkeeper/pkg/check"
 )
 
 // Config is the [retention] section.

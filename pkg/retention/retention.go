@@ -2,10 +2,11 @@ package retention
 
 import (
 	"context"
-	"perpkeeper/pkg/retry"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/retry"
 )
 
 // Store moves and drops.

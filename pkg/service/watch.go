@@ -2,8 +2,9 @@ package service
 
 import (
 	"context"
-	"perpkeeper/pkg/retry"
 	"time"
+
+	"perpkeeper/pkg/retry"
 )
 
 // watchEvery is how old an answer of a watched part may be.

@@ -2,8 +2,9 @@ package ttl
 
 import (
 	"errors"
-	"perpkeeper/pkg/check"
 	"time"
+
+	"perpkeeper/pkg/check"
 )
 
 // How much one turn does at most before it yields, so that other work of the same loop proceeds.

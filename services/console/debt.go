@@ -2,8 +2,9 @@ package console
 
 import (
 	"context"
-	"perpkeeper/pkg/retry"
 	"time"
+
+	"perpkeeper/pkg/retry"
 )
 
 // debtEvery is how often the monitor looks what positions did not cover, and debtWithin over what time back.

@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"errors"
+
 	"perpkeeper/pkg/check"
 )
 

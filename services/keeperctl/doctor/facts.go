@@ -173,20 +173,19 @@ type Topic struct {
 
 // State is what the database holds.
 type State struct {
-	Error       error // it does not answer
-	Schema      error // this build cannot work with it
-	Halted      string
-	Started     bool // there is a block
-	Block       uint64
-	TimeMs      uint64
-	Skew        uint64 // blocks
-	Partitions  int    // those of its log topic; 0 until the first claim
-	Leftover    []int  // generations that are filled and not in use
-	Failed      int    // liquidations that could not be done
-	Parked      int    // delayed jobs that were given up
-	Unready     []Process
-	ProcessesOf int // how many were asked
-	Seen        Seen
+	Error      error // it does not answer
+	Schema     error // this build cannot work with it
+	Halted     string
+	Started    bool // there is a block
+	Block      uint64
+	TimeMs     uint64
+	Skew       uint64 // blocks
+	Partitions int    // those of its log topic; 0 until the first claim
+	Leftover   []int  // generations that are filled and not in use
+	Failed     int    // liquidations that could not be done
+	Parked     int    // delayed jobs that were given up
+	Unready    []Process
+	Seen       Seen
 }
 
 // Seen is what the metrics of the processes say, since each of them started.

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"errors"
+
 	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"

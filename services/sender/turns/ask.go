@@ -3,11 +3,12 @@ package turns
 import (
 	"context"
 	"fmt"
+	"time"
+
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/txmanager"
-	"time"
 )
 
 // Ask tells how a job stands now. What the sender does by itself, to spend a number, is nobody else's. The verdict on a
