@@ -4,9 +4,9 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/metric"
 )
 
 // Metrics count which keepers work (TIER-16).
@@ -17,19 +17,14 @@ type Metrics struct {
 
 // NewMetrics registers them.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	f := promauto.With(reg)
-	m := &Metrics{
-		executed: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_tier_executed_total",
-			Help: "Jobs that the chain shows as executed since this process watches, by the tier of the " +
-				"transaction's sender; 0 is somebody else.",
-		}, []string{"tier", "kind"}),
-		executedAge: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sender_tier_execution_age_seconds", Help: "Age of a job in the block in which a tier executed it.",
-			Buckets: job.ExecutionSeconds(),
-		}, []string{"tier"}),
+	in := metric.In{Registerer: reg}
+	return &Metrics{
+		executed: in.Counters("sender_tier_executed_total",
+			"Jobs that the chain shows as executed since this process watches, by the tier of the transaction's "+
+				"sender; 0 is somebody else.", "tier", "kind"),
+		executedAge: in.Histograms("sender_tier_execution_age_seconds",
+			"Age of a job in the block in which a tier executed it.", job.ExecutionSeconds(), "tier"),
 	}
-	return m
 }
 
 // ExecutedBy counts an execution by a tier, in a block of a time (ms). Of a job that was never heard of the birth is 0,

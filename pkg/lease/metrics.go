@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"perpkeeper/pkg/metric"
 )
 
 // Metrics count what becomes of leases and of writes under them (NON-11).
@@ -15,22 +17,15 @@ type Metrics struct {
 
 // NewMetrics registers the metrics of leases.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		acquire: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "lease_acquire_total",
-			Help: "Tries to take a lease, by result: won, held, ahead (the database's clock went back), error.",
-		}, []string{"result"}),
-		renew: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "lease_renew_total",
-			Help: "Renewals of leases, by result: kept, lost, error (asked again until the tenure's deadline).",
-		}, []string{"result"}),
-		rejects: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "fence_reject_total",
-			Help: "Writes the database refused because the lease had moved on, by operation.",
-		}, []string{"op"}),
+	in := metric.In{Registerer: reg}
+	return &Metrics{
+		acquire: in.Counters("lease_acquire_total",
+			"Tries to take a lease, by result: won, held, ahead (the database's clock went back), error.", "result"),
+		renew: in.Counters("lease_renew_total",
+			"Renewals of leases, by result: kept, lost, error (asked again until the tenure's deadline).", "result"),
+		rejects: in.Counters("fence_reject_total",
+			"Writes the database refused because the lease had moved on, by operation.", "op"),
 	}
-	reg.MustRegister(m.acquire, m.renew, m.rejects)
-	return m
 }
 
 // Rejected counts a write that was fenced out. It ignores other errors.

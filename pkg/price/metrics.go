@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/metric"
 )
 
 // Metrics are the figures of the feed of a process.
@@ -26,37 +27,30 @@ type Metrics struct {
 
 // NewMetrics registers the metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	}
-	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"source"})
-	}
+	in := metric.In{Registerer: reg}
 	m := &Metrics{
-		reports:  counter("price_reports_total", "New price reports emitted, by token.", "token"),
-		received: counter("price_source_reports_total", "Reports a source gave, whatever became of them.", "source"),
-		repeated: counter("price_reports_repeated_total", "Reports that were not newer than what the source gave, "+
-			"or the feed emitted, before.", "source"),
-		rejected: counter("price_gate_rejections_total", "Reports that did not pass when they came, by reason.",
-			"source", "reason"),
-		released: counter("price_gate_releases_total", "Rejected reports that a later one or another source "+
-			"confirmed, and that passed then.", "source"),
-		failures: counter("price_source_failures_total", "Times that a price source gave no answer or broke off.",
-			"source"),
-		active: gauge("price_source_active", "Number of tokens whose prices are this source's at the moment."),
-		up:     gauge("price_source_up", "1 if the source answers, whether its prices are used or not."),
-		disputed: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "price_disputed_tokens",
-			Help: "Number of tokens of which no report passes, because sources contradict each other.",
-		}),
-		emit: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "price_emit_seconds", Help: "From a report being received to it being emitted.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
-		}),
+		reports: in.Counters("price_reports_total", "New price reports emitted, by token.", "token"),
+		received: in.Counters("price_source_reports_total",
+			"Reports a source gave, whatever became of them.", "source"),
+		repeated: in.Counters("price_reports_repeated_total",
+			"Reports that were not newer than what the source gave, or the feed emitted, before.", "source"),
+		rejected: in.Counters("price_gate_rejections_total",
+			"Reports that did not pass when they came, by reason.", "source", "reason"),
+		released: in.Counters("price_gate_releases_total",
+			"Rejected reports that a later one or another source confirmed, and that passed then.", "source"),
+		failures: in.Counters("price_source_failures_total",
+			"Times that a price source gave no answer or broke off.", "source"),
+		active: in.Gauges("price_source_active",
+			"Number of tokens whose prices are this source's at the moment.", "source"),
+		up: in.Gauges("price_source_up",
+			"1 if the source answers, whether its prices are used or not.", "source"),
+		disputed: in.Gauge("price_disputed_tokens",
+			"Number of tokens of which no report passes, because sources contradict each other."),
+		emit: in.Histogram("price_emit_seconds",
+			"From a report being received to it being emitted.", prometheus.ExponentialBuckets(0.0001, 2, 16)),
 		ages: &ages{newest: map[chain.Address]uint64{}},
 	}
-	reg.MustRegister(m.reports, m.received, m.repeated, m.rejected, m.released, m.failures, m.active, m.up, m.disputed,
-		m.emit, m.ages)
+	reg.MustRegister(m.ages)
 	return m
 }
 

@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"perpkeeper/pkg/metric"
 )
 
 // Metrics are what is counted of the archive.
@@ -16,25 +17,22 @@ type Metrics struct {
 
 // NewMetrics registers the metrics of the archive; a nil Registerer registers them nowhere.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	f := promauto.With(reg)
-	where := []string{"where"}
+	in := metric.In{Registerer: reg}
 	return &Metrics{
-		moved: f.NewCounter(prometheus.CounterOpts{Name: "retention_moved_total",
-			Help: "Jobs that ended and were moved to the archive."}),
-		dropped: f.NewCounter(prometheus.CounterOpts{Name: "retention_dropped_total",
-			Help: "Weeks of the archive that were dropped."}),
-		failures: f.NewCounter(prometheus.CounterOpts{Name: "retention_failures_total",
-			Help: "Steps of the archive that failed; they are tried again."}),
-		rows: f.NewGaugeVec(prometheus.GaugeOpts{Name: "retention_rows",
-			Help: "Arms of jobs that have ended, by where they are: live (the tables that senders work with) or " +
-				"archive."}, where),
-		bytes: f.NewGaugeVec(prometheus.GaugeOpts{Name: "retention_bytes",
-			Help: "Disk that they take with their transactions, receipts and numbers, and indexes; live is all of " +
-				"these tables."}, where),
-		oldest: f.NewGauge(prometheus.GaugeOpts{Name: "retention_oldest_timestamp_seconds",
-			Help: "Beginning of the oldest week that the archive holds, Unix seconds; 0 while it is empty."}),
-		late: f.NewGauge(prometheus.GaugeOpts{Name: "retention_late_seconds",
-			Help: "For how long the oldest job that has ended could have been in the archive; 0 where none could."}),
+		moved:   in.Counter("retention_moved_total", "Jobs that ended and were moved to the archive."),
+		dropped: in.Counter("retention_dropped_total", "Weeks of the archive that were dropped."),
+		failures: in.Counter("retention_failures_total",
+			"Steps of the archive that failed; they are tried again."),
+		rows: in.Gauges("retention_rows",
+			"Arms of jobs that have ended, by where they are: live (the tables that senders work with) or "+
+				"archive.", "where"),
+		bytes: in.Gauges("retention_bytes",
+			"Disk that they take with their transactions, receipts and numbers, and indexes; live is all of these "+
+				"tables.", "where"),
+		oldest: in.Gauge("retention_oldest_timestamp_seconds",
+			"Beginning of the oldest week that the archive holds, Unix seconds; 0 while it is empty."),
+		late: in.Gauge("retention_late_seconds",
+			"For how long the oldest job that has ended could have been in the archive; 0 where none could."),
 	}
 }
 

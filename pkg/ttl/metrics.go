@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"perpkeeper/pkg/metric"
 )
 
 // Metrics are the figures of the queues of a process, by the queue's name (TTL-9).
@@ -17,18 +19,19 @@ type Metrics struct {
 
 // NewMetrics registers the metrics of ttl queues; a nil Registerer registers them nowhere.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	counter := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"queue"})
-	}
+	in := metric.In{Registerer: reg}
 	m := &Metrics{
-		expired:     counter("ttl_expired_total", "Tries at expired entries that had not failed before."),
-		retries:     counter("ttl_retries_total", "Tries at entries that had failed before."),
-		failures:    counter("ttl_failures_total", "Tries that were reported as failed, panics included."),
-		deadLetters: counter("ttl_dead_letters_total", "Entries given up after their last attempt."),
-		lengths:     &lengths{queues: map[string]func() Stats{}},
+		expired: in.Counters("ttl_expired_total",
+			"Tries at expired entries that had not failed before.", "queue"),
+		retries: in.Counters("ttl_retries_total", "Tries at entries that had failed before.", "queue"),
+		failures: in.Counters("ttl_failures_total",
+			"Tries that were reported as failed, panics included.", "queue"),
+		deadLetters: in.Counters("ttl_dead_letters_total",
+			"Entries given up after their last attempt.", "queue"),
+		lengths: &lengths{queues: map[string]func() Stats{}},
 	}
 	if reg != nil {
-		reg.MustRegister(m.expired, m.retries, m.failures, m.deadLetters, m.lengths)
+		reg.MustRegister(m.lengths)
 	}
 	return m
 }

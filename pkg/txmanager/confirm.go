@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/metric"
 	"perpkeeper/pkg/txm"
 )
 
@@ -114,11 +115,7 @@ func (c *confirm) remember(flights []txm.Flight) {
 	pressed := slices.DeleteFunc(slices.Clone(flights), c.abandoned)
 	c.broadcast.checkStall(pressed)
 	c.metrics.unlanded.show(c.view.signer, pressed)
-	held := 0.0
-	if c.broadcast.held() != "" {
-		held = 1
-	}
-	c.metrics.held.WithLabelValues(c.view.signer.Hex()).Set(held)
+	c.metrics.held.WithLabelValues(c.view.signer.Hex()).Set(metric.Bool(c.broadcast.held() != ""))
 	c.metrics.liquidations.WithLabelValues(c.view.signer.Hex()).Set(float64(liquidations))
 	c.broadcast.forget(flying)
 	c.broadcast.privacy.keep(intents)

@@ -2,11 +2,11 @@ package txmanager
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/metric"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/ttl"
 	"perpkeeper/pkg/txm"
@@ -24,9 +24,9 @@ type Metrics struct {
 
 // NewMetrics registers a manager's metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	f := promauto.With(reg)
-	return &Metrics{lease.NewMetrics(reg), ttl.NewMetrics(reg), newArmMetrics(f), newSendMetrics(f),
-		newFlightMetrics(reg, f), newMoneyMetrics(f)}
+	in := metric.In{Registerer: reg}
+	return &Metrics{lease.NewMetrics(reg), ttl.NewMetrics(reg), newArmMetrics(in), newSendMetrics(in),
+		newFlightMetrics(in), newMoneyMetrics(in)}
 }
 
 // armMetrics are of arms, from the queue to their end.
@@ -41,41 +41,26 @@ type armMetrics struct {
 	delay        *prometheus.HistogramVec
 }
 
-func newArmMetrics(f promauto.Factory) armMetrics {
+func newArmMetrics(in metric.In) armMetrics {
 	seconds := prometheus.ExponentialBuckets(0.05, 2, 14) // 50 ms to 7 min
 	return armMetrics{
-		jobs: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_jobs_total", Help: "Arms of jobs that have ended, by kind and outcome.",
-		}, []string{"kind", "outcome"}),
-		waits: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_waits_total",
-			Help: "Times a stage made an intent wait; the stage gate was called settle before.",
-		}, []string{"stage"}),
-		givenUp: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_given_up_total",
-			Help: "Arms after which no other is tried by itself; of kind liquidation: LIQUIDATION_FAILED. The job " +
-				"is a dead letter.",
-		}, []string{"kind"}),
-		queueDepth: f.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "worker_queue_depth", Help: "Intents of a signer that wait for their nonce.",
-		}, []string{"signer"}),
-		queueSeconds: f.NewHistogram(prometheus.HistogramOpts{
-			Name: "worker_queue_seconds", Help: "Time from an intent's storing to its claim.", Buckets: seconds,
-		}),
-		sendAge: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sender_send_age_seconds", Help: "Age of a job, on the chain's clock, at its first broadcast.",
-			Buckets: seconds,
-		}, []string{"kind"}),
-		landed: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "sender_landed_age_seconds",
-			Help:    "Age of a job, on the chain's clock, when its transaction was first seen in a block.",
-			Buckets: job.ExecutionSeconds(),
-		}, []string{"kind"}),
-		delay: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "sender_execution_delay_seconds",
-			Help:    "Age of a job, on the chain's clock, when its transaction was final.",
-			Buckets: job.ExecutionSeconds(),
-		}, []string{"kind"}),
+		jobs: in.Counters("sender_jobs_total",
+			"Arms of jobs that have ended, by kind and outcome.", "kind", "outcome"),
+		waits: in.Counters("sender_waits_total",
+			"Times a stage made an intent wait; the stage gate was called settle before.", "stage"),
+		givenUp: in.Counters("sender_given_up_total",
+			"Arms after which no other is tried by itself; of kind liquidation: LIQUIDATION_FAILED. The job is a "+
+				"dead letter.", "kind"),
+		queueDepth: in.Gauges("worker_queue_depth", "Intents of a signer that wait for their nonce.", "signer"),
+		queueSeconds: in.Histogram("worker_queue_seconds",
+			"Time from an intent's storing to its claim.", seconds),
+		sendAge: in.Histograms("sender_send_age_seconds",
+			"Age of a job, on the chain's clock, at its first broadcast.", seconds, "kind"),
+		landed: in.Histograms("sender_landed_age_seconds",
+			"Age of a job, on the chain's clock, when its transaction was first seen in a "+
+				"block.", job.ExecutionSeconds(), "kind"),
+		delay: in.Histograms("sender_execution_delay_seconds",
+			"Age of a job, on the chain's clock, when its transaction was final.", job.ExecutionSeconds(), "kind"),
 	}
 }
 
@@ -88,30 +73,21 @@ type sendMetrics struct {
 	fills        prometheus.Counter
 }
 
-func newSendMetrics(f promauto.Factory) sendMetrics {
+func newSendMetrics(in metric.In) sendMetrics {
 	return sendMetrics{
-		broadcasts: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_broadcasts_total",
-			Help: "Broadcasts of stored transactions, repetitions included, by the class of the nodes' answer.",
-		}, []string{"class"}),
-		privates: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_private_broadcasts_total",
-			Help: "Transactions given to private endpoints, alone or beside the nodes, by the class of the answer.",
-		}, []string{"class"}),
-		replacements: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_replacements_total",
-			Help: "Further transactions at a nonce, by lane and kind: EXEC pays more, CANCEL and FILL only spend " +
-				"the nonce.",
-		}, []string{"lane", "kind"}),
-		capped: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_price_capped_total",
-			Help: "Times a price could not be raised for the caps of its lane, job or day; the transaction is " +
-				"broadcast as it is.",
-		}, []string{"lane"}),
-		fills: f.NewCounter(prometheus.CounterOpts{
-			Name: "sender_gaps_filled_total",
-			Help: "Nonces that nobody needed and that were spent so that those above them could be mined.",
-		}),
+		broadcasts: in.Counters("sender_broadcasts_total",
+			"Broadcasts of stored transactions, repetitions included, by the class of the nodes' answer.", "class"),
+		privates: in.Counters("sender_private_broadcasts_total",
+			"Transactions given to private endpoints, alone or beside the nodes, by the class of the "+
+				"answer.", "class"),
+		replacements: in.Counters("sender_replacements_total",
+			"Further transactions at a nonce, by lane and kind: EXEC pays more, CANCEL and FILL only spend the "+
+				"nonce.", "lane", "kind"),
+		capped: in.Counters("sender_price_capped_total",
+			"Times a price could not be raised for the caps of its lane, job or day; the transaction is broadcast "+
+				"as it is.", "lane"),
+		fills: in.Counter("sender_gaps_filled_total",
+			"Nonces that nobody needed and that were spent so that those above them could be mined."),
 	}
 }
 
@@ -126,35 +102,24 @@ type flightMetrics struct {
 	foreign      *prometheus.CounterVec
 }
 
-func newFlightMetrics(reg prometheus.Registerer, f promauto.Factory) flightMetrics {
+func newFlightMetrics(in metric.In) flightMetrics {
 	u := newUnlanded()
-	reg.MustRegister(u)
+	in.MustRegister(u)
 	return flightMetrics{
-		inFlight: f.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sender_in_flight", Help: "Transactions of a signer whose fate is open.",
-		}, []string{"signer"}),
-		liquidations: f.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sender_liquidations_in_flight",
-			Help: "Liquidations of a signer in flight; the sum over all senders of a keeper is limited.",
-		}, []string{"signer"}),
+		inFlight: in.Gauges("sender_in_flight", "Transactions of a signer whose fate is open.", "signer"),
+		liquidations: in.Gauges("sender_liquidations_in_flight",
+			"Liquidations of a signer in flight; the sum over all senders of a keeper is limited.", "signer"),
 		unlanded: u,
-		held: f.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sender_held",
-			Help: "1 while a signer claims nothing because it cannot pay for gas, or the nodes take no more of it; " +
-				"it goes on by itself.",
-		}, []string{"signer"}),
-		timeouts: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_confirmation_timeouts_total",
-			Help: "Arms without a receipt for longer than the confirmation timeout, each counted once a tenure.",
-		}, []string{"kind"}),
-		reorgs: f.NewCounter(prometheus.CounterOpts{
-			Name: "sender_receipts_taken_back_total", Help: "Mined transactions whose block left the chain.",
-		}),
-		foreign: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "sender_foreign_total",
-			Help: "Nonces that a transaction which is not ours has spent. The signer is paused: somebody else has " +
-				"its key.",
-		}, []string{"signer"}),
+		held: in.Gauges("sender_held",
+			"1 while a signer claims nothing because it cannot pay for gas, or the nodes take no more of it; it "+
+				"goes on by itself.", "signer"),
+		timeouts: in.Counters("sender_confirmation_timeouts_total",
+			"Arms without a receipt for longer than the confirmation timeout, each counted once a tenure.", "kind"),
+		reorgs: in.Counter("sender_receipts_taken_back_total",
+			"Mined transactions whose block left the chain."),
+		foreign: in.Counters("sender_foreign_total",
+			"Nonces that a transaction which is not ours has spent. The signer is paused: somebody else has its "+
+				"key.", "signer"),
 	}
 }
 
@@ -166,25 +131,17 @@ type moneyMetrics struct {
 	lasts      *prometheus.GaugeVec
 }
 
-func newMoneyMetrics(f promauto.Factory) moneyMetrics {
+func newMoneyMetrics(in metric.In) moneyMetrics {
 	return moneyMetrics{
-		spent: f.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sender_spent_wei",
-			Help: "Wei that a signer has burnt in the last 24 hours, with what is in flight in full.",
-		}, []string{"signer"}),
-		budgetUsed: f.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sender_budget_used_ratio",
-			Help: "Which part of what a lane of a signer may spend in 24 hours is spent, net of execution fees; with " +
-				"1 the lane sends nothing.",
-		}, []string{"signer", "lane"}),
-		balances: f.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sender_balance_bnb", Help: "BNB that a signer has, as one endpoint says.",
-		}, []string{"signer"}),
-		lasts: f.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sender_balance_lasts_seconds",
-			Help: "For how long a signer's balance lasts at what it burnt in the last 24 hours, net of execution " +
-				"fees; missing while it burns nothing.",
-		}, []string{"signer"}),
+		spent: in.Gauges("sender_spent_wei",
+			"Wei that a signer has burnt in the last 24 hours, with what is in flight in full.", "signer"),
+		budgetUsed: in.Gauges("sender_budget_used_ratio",
+			"Which part of what a lane of a signer may spend in 24 hours is spent, net of execution fees; with 1 "+
+				"the lane sends nothing.", "signer", "lane"),
+		balances: in.Gauges("sender_balance_bnb", "BNB that a signer has, as one endpoint says.", "signer"),
+		lasts: in.Gauges("sender_balance_lasts_seconds",
+			"For how long a signer's balance lasts at what it burnt in the last 24 hours, net of execution fees; "+
+				"missing while it burns nothing.", "signer"),
 	}
 }
 

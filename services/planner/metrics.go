@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/metric"
 	"perpkeeper/pkg/price"
 )
 
@@ -37,51 +39,39 @@ type Metrics struct {
 
 // NewMetrics registers the planner's metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
+	in := metric.In{Registerer: reg}
 	seconds := func(name, help string, objectives ...float64) prometheus.Histogram {
 		bounds := append(prometheus.ExponentialBuckets(1e-5, 2, 22), objectives...)
 		slices.Sort(bounds)
-		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds})
-	}
-	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-	}
-	gauges := func(name, label, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{label})
+		return in.Histogram(name, help, bounds)
 	}
 	m := &Metrics{
-		published: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "planner_jobs_published_total",
-			Help: "Jobs written to the job topic, repetitions at sweeps included.",
-		}, []string{"kind"}),
+		published: in.Counters("planner_jobs_published_total",
+			"Jobs written to the job topic, repetitions at sweeps included.", "kind"),
 		overdue:  newOverdue(),
-		liveJobs: gauges("planner_jobs_live", "kind", "Jobs that are due at the last pass."),
-		open:     gauges("planner_open", "what", "Open positions, orders and requests of this planner's shards."),
-		tiers: gauges("planner_positions", "tier", "Positions by risk at the last sweep: "+
-			"watch below 200 % of the required collateral, armed below 110 %, fire = to be liquidated."),
-		block: gauge("planner_block", "Number of the block the last pass was made on."),
-		skew: gauge("planner_partition_skew_blocks", "By how many blocks the foremost partition is ahead of the "+
-			"watermark."),
-		mode: gauge("planner_mode", "How nervous the markets are: 0 normal, 1 volatile (5 % within the window), 2 "+
-			"extreme (10 %)."),
-		missed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "planner_index_miss_total",
-			Help: "Liquidatable positions and limit swaps in reach that a sweep found and the index had missed. " +
-				"Must be 0.",
-		}),
-		expired: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "planner_expired_total",
-			Help: "Market orders and requests that expired in the venue's eyes before any keeper had executed them.",
-		}, []string{"kind"}),
-		reborn: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "planner_jobs_reborn_total",
-			Help: "Jobs whose condition held for 300 s without a break and that no keeper executed, each time they " +
-				"are born again.",
-		}, []string{"kind"}),
-		damaged: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "planner_unreadable_prices_total",
-			Help: "Records of the price topic that nobody can read and that were passed over; those read again at a " +
-				"start count again.",
-		}),
+		liveJobs: in.Gauges("planner_jobs_live", "Jobs that are due at the last pass.", "kind"),
+		open: in.Gauges("planner_open",
+			"Open positions, orders and requests of this planner's shards.", "what"),
+		tiers: in.Gauges("planner_positions",
+			"Positions by risk at the last sweep: watch below 200 % of the required collateral, armed below 110 "+
+				"%, fire = to be liquidated.", "tier"),
+		block: in.Gauge("planner_block", "Number of the block the last pass was made on."),
+		skew: in.Gauge("planner_partition_skew_blocks",
+			"By how many blocks the foremost partition is ahead of the watermark."),
+		mode: in.Gauge("planner_mode",
+			"How nervous the markets are: 0 normal, 1 volatile (5 % within the window), 2 extreme (10 %)."),
+		missed: in.Counter("planner_index_miss_total",
+			"Liquidatable positions and limit swaps in reach that a sweep found and the index had missed. Must be "+
+				"0."),
+		expired: in.Counters("planner_expired_total",
+			"Market orders and requests that expired in the venue's eyes before any keeper had executed "+
+				"them.", "kind"),
+		reborn: in.Counters("planner_jobs_reborn_total",
+			"Jobs whose condition held for 300 s without a break and that no keeper executed, each time they are "+
+				"born again.", "kind"),
+		damaged: in.Counter("planner_unreadable_prices_total",
+			"Records of the price topic that nobody can read and that were passed over; those read again at a "+
+				"start count again."),
 		passes: seconds("planner_pass_seconds", "Time of one pass over all markets through the index, without the "+
 			"snapshot."),
 		ticks: seconds("planner_tick_seconds", "Time from a price report's arrival in this process to the "+
@@ -95,8 +85,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"the liquidation it makes due "+
 			"standing on the job topic.", 0.1), // a bound, so that rules count exactly what took longer
 	}
-	reg.MustRegister(m.published, m.liveJobs, m.open, m.tiers, m.block, m.skew, m.mode, m.missed, m.expired, m.reborn,
-		m.damaged, m.overdue, m.passes, m.ticks, m.sweeps, m.reported, m.received)
+	reg.MustRegister(m.overdue)
 	return m
 }
 

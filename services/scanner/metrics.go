@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"perpkeeper/pkg/metric"
 )
 
 // Metrics are what the scanner counts.
@@ -43,77 +45,66 @@ type Metrics struct {
 
 // NewMetrics registers the scanner's metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-	}
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-	}
+	in := metric.In{Registerer: reg}
 	m := &Metrics{
-		headNumber: gauge("scanner_head_number", "Number of the newest head seen."),
-		headTime: gauge("scanner_head_time_seconds", "Time of the newest head seen, as the chain has it, in Unix "+
-			"seconds."),
+		headNumber: in.Gauge("scanner_head_number", "Number of the newest head seen."),
+		headTime: in.Gauge("scanner_head_time_seconds",
+			"Time of the newest head seen, as the chain has it, in Unix seconds."),
 		headAge: &ageGauge{},
-		clockLead: gauge("scanner_chain_clock_lead_seconds", "By how much the chain's clock, by which price reports "+
-			"are judged, is ahead of this machine's."),
-		finalized: gauge("scanner_finalized_number", "Number of the newest final block seen."),
-		block:     gauge("scanner_block_number", "Number of the newest block published to all partitions."),
-		blocks:    counter("scanner_blocks_published_total", "Blocks published to all partitions that lacked them."),
-		records: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "scanner_records_published_total",
-			Help: "Records published in blocks and ranges, by kind: log, tx, param, audit; one that stands in every " +
-				"partition counts once.",
-		}, []string{"kind"}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "scanner_publish_seconds", Help: "Time to read a block's logs and write its batches.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
-		}),
-		reorgs: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "scanner_reorg_depth_blocks", Help: "Blocks taken back by each reorg.",
-			Buckets: []float64{1, 2, 3, 8, 16, 24, 64, 120, 240, 1000},
-		}),
-		epoch:      gauge("scanner_epoch", "The epoch under which this scanner last claimed the log topic."),
-		standingBy: gauge("scanner_standing_by", "1 while another scanner owns the log topic."),
-		unverified: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "scanner_unverified_blocks_total",
-			Help: "Blocks whose logs or transactions could not be proven, by cause: no_receipts (the node serves " +
-				"none), wrong_receipts (they do not hash to the root).",
-		}, []string{"cause"}),
-		lookUps: counter("scanner_owner_lookups_total", "Times the owner of an order or position had to be read "+
-			"from the DataStore."),
+		clockLead: in.Gauge("scanner_chain_clock_lead_seconds",
+			"By how much the chain's clock, by which price reports are judged, is ahead of this machine's."),
+		finalized: in.Gauge("scanner_finalized_number", "Number of the newest final block seen."),
+		block:     in.Gauge("scanner_block_number", "Number of the newest block published to all partitions."),
+		blocks: in.Counter("scanner_blocks_published_total",
+			"Blocks published to all partitions that lacked them."),
+		records: in.Counters("scanner_records_published_total",
+			"Records published in blocks and ranges, by kind: log, tx, param, audit; one that stands in every "+
+				"partition counts once.", "kind"),
+		seconds: in.Histogram("scanner_publish_seconds",
+			"Time to read a block's logs and write its batches.", prometheus.ExponentialBuckets(0.001, 2, 14)),
+		reorgs: in.Histogram("scanner_reorg_depth_blocks",
+			"Blocks taken back by each reorg.", []float64{1, 2, 3, 8, 16, 24, 64, 120, 240, 1000}),
+		epoch:      in.Gauge("scanner_epoch", "The epoch under which this scanner last claimed the log topic."),
+		standingBy: in.Gauge("scanner_standing_by", "1 while another scanner owns the log topic."),
+		unverified: in.Counters("scanner_unverified_blocks_total",
+			"Blocks whose logs or transactions could not be proven, by cause: no_receipts (the node serves none), "+
+				"wrong_receipts (they do not hash to the root).", "cause"),
+		lookUps: in.Counter("scanner_owner_lookups_total",
+			"Times the owner of an order or position had to be read from the DataStore."),
 
-		unproven: gauge("scanner_unverified_blocks", "Blocks published without proof that have not been proven "+
-			"since."),
-		corrections: counter("scanner_corrections_total", "Blocks found to have been published wrong, and published "+
-			"again with everything above them."),
-		tooDeep: counter("scanner_corrections_too_deep_total",
-			"Blocks found to have been published wrong when readers could no longer undo them: the topic has to be "+
-				"written anew."),
-		undecided: gauge("scanner_finality_undecided", "1 while endpoints do not agree on any final block, so "+
-			"that nothing new is called final."),
-		halted: gauge("scanner_halted", "1 while the chain contradicts what it had called final, and nothing "+
-			"is published."),
-		ranges: counter("scanner_ranges_published_total", "Ranges of history published to all partitions that "+
-			"lacked them."),
-		backfillLeft: gauge("scanner_backfill_remaining_blocks", "Blocks of history that are still to be published "+
-			"in ranges; 0 while none are."),
-		backfillETA: gauge("scanner_backfill_eta_seconds", "How long the history that is being published in ranges "+
-			"will take, at the pace until now; 0 while none is."),
-		bodyRanges: counter("scanner_backfill_ranges_by_bodies_total", "Ranges of history of which every block was "+
-			"read, because the signers' nonces at old blocks could not be had or did not agree."),
+		unproven: in.Gauge("scanner_unverified_blocks",
+			"Blocks published without proof that have not been proven since."),
+		corrections: in.Counter("scanner_corrections_total",
+			"Blocks found to have been published wrong, and published again with everything above them."),
+		tooDeep: in.Counter("scanner_corrections_too_deep_total",
+			"Blocks found to have been published wrong when readers could no longer undo them: the topic has to "+
+				"be written anew."),
+		undecided: in.Gauge("scanner_finality_undecided",
+			"1 while endpoints do not agree on any final block, so that nothing new is called final."),
+		halted: in.Gauge("scanner_halted",
+			"1 while the chain contradicts what it had called final, and nothing is published."),
+		ranges: in.Counter("scanner_ranges_published_total",
+			"Ranges of history published to all partitions that lacked them."),
+		backfillLeft: in.Gauge("scanner_backfill_remaining_blocks",
+			"Blocks of history that are still to be published in ranges; 0 while none are."),
+		backfillETA: in.Gauge("scanner_backfill_eta_seconds",
+			"How long the history that is being published in ranges will take, at the pace until now; 0 while "+
+				"none is."),
+		bodyRanges: in.Counter("scanner_backfill_ranges_by_bodies_total",
+			"Ranges of history of which every block was read, because the signers' nonces at old blocks could not "+
+				"be had or did not agree."),
 
-		auditTime: gauge("scanner_words_audit_time_seconds", "When all words of the DataStore were last "+
-			"compared with the chain, Unix seconds; 0 = not in this process."),
-		auditWords:    gauge("scanner_words_audited", "Words the last audit has read."),
-		auditUnread:   gauge("scanner_words_unread", "Words the last audit could not read."),
-		auditHeld:     gauge("scanner_markets_unaudited", "Markets of which the last audit could not read every word."),
-		auditFailures: counter("scanner_words_audit_failures_total", "Audits that could not read every word."),
+		auditTime: in.Gauge("scanner_words_audit_time_seconds",
+			"When all words of the DataStore were last compared with the chain, Unix seconds; 0 = not in this "+
+				"process."),
+		auditWords:  in.Gauge("scanner_words_audited", "Words the last audit has read."),
+		auditUnread: in.Gauge("scanner_words_unread", "Words the last audit could not read."),
+		auditHeld: in.Gauge("scanner_markets_unaudited",
+			"Markets of which the last audit could not read every word."),
+		auditFailures: in.Counter("scanner_words_audit_failures_total",
+			"Audits that could not read every word."),
 	}
-	reg.MustRegister(m.headNumber, m.headTime, m.clockLead, m.headAge, m.finalized, m.block, m.blocks, m.records,
-		m.seconds, m.reorgs, m.epoch, m.standingBy,
-		m.unverified, m.lookUps, m.unproven, m.corrections, m.tooDeep, m.undecided, m.halted, m.ranges, m.backfillLeft,
-		m.backfillETA, m.bodyRanges,
-		m.auditTime, m.auditWords, m.auditUnread, m.auditHeld, m.auditFailures)
+	reg.MustRegister(m.headAge)
 	return m
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/metric"
 	"perpkeeper/pkg/pg/outbox"
 )
 
@@ -52,7 +53,7 @@ func (p *pauses) look(ctx context.Context) error {
 			continue
 		}
 		p.why[s.Signer] = s.Paused
-		p.metrics.paused.WithLabelValues(s.Signer.Hex()).Set(gauge(s.Paused != ""))
+		p.metrics.paused.WithLabelValues(s.Signer.Hex()).Set(metric.Bool(s.Paused != ""))
 		switch was := before[s.Signer]; {
 		case s.Paused != "" && was == "":
 			p.log.Warn().Str("signer", s.Signer.Hex()).Str("reason", s.Paused).

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"perpkeeper/pkg/metric"
 	"perpkeeper/pkg/perp"
 )
 
@@ -23,26 +24,17 @@ type losses struct {
 }
 
 func newLosses(reg prometheus.Registerer) losses {
-	l := losses{
-		insolvent: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "statevm_insolvent_closes_total",
-			Help: "Positions that were closed without covering their costs (InsolventClose), in recent blocks.",
-		}),
-		badDebt: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "statevm_bad_debt_usd_total",
-			Help: "Costs, in USD, that closed positions did not cover, in recent blocks.",
-		}),
-		liquidated: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "statevm_liquidated_usd_total",
-			Help: "Size, in USD, of what was liquidated, by whichever keeper, in recent blocks.",
-		}),
-		closes: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "statevm_liquidations_total",
-			Help: "Positions that were liquidated, by whichever keeper, in recent blocks.",
-		}),
+	in := metric.In{Registerer: reg}
+	return losses{
+		insolvent: in.Counter("statevm_insolvent_closes_total",
+			"Positions that were closed without covering their costs (InsolventClose), in recent blocks."),
+		badDebt: in.Counter("statevm_bad_debt_usd_total",
+			"Costs, in USD, that closed positions did not cover, in recent blocks."),
+		liquidated: in.Counter("statevm_liquidated_usd_total",
+			"Size, in USD, of what was liquidated, by whichever keeper, in recent blocks."),
+		closes: in.Counter("statevm_liquidations_total",
+			"Positions that were liquidated, by whichever keeper, in recent blocks."),
 	}
-	reg.MustRegister(l.insolvent, l.badDebt, l.liquidated, l.closes)
-	return l
 }
 
 // counted counts an event, if it is of a block that is recent at a time.

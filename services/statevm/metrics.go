@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"perpkeeper/pkg/metric"
 	"perpkeeper/pkg/pg"
 )
 
@@ -32,42 +33,38 @@ type Metrics struct {
 
 // NewMetrics registers the metrics of statevm.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
+	in := metric.In{Registerer: reg}
 	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"generation", "partition"})
+		return in.Gauges(name, help, "generation", "partition")
 	}
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	}
-	m := &Metrics{
+	return &Metrics{
 		losses:    newLosses(reg),
 		snapshots: newSnapshotMetrics(reg),
-		block:     gauge("statevm_block", "Number of the last block committed, of the partitions this process owns."),
+		block: gauge("statevm_block",
+			"Number of the last block committed, of the partitions this process owns."),
 		finalized: gauge("statevm_finalized_block", "Number of the highest finalized block heard of."),
-		blockTime: gauge("statevm_block_timestamp_seconds", "Time of the last block committed, Unix seconds; time() "+
-			"minus this is the lag."),
+		blockTime: gauge("statevm_block_timestamp_seconds",
+			"Time of the last block committed, Unix seconds; time() minus this is the lag."),
 		offset: gauge("statevm_offset", "Offset of the first record not yet committed."),
 		halted: gauge("statevm_halted", "1 while a partition cannot go on; readiness says why."),
-		waiting: gauge("statevm_waiting_for_proof", "1 while a partition waits for the proof or the correction of "+
-			"a block that contradicts its rows."),
-		lacking: gauge("statevm_lost_blocks", "Blocks in the rows that the log topic has lost with its end, and "+
-			"that the scanner has not written again yet."),
-		blocks:   counter("statevm_blocks_total", "Blocks committed.", "generation", "partition"),
-		undos:    counter("statevm_undos_total", "Reorgs undone.", "generation", "partition"),
-		unblocks: counter("statevm_undone_blocks_total", "Blocks taken back by reorgs.", "generation", "partition"),
-		events: counter("statevm_events_total", "Events applied, by what they mean; those of steps that had to be "+
-			"repeated count again.", "event"),
-		lost: counter("statevm_fenced_total", "Times another process was found to own a partition.", "generation",
-			"partition"),
-		differed: counter("statevm_words_differed_total", "Words of the exchange's DataStore that an audit found "+
-			"not to be what events had said, by name.", "word"),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "statevm_commit_seconds", Help: "Time to decode, apply and commit what was read at once.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
-		}),
+		waiting: gauge("statevm_waiting_for_proof",
+			"1 while a partition waits for the proof or the correction of a block that contradicts its rows."),
+		lacking: gauge("statevm_lost_blocks",
+			"Blocks in the rows that the log topic has lost with its end, and that the scanner has not written "+
+				"again yet."),
+		blocks: in.Counters("statevm_blocks_total", "Blocks committed.", "generation", "partition"),
+		undos:  in.Counters("statevm_undos_total", "Reorgs undone.", "generation", "partition"),
+		unblocks: in.Counters("statevm_undone_blocks_total",
+			"Blocks taken back by reorgs.", "generation", "partition"),
+		events: in.Counters("statevm_events_total",
+			"Events applied, by what they mean; those of steps that had to be repeated count again.", "event"),
+		lost: in.Counters("statevm_fenced_total",
+			"Times another process was found to own a partition.", "generation", "partition"),
+		differed: in.Counters("statevm_words_differed_total",
+			"Words of the exchange's DataStore that an audit found not to be what events had said, by name.", "word"),
+		seconds: in.Histogram("statevm_commit_seconds",
+			"Time to decode, apply and commit what was read at once.", prometheus.ExponentialBuckets(0.0005, 2, 16)),
 	}
-	reg.MustRegister(m.block, m.finalized, m.blockTime, m.offset, m.halted, m.waiting, m.lacking, m.blocks, m.undos,
-		m.unblocks, m.events, m.lost, m.differed, m.seconds)
-	return m
 }
 
 // RegisterMetrics registers everything this process counts, for the catalogue.
@@ -122,9 +119,11 @@ func (m *partitionMetrics) counted(steps []step) {
 
 func (m *partitionMetrics) fenced() { m.lost.WithLabelValues(m.labels...).Inc() }
 
-func (m *partitionMetrics) stuck(is bool) { m.halted.WithLabelValues(m.labels...).Set(flag(is)) }
+func (m *partitionMetrics) stuck(is bool) { m.halted.WithLabelValues(m.labels...).Set(metric.Bool(is)) }
 
-func (m *partitionMetrics) waits(is bool) { m.waiting.WithLabelValues(m.labels...).Set(flag(is)) }
+func (m *partitionMetrics) waits(is bool) {
+	m.waiting.WithLabelValues(m.labels...).Set(metric.Bool(is))
+}
 
 func (m *partitionMetrics) lacks(tail *lostTail) {
 	n := 0
@@ -132,13 +131,6 @@ func (m *partitionMetrics) lacks(tail *lostTail) {
 		n = len(tail.lacking)
 	}
 	m.lacking.WithLabelValues(m.labels...).Set(float64(n))
-}
-
-func flag(is bool) float64 {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // forget drops what is another process's to report from now on.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"perpkeeper/pkg/metric"
 	"perpkeeper/pkg/snapshot"
 )
 
@@ -15,21 +16,19 @@ type snapshotMetrics struct {
 }
 
 func newSnapshotMetrics(reg prometheus.Registerer) snapshotMetrics {
-	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	in := metric.In{Registerer: reg}
+	return snapshotMetrics{
+		newest: in.Gauge("statevm_snapshot_timestamp_seconds",
+			"When the newest snapshot of the state was taken, Unix seconds; 0 while there is none."),
+		interval: in.Gauge("statevm_snapshot_interval_seconds",
+			"How often a snapshot of the state is to be taken; 0 = never."),
+		seconds: in.Gauge("statevm_snapshot_seconds",
+			"How long the last snapshot took that this process has taken."),
+		bytes: in.Gauge("statevm_snapshot_bytes",
+			"How large the last snapshot is that this process has taken."),
+		failed: in.Counter("statevm_snapshot_failures_total",
+			"Snapshots of the state that could not be taken, or old ones that could not be removed."),
 	}
-	m := snapshotMetrics{
-		newest: gauge("statevm_snapshot_timestamp_seconds", "When the newest snapshot of the state was taken, Unix "+
-			"seconds; 0 while there is none."),
-		interval: gauge("statevm_snapshot_interval_seconds", "How often a snapshot of the state is to be taken; 0 = "+
-			"never."),
-		seconds: gauge("statevm_snapshot_seconds", "How long the last snapshot took that this process has taken."),
-		bytes:   gauge("statevm_snapshot_bytes", "How large the last snapshot is that this process has taken."),
-		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "statevm_snapshot_failures_total",
-			Help: "Snapshots of the state that could not be taken, or old ones that could not be removed."}),
-	}
-	reg.MustRegister(m.newest, m.interval, m.seconds, m.bytes, m.failed)
-	return m
 }
 
 func (m snapshotMetrics) taken(s snapshot.Manifest, took time.Duration) {

@@ -5,7 +5,7 @@ import "slices"
 // Groups of rooms, innermost first. Imports point one way: vocabularies ← rooms ← adapters ← services.
 var (
 	vocabularies = []string{"pkg/chain", "pkg/perp", "pkg/job"}
-	tools        = []string{"pkg/retry", "pkg/secret", "pkg/failpoint", "pkg/priceindex", "pkg/check"}
+	tools        = []string{"pkg/retry", "pkg/secret", "pkg/failpoint", "pkg/priceindex", "pkg/check", "pkg/metric"}
 	inner        = slices.Concat(vocabularies, tools)
 	rooms        = []string{
 		"pkg/lease/...", "pkg/nonce/...", "pkg/txm/...", "pkg/liquidation/...", "pkg/due/...", "pkg/tier/...",
@@ -22,6 +22,7 @@ var House = Table{
 		{Path: "pkg/perp", May: []string{"pkg/chain"}},
 		{Path: "pkg/job", May: []string{"pkg/chain", "pkg/perp"}},
 		{Path: "pkg/check"},
+		{Path: "pkg/metric"},
 		{Path: "pkg/retry"},
 		{Path: "pkg/secret"},
 		{Path: "pkg/failpoint"},

@@ -2,7 +2,8 @@ package preflight
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"perpkeeper/pkg/metric"
 )
 
 // Metrics are what is counted of simulated calls.
@@ -19,31 +20,21 @@ func (m *Metrics) Dropped(entries int) { m.dropped.Add(float64(entries)) }
 
 // NewMetrics registers them.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	f := promauto.With(reg)
-	m := &Metrics{}
-	m.gasRaises = f.NewCounterVec(prometheus.CounterOpts{
-		Name: "sender_gas_raises_total",
-		Help: "Times a simulated call wanted more gas than was reckoned and was made again with more, by kind.",
-	}, []string{"kind"})
-	m.gasShort = f.NewCounterVec(prometheus.CounterOpts{
-		Name: "sender_gas_short_total",
-		Help: "Times a simulated call wanted more gas than a transaction may have, by kind. The job waits and is " +
-			"tried again.",
-	}, []string{"kind"})
-	m.opinions = f.NewCounterVec(prometheus.CounterOpts{
-		Name: "sender_opinions_total",
-		Help: "Second endpoints asked before a job was held back, by their answer: agrees, differs, contradicts (it " +
-			"would succeed), silent.",
-	}, []string{"result"})
-	m.early = f.NewCounterVec(prometheus.CounterOpts{
-		Name: "sender_early_calls_total",
-		Help: "Calls simulated while their jobs were being queued, by what became of the answers: used; or asked " +
-			"again as outdated (another head, call or report by then, or no call was made), unsuccessful; or unused " +
-			"(the job went no further).",
-	}, []string{"result"})
-	m.dropped = f.NewCounter(prometheus.CounterOpts{
-		Name: "sender_checks_dropped_total",
-		Help: "Verdicts of preflight checks that were not kept for job stories, as the database was away or slow.",
-	})
-	return m
+	in := metric.In{Registerer: reg}
+	return &Metrics{
+		gasRaises: in.Counters("sender_gas_raises_total",
+			"Times a simulated call wanted more gas than was reckoned and was made again with more, by kind.", "kind"),
+		gasShort: in.Counters("sender_gas_short_total",
+			"Times a simulated call wanted more gas than a transaction may have, by kind. The job waits and is tried "+
+				"again.", "kind"),
+		opinions: in.Counters("sender_opinions_total",
+			"Second endpoints asked before a job was held back, by their answer: agrees, differs, contradicts (it "+
+				"would succeed), silent.", "result"),
+		early: in.Counters("sender_early_calls_total",
+			"Calls simulated while their jobs were being queued, by what became of the answers: used; or asked again "+
+				"as outdated (another head, call or report by then, or no call was made), unsuccessful; or unused "+
+				"(the job went no further).", "result"),
+		dropped: in.Counter("sender_checks_dropped_total",
+			"Verdicts of preflight checks that were not kept for job stories, as the database was away or slow."),
+	}
 }

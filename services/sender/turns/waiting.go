@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/metric"
 	"perpkeeper/pkg/tier"
 )
 
@@ -90,19 +91,12 @@ func (t *Tracker) show() {
 	}
 	for n, suspected := range t.suspects() {
 		if n > 0 {
-			t.cfg.Metrics.suspected.WithLabelValues(strconv.Itoa(n)).Set(gauge(suspected))
+			t.cfg.Metrics.suspected.WithLabelValues(strconv.Itoa(n)).Set(metric.Bool(suspected))
 		}
 	}
 	if t.evidence != nil {
 		recovering = t.readMs == 0
 		t.cfg.Metrics.evidenceLag.Set(t.cfg.Head.Age(t.readMs).Seconds())
 	}
-	t.cfg.Metrics.recovering.Set(gauge(recovering))
-}
-
-func gauge(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
+	t.cfg.Metrics.recovering.Set(metric.Bool(recovering))
 }
