@@ -27,6 +27,13 @@ type Freshness struct {
 	Halted     string // why nobody may act on the state; empty = all is well
 }
 
+// String says how new each is, in milliseconds, for a keeper that has all of them.
+func (f Freshness) String() string {
+	return fmt.Sprintf("the head is %d ms old, the state %d ms behind it, the evidence %d ms, the prices %d ms",
+		f.HeadAge.Milliseconds(), behind(f.WatermarkMs, f.HeadMs).Milliseconds(),
+		behind(f.EvidenceMs, f.HeadMs).Milliseconds(), f.PriceAge.Milliseconds())
+}
+
 // Bounds are the limits of the freshness gate.
 type Bounds struct {
 	Head, Skew, Watermark, Price time.Duration

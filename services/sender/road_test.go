@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"slices"
 	"testing"
+	"time"
 
 	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/job"
@@ -17,8 +18,8 @@ import (
 func TestRoad(t *testing.T) {
 	s := newSite(t)
 	by, key := s.keeper(0)
-	w := new(walk)
-	s.sender([]secret.String{key}, w.on)
+	w := &walk{db: s.db}
+	r := s.sender([]secret.String{key})
 
 	t.Run("an order is executed once, however often it is said", func(t *testing.T) {
 		before := s.nonce(by)
@@ -83,7 +84,11 @@ func TestRoad(t *testing.T) {
 		}
 	})
 
+	// TIER-9: by the Master of three tiers, in its own window.
 	t.Run("a position under water is liquidated", func(t *testing.T) {
+		r.stop()
+		s.share(1, 2, time.Hour)
+		s.sender([]secret.String{key}, w.on)
 		j := s.liquidationJob(by)
 		w.follow(j.ID)
 		if err := s.devnet.Shock("WETH", -1500); err != nil {
@@ -107,7 +112,7 @@ func TestRoad(t *testing.T) {
 			t.Errorf("settled as %+v", got)
 		}
 		t.Logf("settled as %+v", got)
-		s.eventually("the result is noted as told", func(context.Context) bool { return w.told() })
+		s.eventually("the result is noted as reported", func(context.Context) bool { return w.isOver() })
 		w.must(t, "liquidation.txt")
 	})
 }

@@ -1,21 +1,25 @@
 package sender
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/txmanager"
 )
@@ -23,18 +27,25 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write what the rooms do into the walk-throughs of testdata")
 
 // walk writes down what the rooms do about one job, in the words of testdata/liquidation.txt. It stands between the
-// sender and its store, its node and its results. What differs from one run to the next (ids, hashes, numbers) is left
-// out, and so is what comes at no certain moment: notes of broadcasts, and counts of what is mined.
+// sender and its store, its node and its results, and takes what the stages say from the log of checks. What differs
+// from one run to the next (ids, hashes, numbers) is left out, and so is what comes at no certain moment: notes of
+// broadcasts, and counts of what is mined.
 type walk struct {
-	mu    sync.Mutex
-	job   string // the job that is followed; empty for none
-	arm   int64  // its newest intent, 0 before that is seen in the queue
-	raw   []byte // of its transaction
-	hash  chain.Hash
-	lines []string
-	// simulated says that its call has succeeded: before it was queued, meanwhile or after it was picked.
-	simulated bool
-	over      bool // its arm is final: later arms are not followed
+	db     *pg.DB
+	mu     sync.Mutex
+	job    string // the job that is followed; empty for none
+	arm    int64  // its newest intent, 0 before that is seen in the queue
+	raw    []byte // of its transaction
+	hash   chain.Hash
+	lines  []line
+	checks []checklog.Entry // of all jobs, as the log writes them: up to a second late
+	over   bool             // its arm is final: later arms are not followed
+}
+
+// line is what a room did, and when.
+type line struct {
+	at   time.Time
+	text string
 }
 
 // follow begins to write about a job.
@@ -48,15 +59,37 @@ func (w *walk) follow(id string) {
 func (w *walk) notef(about bool, room, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	line := fmt.Sprintf("%-26s %s", room, fmt.Sprintf(format, args...))
-	if about && !slices.Contains(w.lines, line) {
-		w.lines = append(w.lines, line)
+	text := fmt.Sprintf("%-26s %s", room, fmt.Sprintf(format, args...))
+	if about && !slices.ContainsFunc(w.lines, func(l line) bool { return l.text == text }) {
+		w.lines = append(w.lines, line{time.Now(), text})
 	}
+}
+
+// numbers are what a check says of this run alone: figures, and the names of price reports.
+var numbers = regexp.MustCompile(`(reports )\S.*|\d+`)
+
+// passed are the lines of the checks that let the arm pass, each when it first did. The caller holds mu.
+func (w *walk) passed() (lines []line) {
+	seen := map[string]bool{}
+	for _, e := range w.checks {
+		if e.Intent != w.arm || e.Verdict != "onward" || seen[e.Check] {
+			continue
+		}
+		seen[e.Check] = true
+		room := "services/sender/preflight"
+		if e.Check == checklog.Turn {
+			room = "services/sender/turns"
+		}
+		text := fmt.Sprintf("%-26s %s: %s", room, e.Check, cmp.Or(numbers.ReplaceAllString(e.Said, "${1}N"), "yes"))
+		lines = append(lines, line{e.At, text})
+	}
+	return lines
 }
 
 // on puts the walk around a sender.
 func (w *walk) on(s *Sender) {
-	s.intents, s.node = walkedIntents{s.intents, w}, walkedNode{s.node, w, s.cfg.Venue.LiquidationHandler}
+	s.intents, s.node = walkedIntents{s.intents, w}, walkedNode{s.node, w}
+	s.checks = checklog.New(walkedChecks{outbox.NewCheckLog(w.db), w}, s.clock, s.metrics.preflight.Dropped, s.log)
 	results := s.results
 	s.results = func() (ended, givenUp txmanager.Publisher) {
 		ended, givenUp = results()
@@ -104,10 +137,7 @@ func (i walkedIntents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) er
 		if mine {
 			i.w.raw, i.w.hash = c.Tx.Raw, c.Tx.Hash
 		}
-		simulated := i.w.simulated
 		i.w.mu.Unlock()
-		i.w.notef(mine && simulated, "services/sender/preflight",
-			"with fresh reports and enough gas, the simulated call succeeds")
 		i.w.notef(mine, "pkg/txmanager claim", "nonce and signed bytes are stored, under the lease of the signer")
 	}
 	return err
@@ -151,19 +181,25 @@ func (w *walk) is(hash chain.Hash) bool {
 	return w.raw != nil && w.hash == hash
 }
 
-type walkedNode struct {
-	node
-	w       *walk
-	handler chain.Address // of liquidations
+// walkedChecks is a store of checks that shows what is saved.
+type walkedChecks struct {
+	checklog.Store
+	w *walk
 }
 
-func (n walkedNode) Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64,
-	value perp.Uint) (evm.Source, error) {
-	one, err := n.node.Simulate(ctx, from, to, data, gas, value)
-	n.w.mu.Lock()
-	n.w.simulated = n.w.simulated || err == nil && to == n.handler && n.w.job != "" && n.w.raw == nil
-	n.w.mu.Unlock()
-	return one, err
+func (c walkedChecks) Save(ctx context.Context, entries []checklog.Entry) error {
+	err := c.Store.Save(ctx, entries)
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	if err == nil {
+		c.w.checks = append(c.w.checks, entries...)
+	}
+	return err
+}
+
+type walkedNode struct {
+	node
+	w *walk
 }
 
 func (n walkedNode) SendRaw(ctx context.Context, raw []byte) error {
@@ -202,7 +238,12 @@ func (w *walk) must(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	comment, _, _ := strings.Cut(string(text), "----\n")
-	got := comment + "----\n" + strings.Join(w.lines, "\n") + "\n"
+	lines := append(w.passed(), w.lines...)
+	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
+	got := comment + "----\n"
+	for _, l := range lines {
+		got += l.text + "\n"
+	}
 	if *rewrite {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -213,9 +254,13 @@ func (w *walk) must(t *testing.T, name string) {
 	}
 }
 
-// told tells whether the store has noted that the job's result was told: nothing comes after that.
-func (w *walk) told() bool {
+// isOver tells whether the store has noted that the job's result was reported, and all of its checks are written:
+// nothing comes after that.
+func (w *walk) isOver() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.lines) > 0 && strings.HasPrefix(w.lines[len(w.lines)-1], "pkg/txmanager record")
+	return len(w.lines) > 0 && strings.HasPrefix(w.lines[len(w.lines)-1].text, "pkg/txmanager record") &&
+		slices.ContainsFunc(w.checks, func(e checklog.Entry) bool {
+			return e.Intent == w.arm && e.Check == checklog.Call && e.Verdict == "onward"
+		})
 }

@@ -87,7 +87,7 @@ func (g Gate) judge(standing pg.Standing, j job.Job, reconciled bool) txmanager.
 	case tier.OneJob:
 		return txmanager.Wait(reason)
 	default:
-		return txmanager.Verdict{}
+		return txmanager.Verdict{Reason: f.String()}
 	}
 }
 

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,14 +12,12 @@ import (
 	"perpkeeper/pkg/txmanager"
 )
 
-// Noted is a stage of the pipeline before the checker's, whose refusals stand in the log of checks.
+// Noted is a stage of the pipeline before the checker's, whose verdicts stand in the log of checks.
 func (r *Checker) Noted(check string, stage txmanager.Stage) txmanager.Stage {
 	run := stage.Run
 	stage.Run = func(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
 		v, err := run(ctx, t)
-		if err != nil || v.Kind != txmanager.Onward {
-			r.noteOwn(t, check, v, err)
-		}
+		r.noteOwn(t, check, v, err)
 		return v, err
 	}
 	return stage
@@ -41,9 +40,7 @@ func note(log *checklog.Log, t *txmanager.Task, e checklog.Entry, v txmanager.Ve
 	case err != nil:
 		e.Verdict, e.Said = "unknown", err.Error()
 	default:
-		if e.Verdict = v.Word(); v.Kind != txmanager.Onward {
-			e.Said = v.Reason
-		}
+		e.Verdict, e.Said = v.Word(), cmp.Or(v.Reason, e.Said)
 	}
 	e.Intent = t.Intent.ID
 	if e.Block == 0 {

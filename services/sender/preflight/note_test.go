@@ -71,6 +71,14 @@ func TestChecksAreNoted(t *testing.T) {
 				t.Errorf("intent %d: %+v", intent, v)
 			}
 		}
+		gate := r.Noted(checklog.Gate, txmanager.Stage{
+			Run: func(context.Context, *txmanager.Task) (txmanager.Verdict, error) {
+				return txmanager.Verdict{Reason: "the head is 20 ms old"}, nil
+			}})
+		before := &txmanager.Task{Intent: txm.Intent{ID: 1, Arm: 1, Job: j}, Read: read}
+		if v, err := gate.Run(t.Context(), before); err != nil || v.Kind != txmanager.Onward {
+			t.Errorf("the gate: %+v, %v", v, err)
+		}
 		run(1, txmanager.Onward)
 		run(1, txmanager.Onward) // says nothing new
 		r.quotes = quotesOf()
@@ -82,6 +90,7 @@ func TestChecksAreNoted(t *testing.T) {
 	})
 	passes := fmt.Sprintf("price onward %q by streams at 100", "reports "+report.ID())
 	want := []string{
+		`1 gate onward "the head is 20 ms old" by this keeper at 98`,
 		`1 pending onward "" by this keeper at 98`, "1 " + passes,
 		`1 call onward "the simulated call succeeds with %d gas" by https://a/ at 100`,
 		`2 pending onward "" by this keeper at 98`,
@@ -89,7 +98,7 @@ func TestChecksAreNoted(t *testing.T) {
 		`3 pending onward "" by this keeper at 98`, "3 " + passes,
 		`3 call unknown "connection refused" by  at 100`,
 	}
-	want[2] = fmt.Sprintf(want[2], reckoned(Gas{}).limit(j, gmx.OrderWork(order, nil), 0))
+	want[3] = fmt.Sprintf(want[3], reckoned(Gas{}).limit(j, gmx.OrderWork(order, nil), 0))
 	if !slices.Equal(store.lines, want) {
 		t.Errorf("noted\n%q, want\n%q", store.lines, want)
 	}

@@ -46,8 +46,26 @@ func (t *Tracker) verdict(j job.Job, turn tier.Turn) txmanager.Verdict {
 // Stage lets a task go on while it is this keeper's turn.
 func (t *Tracker) Stage() txmanager.Stage {
 	return txmanager.Stage{Name: "turn", Run: func(_ context.Context, task *txmanager.Task) (txmanager.Verdict, error) {
-		return t.Ask(task.Job()).Verdict, nil
+		turn := t.turn(task.Job())
+		v := t.verdict(task.Job(), turn)
+		if v.Kind == txmanager.Onward {
+			v.Reason = t.ours(turn)
+		}
+		return v, nil
 	}}
+}
+
+// ours says by what a turn is this keeper's.
+func (t *Tracker) ours(turn tier.Turn) string {
+	if turn.Owner == 0 {
+		return "no other keeper is waited for"
+	}
+	by := "by the clock"
+	if turn.Deputy {
+		by = fmt.Sprintf("in place of %s, which the evidence suspects", nameOf(turn.From))
+	}
+	return fmt.Sprintf("window %d is %s's %s, for %d ms more", turn.Window, nameOf(turn.Owner), by,
+		turn.EndsMs-min(turn.EndsMs, t.now()))
 }
 
 // Observe makes a stage whose success the evidence hears of: a job that could be executed now could have been executed
