@@ -85,7 +85,7 @@ func TestOldJobsAreReborn(t *testing.T) {
 	for second := uint64(1); second <= 700; second++ {
 		d.report(usdc, perp.Pow10(24), nowMs+second*1000)
 		d.report(eth, dollarsPerEther(4500), nowMs+second*1000)
-		fresh, err := d.findAll(d.everywhere(), d.moment())
+		fresh, err := d.look(d.everywhere(), d.moment())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestMomentsAreNoAlarm(t *testing.T) {
 		}
 		d.report(usdc, perp.Pow10(24), nowMs+second*1000)
 		d.report(eth, value, nowMs+second*1000)
-		if _, err := d.findAll(d.everywhere(), d.moment()); err != nil {
+		if _, err := d.look(d.everywhere(), d.moment()); err != nil {
 			t.Fatal(err)
 		}
 		if due := len(d.live.all()); (due == 2) != (second%200 != 0) {

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -63,7 +64,7 @@ func BenchmarkBurst(b *testing.B) {
 		b.StartTimer()
 		began := time.Now()
 		tokens, _ := p.quotes.take()
-		fresh, err := p.finder.findAll(p.book.reached(tokens), p.moment())
+		fresh, err := p.finder.findAll(b.Context(), maps.Keys(p.book.reached(tokens)), p.moment())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -103,7 +104,7 @@ func BenchmarkBurstAfterARestart(b *testing.B) {
 	}
 	for b.Loop() {
 		p.finder.births.known, p.live.markets = map[string]run{}, map[chain.Address]map[string]job.Job{}
-		fresh, err := p.finder.findAll(p.finder.everywhere(), p.moment())
+		fresh, err := p.finder.findAll(b.Context(), maps.Keys(p.finder.everywhere()), p.moment())
 		if err != nil || len(fresh) != burstDue {
 			b.Fatalf("%d jobs, %v", len(fresh), err)
 		}

@@ -34,7 +34,7 @@ func TestDefectGapPastTheTrigger(t *testing.T) {
 	}
 	d.report(eth, dollarsPerEther(3000), nowMs+200)
 	tokens, _ := d.quotes.take()
-	fresh, err := d.findAll(d.book.reached(tokens), d.moment())
+	fresh, err := d.look(d.book.reached(tokens), d.moment())
 	if err != nil || len(fresh) != 1 {
 		t.Errorf("after a gap of 40 %%: %v, %v", ids(fresh), err)
 	}
@@ -66,7 +66,7 @@ func TestDefectACheckThatFails(t *testing.T) {
 	broken.SizeInTokens = perp.Uint{} // the contract would divide by it
 	d.load(broken, long(alice, 1050))
 	for range 2 {
-		if _, err := d.findAll(d.everywhere(), d.moment()); err == nil || !errors.Is(err, perp.ErrArithmetic) {
+		if _, err := d.look(d.everywhere(), d.moment()); err == nil || !errors.Is(err, perp.ErrArithmetic) {
 			t.Errorf("the position that cannot be judged is not named: %v", err)
 		}
 		if all := d.live.all(); len(all) != 1 || all[0].Account != alice {

@@ -1,7 +1,9 @@
 package planner
 
 import (
+	"context"
 	"errors"
+	"iter"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/due"
@@ -29,9 +31,10 @@ type sideMoment struct {
 	isLong bool
 }
 
-// find returns the live jobs of a market at a moment, and beside them the failures that left out single positions.
-func (f *finder) find(market chain.Address, m *due.Moment) (jobs []job.Job, failures error) {
-	jobs, failures = f.liquidations(market, m)
+// find returns the live jobs of a market at a moment, and beside them the failures that left out single positions. When
+// ctx ends some are missing.
+func (f *finder) find(ctx context.Context, market chain.Address, m *due.Moment) (jobs []job.Job, failures error) {
+	jobs, failures = f.liquidations(ctx, market, m)
 	jobs, failed := f.deleveragings(jobs, market, m)
 	failures = errors.Join(failures, failed)
 	for _, s := range f.book.shards {
@@ -74,17 +77,21 @@ func (f *finder) order(jobs []job.Job, m *due.Moment, o perp.Order) []job.Job {
 
 // liquidations asks the index. Where liquidation.spacing is set, it lets one new large close of a market through for
 // each block.
-func (f *finder) liquidations(market chain.Address, m *due.Moment) (jobs []job.Job, failures error) {
+func (f *finder) liquidations(ctx context.Context, market chain.Address, m *due.Moment) (jobs []job.Job,
+	failures error) {
 	if _, reported := f.indexQuote(market, m); !reported {
 		return nil, nil // a market without fresh reports cannot be judged, and says so as a metric of the feed
 	}
 	candidates, failures := f.book.candidates(market, m.View())
 	row, _ := m.Market(market)
 	for _, c := range candidates {
+		if ctx.Err() != nil { // looking up since when thousands have been due takes seconds
+			return nil, ctx.Err()
+		}
 		p := c.Position
 		d := m.Judged(p, c.Verdict)
-		if d.Due && !f.live.has(d.Job) && f.spacing.holds(d.Job, p.SizeInUsd, perp.SideInterest(m.Rows, row, p.IsLong),
-			m.Block.Number) {
+		if f.spacing.on() && d.Due && !f.live.has(d.Job) &&
+			f.spacing.holds(d.Job, p.SizeInUsd, perp.SideInterest(m.Rows, row, p.IsLong), m.Block.Number) {
 			continue
 		}
 		jobs = f.take(jobs, m, d, func(then *due.Moment) bool { return then.Liquidatable(p) })
@@ -159,8 +166,10 @@ func (f *finder) everywhere() map[chain.Address]bool {
 	return markets
 }
 
-// findAll finds the jobs of several markets. It returns those that are new.
-func (f *finder) findAll(markets map[chain.Address]bool, m *due.Moment) (fresh []job.Job, failures error) {
+// findAll finds the jobs of several markets. It returns those that are new. When ctx ends it leaves the market that it
+// is at as it was, and the others after it.
+func (f *finder) findAll(ctx context.Context, markets iter.Seq[chain.Address], m *due.Moment) (fresh []job.Job,
+	failures error) {
 	f.births.begin()
 	f.makers.begin()
 	f.sides = map[sideMoment]map[string]bool{}
@@ -168,7 +177,10 @@ func (f *finder) findAll(markets map[chain.Address]bool, m *due.Moment) (fresh [
 		if row, known := m.Market(market); known {
 			f.makers.judge(row, m)
 		}
-		jobs, failed := f.find(market, m)
+		jobs, failed := f.find(ctx, market, m)
+		if ctx.Err() != nil {
+			break
+		}
 		failures = errors.Join(failures, failed)
 		began, ended := f.live.update(market, jobs)
 		fresh = append(fresh, began...)

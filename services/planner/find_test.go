@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -103,9 +104,14 @@ func (d *fixture) moment() *due.Moment {
 	return m
 }
 
+// look finds the jobs of markets at a moment.
+func (d *fixture) look(markets map[chain.Address]bool, m *due.Moment) (fresh []job.Job, failures error) {
+	return d.findAll(context.Background(), maps.Keys(markets), m)
+}
+
 // jobs makes a pass over everything and returns all that is due.
 func (d *fixture) jobs(t interface{ Fatal(...any) }) []job.Job {
-	if _, err := d.findAll(d.everywhere(), d.moment()); err != nil {
+	if _, err := d.look(d.everywhere(), d.moment()); err != nil {
 		t.Fatal(err)
 	}
 	all := d.live.all()
@@ -379,7 +385,7 @@ func TestNoReportNoLiquidation(t *testing.T) {
 	d.load(long(alice, 1050))
 	m := d.moment()
 	delete(m.Quotes, eth)
-	if fresh, err := d.findAll(d.everywhere(), m); err != nil || len(fresh) != 0 {
+	if fresh, err := d.look(d.everywhere(), m); err != nil || len(fresh) != 0 {
 		t.Errorf("found %v, %v", ids(fresh), err)
 	}
 }

@@ -2,6 +2,8 @@ package planner
 
 import (
 	"hash/fnv"
+	"iter"
+	"maps"
 	"slices"
 
 	"perpkeeper/pkg/chain"
@@ -50,11 +52,12 @@ func (l *live) update(market chain.Address, jobs []job.Job) (fresh []job.Job, en
 }
 
 // all returns every job that is due.
-func (l *live) all() (jobs []job.Job) {
-	for _, market := range l.markets {
-		for _, j := range market {
-			jobs = append(jobs, j)
-		}
+func (l *live) all() []job.Job { return l.of(maps.Keys(l.markets)) }
+
+// of returns the jobs of some markets that are due.
+func (l *live) of(markets iter.Seq[chain.Address]) (jobs []job.Job) {
+	for market := range markets {
+		jobs = slices.AppendSeq(jobs, maps.Values(l.markets[market]))
 	}
 	return jobs
 }

@@ -56,15 +56,16 @@ func (p *Planner) load(ctx context.Context, mine []int) {
 		return
 	}
 	p.loads.busy = true
+	empty := newBook(p.book.armed)
 	p.loads.spawn(func() {
-		b, err := p.read(ctx, partitions)
+		b, err := p.read(ctx, empty, partitions)
 		p.loads.arrived <- arrival{b, err}
 	})
 }
 
-// read makes a book of some partitions, with price indexes computed for the present prices. It touches nothing of the plan's.
-func (p *Planner) read(ctx context.Context, partitions []int) (*book, error) {
-	b := newBook(p.book.armed)
+// read fills an empty book with some partitions, with price indexes computed for the present prices. It touches nothing
+// of the plan's.
+func (p *Planner) read(ctx context.Context, b *book, partitions []int) (*book, error) {
 	c, err := p.store.Load(ctx, partitions, b.take)
 	if err != nil || !c.HasView() {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,9 +15,9 @@ import (
 // again is how long the planner waits after a failed pass before the next.
 const again = 500 * time.Millisecond
 
-// plan makes one pass after the other: over the markets that a price tick reaches; over all of them at every change of
-// state and of shards; and at every sweep, which judges every position exactly, in slices that everything else comes
-// between, and publishes every live job again.
+// plan looks at the markets that a price tick reaches; at all of them at every change of state and of shards; and at
+// every sweep, which judges every position exactly and publishes every live job again. All of it is done in slices that
+// everything else comes between.
 func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 	sweep := newSweepTimer(p.cfg.Planner.SweepInterval)
 	defer sweep.Stop()
@@ -24,14 +25,14 @@ func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 	defer retryPass.Stop()
 	var loads sync.WaitGroup
 	defer loads.Wait()
-	p.loads.spawn = loads.Go
-	slices := make(chan struct{})
-	close(slices)
+	p.loads.spawn, p.work.slice = loads.Go, sliceTime
+	always := make(chan struct{})
+	close(always)
 	for {
 		var err error
 		var slice <-chan struct{}
-		if p.sweeping.on() {
-			slice = slices
+		if p.sweeping.on() || p.work.on() {
+			slice = always
 		}
 		select {
 		case <-ctx.Done():
@@ -46,12 +47,12 @@ func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 		case <-p.shards.changed:
 			err = p.reload(ctx)
 		case <-slice:
-			err = p.sweepSlice(ctx)
+			err = p.slice(ctx)
 		case a := <-p.loads.arrived:
 			err = p.arrive(ctx, a)
 		case a := <-p.finder.others.arrived:
 			if err = p.finder.others.take(a); err == nil {
-				err = p.everything(ctx)
+				err = p.everything(ctx, false)
 			}
 		case <-retryPass.C:
 			err = p.reload(ctx)
@@ -102,15 +103,52 @@ func (p *Planner) tick(ctx context.Context) error {
 	if p.book.block.Hash.IsZero() || len(tokens) == 0 { // the pass before has taken what this signal was for
 		return nil
 	}
+	p.work.move(p.book.reached(tokens), arrived)
+	return p.look(ctx)
+}
+
+// slice goes on with the markets that are still to be looked at, and with the sweep, by turns.
+func (p *Planner) slice(ctx context.Context) error {
+	if p.sweeping.turn = p.sweeping.on() && (!p.sweeping.turn || !p.work.on()); p.sweeping.turn {
+		return p.sweepSlice(ctx)
+	}
+	return p.look(ctx)
+}
+
+// look looks at markets of the worklist, by the prices and the state of now, until a slice of time is over, and
+// publishes what is new.
+func (p *Planner) look(ctx context.Context) error {
+	if p.book.block.Hash.IsZero() {
+		p.work.clear()
+		return nil
+	}
+	began := time.Now()
 	m := p.moment()
 	p.observe(m)
-	fresh, failures := p.finder.findAll(p.book.reached(tokens), m)
-	p.metrics.ticked(time.Since(arrived))
-	if p.metrics.overdue.stale() {
+	var looked looked
+	fresh, failures := p.finder.findAll(ctx, p.work.next(began, &looked), m)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if !looked.first.IsZero() {
+		p.metrics.ticked(time.Since(looked.first))
+	}
+	p.work.took += time.Since(began)
+	p.note(failures)
+	ended, took, after := p.work.end()
+	if ended {
+		p.metrics.passed(p.book, p.live.count(), took)
+	}
+	if ended || p.metrics.overdue.stale() {
 		p.metrics.overdue.show(p.finder.oldest(m))
 	}
-	p.note(failures)
-	return p.announce(ctx, fresh, true)
+	if after != nil {
+		p.work.begin(p.finder.everywhere(), *after)
+	}
+	if err := p.announce(ctx, fresh, true); err != nil || len(looked.repeat) == 0 {
+		return err
+	}
+	return p.announce(ctx, p.live.of(slices.Values(looked.repeat)), false)
 }
 
 // reload takes in what became of the state, as of the highest block that all partitions have applied, and looks at
@@ -151,18 +189,13 @@ func (p *Planner) reload(ctx context.Context) error {
 		return nil
 	}
 	p.book.apply(c)
-	return p.everything(ctx)
+	return p.everything(ctx, false)
 }
 
-func (p *Planner) everything(ctx context.Context) error {
-	began := time.Now()
-	m := p.moment()
-	p.observe(m)
-	fresh, failures := p.finder.findAll(p.finder.everywhere(), m)
-	p.note(failures)
-	p.metrics.passed(p.book, p.live.count(), time.Since(began))
-	p.metrics.overdue.show(p.finder.oldest(m))
-	return p.announce(ctx, fresh, true)
+// everything begins a pass over all markets, which publishes what is new or, to repeat it, all that is due.
+func (p *Planner) everything(ctx context.Context, repeat bool) error {
+	p.work.begin(p.finder.everywhere(), repeat)
+	return p.look(ctx)
 }
 
 // observe follows the mark prices, whose volatility says how often to sweep (LIQ-1).

@@ -39,6 +39,7 @@ type Planner struct {
 	modes     *liquidation.Modes
 
 	mode       liquidation.Mode
+	work       worklist
 	sweeping   sweeping
 	risky      []chain.Hash       // positions that the last sweep found near their liquidation
 	noted      notes              // failures that have been told
@@ -104,7 +105,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, s
 // newPlanner wires all but the wire.
 func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *Planner {
 	p := &Planner{
-		cfg: cfg, log: log, metrics: metrics, store: store, shards: newShards(),
+		cfg: cfg, log: log, metrics: metrics, store: store, shards: newShards(), work: newWorklist(),
 		loads:  newLoader(),
 		quotes: newQuotes(metrics.passOver(log)), live: newLive(),
 		book:  newBook(cfg.Liquidation.Armed()),

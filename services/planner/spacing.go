@@ -18,9 +18,12 @@ func newSpacing(share perp.Uint) *spacing {
 	return &spacing{share: share, last: map[chain.Address]uint64{}}
 }
 
+// on reports whether any liquidation has to wait for another.
+func (s *spacing) on() bool { return !s.share.IsZero() }
+
 // holds reports whether a liquidation of this size has to wait for another block, and takes the block's place if not.
 func (s *spacing) holds(j job.Job, size, interest perp.Uint, block uint64) bool {
-	if s.share.IsZero() || !perp.ApplyFactor(interest, s.share).Less(size) {
+	if !s.on() || !perp.ApplyFactor(interest, s.share).Less(size) {
 		return false
 	}
 	if s.last[j.Market] == block {

@@ -51,7 +51,7 @@ func TestATickReachesLimitSwaps(t *testing.T) {
 		for _, token := range tokens {
 			moved[token] = true
 		}
-		fresh, err := d.findAll(d.book.reached(moved), d.swapMoment())
+		fresh, err := d.look(d.book.reached(moved), d.swapMoment())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestATickReachesLimitSwaps(t *testing.T) {
 		t.Errorf("%d jobs, %d born anew", jobs, born)
 	}
 	d.book.shard(0).removeOrder(o.Key)
-	if _, err := d.findAll(d.everywhere(), d.swapMoment()); err != nil || len(d.live.all()) != 0 {
+	if _, err := d.look(d.everywhere(), d.swapMoment()); err != nil || len(d.live.all()) != 0 {
 		t.Errorf("after it is gone: %v, %v", d.live.all(), err)
 	}
 }
@@ -113,7 +113,7 @@ func TestBirthsOfDifferentPaths(t *testing.T) {
 			d.report(token, price, nowMs+1000*second)
 		}
 	}
-	if _, err := d.findAll(d.everywhere(), d.swapMoment()); err != nil {
+	if _, err := d.look(d.everywhere(), d.swapMoment()); err != nil {
 		t.Fatal(err)
 	}
 	jobs := d.live.all()

@@ -25,6 +25,7 @@ type sweeping struct {
 	failed bool
 	took   time.Duration // for its slices
 	size   int           // of the next slice
+	turn   bool          // it has had the last of the slices that it shares with looks at markets
 }
 
 func (s *sweeping) on() bool { return s.round != nil }
@@ -112,8 +113,5 @@ func (p *Planner) endSweep(ctx context.Context, m *due.Moment) error {
 		})
 	}
 	p.metrics.swept(s.swept, s.took)
-	if err := p.everything(ctx); err != nil {
-		return err
-	}
-	return p.announce(ctx, p.live.all(), false)
+	return p.everything(ctx, true)
 }
