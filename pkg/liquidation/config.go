@@ -46,15 +46,7 @@ func (c Config) Armed() perp.Uint { return ArmedRatio.Max(c.FireRatio.Factor) }
 type Ratio struct{ Factor perp.Uint }
 
 // String returns the decimal form.
-func (r Ratio) String() string {
-	whole := r.Factor.Div(perp.One)
-	fraction := r.Factor.Sub(whole.Mul(perp.One)).String()
-	fraction = strings.TrimRight(strings.Repeat("0", 30-len(fraction))+fraction, "0")
-	if fraction == "" {
-		return whole.String()
-	}
-	return whole.String() + "." + fraction
-}
+func (r Ratio) String() string { return r.Factor.Decimal(30) }
 
 // MarshalText returns the decimal form.
 func (r Ratio) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"strings"
 
 	"github.com/holiman/uint256"
 )
@@ -148,6 +149,17 @@ func (a Uint) Max(b Uint) Uint {
 
 // String returns the decimal form.
 func (a Uint) String() string { return a.w.Dec() }
+
+// Decimal writes the number divided by 10^places, exactly, as the shortest decimal.
+func (a Uint) Decimal(places int) string {
+	digits := a.String()
+	digits = strings.Repeat("0", max(places+1-len(digits), 0)) + digits
+	whole, fraction := digits[:len(digits)-places], strings.TrimRight(digits[len(digits)-places:], "0")
+	if fraction == "" {
+		return whole
+	}
+	return whole + "." + fraction
+}
 
 // MarshalText returns the decimal form; in JSON the number is a string, because it may exceed what JSON readers keep
 // exactly.

@@ -52,17 +52,7 @@ func (b *BNB) UnmarshalText(text []byte) error {
 func (b BNB) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
 // String writes the amount in BNB, without the unit.
-func (b BNB) String() string {
-	digits := b.wei.String()
-	if len(digits) <= weiDigits {
-		digits = strings.Repeat("0", weiDigits+1-len(digits)) + digits
-	}
-	whole, fraction := digits[:len(digits)-weiDigits], strings.TrimRight(digits[len(digits)-weiDigits:], "0")
-	if fraction == "" {
-		return whole
-	}
-	return whole + "." + fraction
-}
+func (b BNB) String() string { return b.wei.Decimal(weiDigits) }
 
 // ByLane is an amount of wei for each lane. A lane that is missing has none.
 type ByLane map[Lane]perp.Uint

@@ -10,16 +10,7 @@ import (
 )
 
 // Coins writes wei as the chain's coin of 18 decimals, exactly.
-func Coins(wei perp.Uint) string {
-	const decimals = 18
-	digits := wei.String()
-	digits = strings.Repeat("0", max(decimals+1-len(digits), 0)) + digits
-	whole, fraction := digits[:len(digits)-decimals], strings.TrimRight(digits[len(digits)-decimals:], "0")
-	if fraction == "" {
-		return whole
-	}
-	return whole + "." + fraction
-}
+func Coins(wei perp.Uint) string { return wei.Decimal(18) }
 
 // USD is USD of 30 decimals, cut to cents.
 func USD(v perp.Uint) string {
@@ -35,13 +26,8 @@ const priceDigits = 6
 // Price is what a token costs, in USD: of 30 decimals a smallest unit, of which a token has 10^decimals. It is cut to
 // six digits, but never before the point.
 func Price(v perp.Uint, decimals int) string {
-	digits := v.String()
-	if decimals > 30 {
-		digits, decimals = digits+strings.Repeat("0", decimals-30), 30
-	}
-	places := 30 - decimals
-	digits = strings.Repeat("0", max(places+1-len(digits), 0)) + digits
-	whole, fraction := digits[:len(digits)-places], digits[len(digits)-places:]
+	digits := v.Decimal(max(30-decimals, 0)) + strings.Repeat("0", max(decimals-30, 0))
+	whole, fraction, _ := strings.Cut(digits, ".")
 	leading := len(fraction) - len(strings.TrimLeft(fraction, "0"))
 	keep := leading + priceDigits
 	if whole != "0" {

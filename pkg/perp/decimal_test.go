@@ -1,0 +1,19 @@
+package perp
+
+import "testing"
+
+func TestDecimal(t *testing.T) {
+	for _, c := range []struct {
+		v      Uint
+		places int
+		want   string
+	}{
+		{U64(0), 0, "0"}, {U64(0), 18, "0"}, {U64(1), 18, "0.000000000000000001"}, {U64(1500), 3, "1.5"},
+		{U64(1500), 0, "1500"}, {U64(2000), 3, "2"}, {U64(50), 3, "0.05"}, {One, 30, "1"},
+		{Pow10(77), 30, Pow10(47).String()},
+	} {
+		if got := c.v.Decimal(c.places); got != c.want {
+			t.Errorf("%s with %d places: %s, want %s", c.v, c.places, got, c.want)
+		}
+	}
+}
