@@ -218,6 +218,34 @@ func boundsAndTimes(s *site) {
 	s.witness().deleteBelow(topic, 7)
 	wantBounds(0, 7, 10)
 	wantAt(start.Add(-time.Hour), 7)
+	wantScan := func(from int64, want string) {
+		s.Helper()
+		got := ""
+		for r, err := range c.Scan(s.ctx, topic, 0, from) {
+			s.must(err)
+			if got += string(r.Value) + " "; r.Offset == 9 { // what comes meanwhile is not waited for
+				_, err = c.Producer(topic).Produce(s.ctx, 0, numbered(10, 1))
+				s.must(err)
+			}
+		}
+		if got != want {
+			s.Fatalf("a scan from %d yields %q, want %q", from, got, want)
+		}
+	}
+	wantScan(11, "")
+	wantScan(8, "8 9 ")
+	wantScan(0, "7 8 9 10 ")
+	for r, err := range c.Scan(s.ctx, topic, 0, 0) {
+		if s.must(err); r.Offset > 7 {
+			s.Fatalf("a scan goes on with %d", r.Offset)
+		}
+		break
+	}
+	for _, err := range c.Scan(s.ctx, s.name(), 0, 0) {
+		if !bus.NoTopic(err) {
+			s.Fatalf("no such topic: %v", err)
+		}
+	}
 	if _, _, err := c.Bounds(s.ctx, topic, 2); !bus.NoTopic(err) {
 		s.Fatalf("no such partition: %v", err)
 	}

@@ -84,17 +84,14 @@ func (t Topic) Letters(ctx context.Context, source string, newest int64) (found 
 		return nil, err
 	}
 	if newest > 0 {
-		first = max(first, end-newest)
+		first = end - newest
 	}
-	for reader := t.Client.Reader(topic, partition, first); reader.Offset() < end; {
-		batch, err := reader.NextBatch(ctx, int(min(1000, end-reader.Offset())))
+	for r, err := range t.Client.Scan(ctx, topic, partition, first) {
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range batch {
-			if l := (Letter{r}); source == "" || l.Source() == source {
-				found = append(found, l)
-			}
+		if l := (Letter{r}); source == "" || l.Source() == source {
+			found = append(found, l)
 		}
 	}
 	return found, nil

@@ -60,7 +60,7 @@ func (y *Story) addChain(ctx context.Context, db *pg.DB, key chain.Hash) error {
 // addLog tells of the log that made a row what it is, and where the topic has it.
 func (y *Story) addLog(ctx context.Context, at perp.Stamp, what, said string) {
 	where := fmt.Sprintf("block %d log %d", at.Block, at.Log)
-	if offset := y.client.locate(ctx, y.Keeper, at); offset != "" {
+	if offset := y.locate(ctx, at); offset != "" {
 		where += ", " + offset
 	}
 	y.addf(time.UnixMilli(int64(at.TimeMs)), "", 0, what, where, "%s", said)

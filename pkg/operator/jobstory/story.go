@@ -49,15 +49,13 @@ type Story struct {
 	Keys  []chain.Hash // the positions, orders and requests it is about
 	Lines []Line       // in no order until Sort
 
-	client  topicReader
 	births  map[string][]uint64 // chain's ms, by job id: those that are known
 	signers map[chain.Address]bool
 }
 
 // Read reads what the stores of this keeper have.
 func (s Source) Read(ctx context.Context, w outbox.Wanted) (*Story, error) {
-	y := &Story{Source: s, client: topicReader{s.Kafka}, births: map[string][]uint64{},
-		signers: map[chain.Address]bool{}}
+	y := &Story{Source: s, births: map[string][]uint64{}, signers: map[chain.Address]bool{}}
 	for _, own := range s.Signers {
 		y.signers[own] = true
 	}

@@ -22,33 +22,22 @@ const (
 	mostRead    = 200_000 // records of a partition
 )
 
-// topicReader reads parts of topics by time.
-type topicReader struct{ client *bus.Client }
-
 // scan visits the records of a partition between two times, until the visit says that it is enough.
-func (t topicReader) scan(ctx context.Context, topic string, partition int, from, to time.Time,
+func (s Source) scan(ctx context.Context, topic string, partition int, from, to time.Time,
 	visit func(bus.Record) (enough bool)) error {
-	_, end, err := t.client.Bounds(ctx, topic, partition)
-	if err != nil {
-		return err
-	}
 	if from.UnixMilli() < 0 {
 		from = time.UnixMilli(0) // below it, times are other questions to brokers
 	}
-	offset, err := t.client.OffsetAt(ctx, topic, partition, from)
+	offset, err := s.Kafka.OffsetAt(ctx, topic, partition, from)
 	if err != nil {
 		return err
 	}
-	end = min(end, offset+mostRead)
-	for reader := t.client.Reader(topic, partition, offset); reader.Offset() < end; {
-		records, err := reader.NextBatch(ctx, int(min(1000, end-reader.Offset())))
+	for r, err := range s.Kafka.Scan(ctx, topic, partition, offset) {
 		if err != nil {
 			return fmt.Errorf("reading %s/%d: %w", topic, partition, err)
 		}
-		for _, r := range records {
-			if r.Time.After(to) || visit(r) {
-				return nil
-			}
+		if r.Time.After(to) || r.Offset >= offset+mostRead || visit(r) {
+			return nil
 		}
 	}
 	return nil
@@ -59,10 +48,10 @@ func placeOf(topic string, r bus.Record) string {
 }
 
 // locate finds the record of a log near its block's time. Empty where it is not there: history is published later.
-func (t topicReader) locate(ctx context.Context, keeper wire.Config, at perp.Stamp) (where string) {
-	topic, blockAt := wire.LogTopic(keeper.ChainID), time.UnixMilli(int64(at.TimeMs))
-	for part := range keeper.LogPartitions {
-		err := t.scan(ctx, topic, part, blockAt.Add(-10*time.Second), blockAt.Add(beforeKnown),
+func (s Source) locate(ctx context.Context, at perp.Stamp) (where string) {
+	topic, blockAt := wire.LogTopic(s.Keeper.ChainID), time.UnixMilli(int64(at.TimeMs))
+	for part := range s.Keeper.LogPartitions {
+		err := s.scan(ctx, topic, part, blockAt.Add(-10*time.Second), blockAt.Add(beforeKnown),
 			func(r bus.Record) bool {
 				m, _, err := wire.Decode(r)
 				if l, is := m.(wire.Log); err == nil && is && l.Block == at.Block && l.Index == at.Log {
@@ -110,7 +99,7 @@ func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
 	topic, births := wire.JobTopic(y.Keeper.ChainID), map[string]*saidBirth{}
 	var order []string
 	for part := range y.Keeper.JobPartitions {
-		err := y.client.scan(ctx, topic, part, from, to, func(r bus.Record) bool {
+		err := y.scan(ctx, topic, part, from, to, func(r bus.Record) bool {
 			m, _, err := wire.Decode(r)
 			j, is := m.(wire.Job)
 			if err != nil || !is || !y.about(j.ID, j.Key) {
@@ -156,7 +145,7 @@ func (y *Story) addReports(ctx context.Context, b *saidBirth) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	err := y.client.scan(ctx, topic, 0, b.first.Time.Add(-beforeKnown), b.first.Time, func(r bus.Record) bool {
+	err := y.scan(ctx, topic, 0, b.first.Time.Add(-beforeKnown), b.first.Time, func(r bus.Record) bool {
 		m, _, err := wire.Decode(r)
 		said, is := m.(wire.Price)
 		if err != nil || !is {
@@ -180,7 +169,7 @@ func (y *Story) addReports(ctx context.Context, b *saidBirth) error {
 
 func (y *Story) addResults(ctx context.Context, from, to time.Time) error {
 	topic := wire.ResultTopic(y.Keeper.ChainID)
-	partitions, err := y.client.client.Describe(ctx, topic)
+	partitions, err := y.Kafka.Describe(ctx, topic)
 	if bus.NoTopic(err) {
 		return nil
 	}
@@ -188,7 +177,7 @@ func (y *Story) addResults(ctx context.Context, from, to time.Time) error {
 		return err
 	}
 	for part := range partitions {
-		if err := y.client.scan(ctx, topic, part, from, to, func(r bus.Record) bool {
+		if err := y.scan(ctx, topic, part, from, to, func(r bus.Record) bool {
 			m, _, err := wire.Decode(r)
 			if result, is := m.(wire.Result); err == nil && is && y.about(result.JobID, result.Key) {
 				y.addf(r.Time, result.JobID, result.Arm, "result", placeOf(topic, r), "%s%s", result.Outcome,

@@ -56,25 +56,18 @@ func Read(ctx context.Context, client *bus.Client, chainID uint64, window time.D
 // can read or judge with is passed over, as planners do.
 func Each(ctx context.Context, client *bus.Client, chainID uint64, since time.Time, take func(price.Report)) error {
 	topic := wire.PriceTopic(chainID)
-	_, end, err := client.Bounds(ctx, topic, 0)
-	if err != nil {
-		return fmt.Errorf("looking for price reports: %w", err)
-	}
 	offset, err := client.OffsetAt(ctx, topic, 0, since)
 	if err != nil {
 		return fmt.Errorf("looking for price reports: %w", err)
 	}
-	for reader := client.Reader(topic, 0, offset); reader.Offset() < end; {
-		records, err := reader.NextBatch(ctx, 1000)
+	for r, err := range client.Scan(ctx, topic, 0, offset) {
 		if err != nil {
 			return fmt.Errorf("reading price reports: %w", err)
 		}
-		for _, r := range records {
-			if m, _, err := wire.Decode(r); err == nil {
-				said, is := m.(wire.Price)
-				if report := price.FromMessage(said); is && report.Validate() == nil {
-					take(report)
-				}
+		if m, _, err := wire.Decode(r); err == nil {
+			said, is := m.(wire.Price)
+			if report := price.FromMessage(said); is && report.Validate() == nil {
+				take(report)
 			}
 		}
 	}

@@ -41,32 +41,16 @@ func Read(ctx context.Context, client *bus.Client, keeper wire.Config, until uin
 	for n := range keeper.LogPartitions {
 		p := &partition{}
 		past.parts = append(past.parts, p)
-		if err := records(ctx, client, topic, n, 0, func(r bus.Record) error { return p.take(r, until) }); err != nil {
-			return nil, err
-		}
-	}
-	return past, nil
-}
-
-// records visits the records of a partition from an offset on, or from its beginning, up to its present end.
-func records(ctx context.Context, client *bus.Client, topic string, part int, from int64,
-	visit func(bus.Record) error) error {
-	first, end, err := client.Bounds(ctx, topic, part)
-	if err != nil {
-		return fmt.Errorf("looking at %s/%d: %w", topic, part, err)
-	}
-	for reader := client.Reader(topic, part, max(first, from)); reader.Offset() < end; {
-		batch, err := reader.NextBatch(ctx, 1000)
-		if err != nil {
-			return fmt.Errorf("reading %s/%d: %w", topic, part, err)
-		}
-		for _, r := range batch {
-			if err := visit(r); err != nil {
-				return fmt.Errorf("%s/%d at offset %d: %w", topic, part, r.Offset, err)
+		for r, err := range client.Scan(ctx, topic, n, 0) {
+			if err != nil {
+				return nil, fmt.Errorf("reading %s/%d: %w", topic, n, err)
+			}
+			if err := p.take(r, until); err != nil {
+				return nil, fmt.Errorf("%s/%d at offset %d: %w", topic, n, r.Offset, err)
 			}
 		}
 	}
-	return nil
+	return past, nil
 }
 
 // take adds a record, as statevm does: what a replaced scanner wrote is passed over, and what is taken back is dropped.

@@ -28,16 +28,15 @@ func ReadJobs(ctx context.Context, client *bus.Client, keeper wire.Config, first
 	key chain.Hash) (said []Said, err error) {
 	topic := wire.JobTopic(keeper.ChainID)
 	for part := range keeper.JobPartitions {
-		err := records(ctx, client, topic, part, 0, func(r bus.Record) error {
-			j, err := wire.DecodeJob(r)
+		for r, err := range client.Scan(ctx, topic, part, 0) {
+			if err != nil {
+				return nil, fmt.Errorf("reading %s/%d: %w", topic, part, err)
+			}
+			j, err := wire.DecodeJob(r) // what nobody can read, senders pass over
 			at := j.Evidence.Block.Number
 			if err == nil && at >= first && at <= last && (key.IsZero() || j.Key == key) {
 				said = append(said, Said{j, fmt.Sprintf("%s %d/%d", topic, r.Partition, r.Offset)})
 			}
-			return nil // what nobody can read, senders pass over
-		})
-		if err != nil {
-			return nil, err
 		}
 	}
 	slices.SortStableFunc(said, func(a, b Said) int {

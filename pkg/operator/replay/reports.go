@@ -3,13 +3,14 @@ package replay
 import (
 	"context"
 	"sort"
+	"time"
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/market"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/wire"
 )
 
 // Reports is the price topic in the order of its records.
@@ -27,15 +28,7 @@ func newReports() *Reports {
 // ReadReports reads the price topic up to its present end. What nobody can read, planners pass over as well.
 func ReadReports(ctx context.Context, client *bus.Client, chainID uint64) (*Reports, error) {
 	r := newReports()
-	return r, records(ctx, client, wire.PriceTopic(chainID), 0, 0, func(record bus.Record) error {
-		m, _, err := wire.Decode(record)
-		if said, is := m.(wire.Price); err == nil && is {
-			if report := price.FromMessage(said); report.Validate() == nil {
-				r.Add(report)
-			}
-		}
-		return nil
-	})
+	return r, market.Each(ctx, client, chainID, time.UnixMilli(0), r.Add)
 }
 
 // Add appends a report.
