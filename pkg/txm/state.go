@@ -12,46 +12,34 @@ import (
 // later.
 type State string
 
-// The states of an intent.
+// The states of an intent, and what each must not be taken for.
 const (
-	Queued        State = "QUEUED"
-	Signed        State = "SIGNED"
-	Sent          State = "SENT"
-	Mined         State = "MINED"
+	Queued State = "QUEUED" // it does not say that the job is still pending, nor that anybody works on it
+	// Signed does not say that nothing was broadcast: the answer may have been lost, or the process.
+	Signed State = "SIGNED"
+	Sent   State = "SENT"  // it does not say that any node still has the transaction
+	Mined  State = "MINED" // it does not say that the block stays, nor that the job was done
+	// FinalOK does not say that the order was executed: the venue may have cancelled or frozen it. The outcome says
+	// which.
 	FinalOK       State = "FINAL_OK"
-	FinalReverted State = "FINAL_REVERTED"
-	FinalLostRace State = "FINAL_LOST_RACE"
-	Cancelled     State = "CANCELLED"
-	Skipped       State = "SKIPPED"
-	Foreign       State = "FOREIGN"
+	FinalReverted State = "FINAL_REVERTED"  // it does not say that the job is still pending
+	FinalLostRace State = "FINAL_LOST_RACE" // it does not say by whom the job was done, and it is no failure
+	// Cancelled does not say that the job was done, or never broadcast: only that what was mined at its nonce did
+	// nothing.
+	Cancelled State = "CANCELLED"
+	// Skipped does not say that the job was done: it may have recovered, or grown too old. No nonce was spent.
+	Skipped State = "SKIPPED"
+	// Foreign does not say what the transaction was that took our nonce. The signer is paused until an operator has
+	// looked.
+	Foreign State = "FOREIGN"
 )
 
-// rule is what a state allows, and what it must not be taken for.
-type rule struct {
-	next []State
-	not  string
-}
-
-var rules = map[State]rule{
-	Queued: {[]State{Signed, Skipped},
-		"It does not say that the job is still pending, nor that anybody works on it."},
-	Signed: {[]State{Sent, Mined, Foreign},
-		"It does not say that nothing was broadcast: the answer may have been lost, or the process."},
-	Sent: {[]State{Mined, Foreign}, "It does not say that any node still has the transaction."},
-	Mined: {[]State{Sent, FinalOK, FinalReverted, FinalLostRace, Cancelled},
-		"It does not say that the block stays, nor that the job was done."},
-	FinalOK: {nil,
-		"It does not say that the order was executed: the venue may have cancelled or frozen it. The outcome says " +
-			"which."},
-	FinalReverted: {nil, "It does not say that the job is still pending."},
-	FinalLostRace: {nil, "It does not say by whom the job was done, and it is no failure."},
-	Cancelled: {nil,
-		"It does not say that the job was done, or never broadcast: only that what was mined at its nonce did nothing."},
-	Skipped: {nil,
-		"It does not say that the job was done: it may have recovered, or grown too old. No nonce was spent."},
-	Foreign: {nil,
-		"It does not say what the transaction was that took our nonce. The signer is paused until an operator has " +
-			"looked."},
+// transitions are the states that each may be followed by.
+var transitions = map[State][]State{
+	Queued: {Signed, Skipped},
+	Signed: {Sent, Mined, Foreign},
+	Sent:   {Mined, Foreign},
+	Mined:  {Sent, FinalOK, FinalReverted, FinalLostRace, Cancelled},
 }
 
 // States lists every state.
@@ -60,15 +48,12 @@ func States() []State {
 }
 
 // To tells whether an intent may go from one state to another.
-func (s State) To(next State) bool { return slices.Contains(rules[s].next, next) }
+func (s State) To(next State) bool { return slices.Contains(transitions[s], next) }
 
 // From lists the states that an intent may come from.
 func (s State) From() []State {
 	return slices.DeleteFunc(States(), func(before State) bool { return !before.To(s) })
 }
-
-// Not is one sentence about what the state does not imply.
-func (s State) Not() string { return rules[s].not }
 
 // InFlight tells whether the intent has a nonce whose fate is open.
 func (s State) InFlight() bool { return s == Signed || s == Sent || s == Mined }

@@ -11,22 +11,11 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-func TestEveryStateSaysWhatItDoesNotMean(t *testing.T) {
-	if len(rules) != len(States()) {
-		t.Fatalf("%d rules for %d states", len(rules), len(States()))
-	}
-	for _, s := range States() {
-		if s.Not() == "" {
-			t.Errorf("%s does not say what it must not be taken for", s)
-		}
-	}
-}
-
 func TestTransitions(t *testing.T) {
 	reach := map[State]bool{Queued: true}
 	for range States() {
 		for _, s := range States() {
-			for _, next := range rules[s].next {
+			for _, next := range transitions[s] {
 				reach[next] = reach[next] || reach[s]
 			}
 		}
@@ -35,10 +24,10 @@ func TestTransitions(t *testing.T) {
 		if !reach[s] {
 			t.Errorf("%s cannot be reached", s)
 		}
-		if s.Terminal() != (len(rules[s].next) == 0) {
-			t.Errorf("%s: terminal %v, but leads to %v", s, s.Terminal(), rules[s].next)
+		if s.Terminal() != (len(transitions[s]) == 0) {
+			t.Errorf("%s: terminal %v, but leads to %v", s, s.Terminal(), transitions[s])
 		}
-		for _, next := range rules[s].next {
+		for _, next := range transitions[s] {
 			if s.InFlight() && next == Queued || s != Queued && next == Skipped {
 				t.Errorf("%s to %s gives a nonce back", s, next)
 			}
