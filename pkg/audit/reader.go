@@ -10,6 +10,7 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/execution/ledger"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
 
@@ -113,7 +114,7 @@ func (r reader) transaction(ctx context.Context, tx chain.Tx, logs []chain.Log, 
 		return out, err
 	}
 	if call, is := gmx.ReadCall(calldata); is {
-		out.Call = &ledger.Call{Kind: call.Kind, Key: call.Key, IsLong: call.IsLong}
+		out.Call = job.NeedOf(call.Kind, call.Key, call.IsLong)
 	}
 	return out, nil
 }

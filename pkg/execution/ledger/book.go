@@ -13,22 +13,21 @@ import (
 // positions it opened again.
 func (l *Ledger) book(at chain.BlockRef, tx Transaction) (rows []Row) {
 	endings := execution.Endings(tx.Events)
-	called := tx.called()
 	payer := slices.IndexFunc(endings, func(e execution.Execution) bool {
-		return keyOfEnding(e) == called || tx.Call == nil && e.Result != execution.Swept
+		return e.Need() == tx.Call || !tx.called() && e.Result != execution.Swept
 	})
 	over := map[job.Need]bool{}
 	for i, e := range endings {
-		n := keyOfEnding(e)
+		n := e.Need()
 		over[n] = true
 		rows = append(rows, l.end(n, at, tx, e, i == payer)...)
 	}
 	l.openRequests(at, tx, over)
 	rows = append(rows, l.reopen(tx)...)
 	switch {
-	case tx.Call != nil && !over[called]:
-		l.lose(called, at, tx)
-	case tx.Call == nil && len(endings) == 0 && l.cfg.Roster[tx.From] != 0 && at.Number >= l.cfg.From:
+	case tx.called() && !over[tx.Call]:
+		l.lose(tx.Call, at, tx)
+	case !tx.called() && len(endings) == 0 && l.cfg.Roster[tx.From] != 0 && at.Number >= l.cfg.From:
 		l.totals.Other = l.totals.Other.with(l.booked(at, tx))
 	}
 	return rows
@@ -37,7 +36,7 @@ func (l *Ledger) book(at chain.BlockRef, tx Transaction) (rows []Row) {
 // end notes that a job is over.
 func (l *Ledger) end(n job.Need, at chain.BlockRef, tx Transaction, e execution.Execution, pays bool) (rows []Row) {
 	a := l.open[n]
-	byOwner := e.Result == execution.Cancelled && tx.Call == nil && l.cfg.Roster[tx.From] == 0
+	byOwner := e.Result == execution.Cancelled && !tx.called() && l.cfg.Roster[tx.From] == 0
 	switch {
 	case byOwner || e.Result == execution.Swept:
 		if a != nil && a.State == Waiting {
@@ -149,12 +148,5 @@ func (l *Ledger) booked(at chain.BlockRef, tx Transaction) Tx {
 	}
 }
 
-func keyOfEnding(e execution.Execution) job.Need { return job.NeedOf(e.Kind, e.Key, e.IsLong) }
-
-// called is the job a transaction was called for; of no kind where it does not say.
-func (tx Transaction) called() job.Need {
-	if tx.Call == nil {
-		return job.Need{}
-	}
-	return job.NeedOf(tx.Call.Kind, tx.Call.Key, tx.Call.IsLong)
-}
+// called tells whether the calldata names a job.
+func (tx Transaction) called() bool { return tx.Call != job.Need{} }

@@ -32,16 +32,9 @@ type Block struct {
 // Transaction is one of them.
 type Transaction struct {
 	chain.Tx
-	Call     *Call        // the job it was called for; nil where the calldata names none
+	Call     job.Need     // what it was called for; zero where the calldata names nothing
 	Events   []perp.Event // decoded from its logs
 	OracleMs uint64       // time (Unix ms) of the oldest price report it brought; 0 = unknown
-}
-
-// Call names a job in calldata.
-type Call struct {
-	Kind   job.Kind
-	Key    chain.Hash
-	IsLong bool
 }
 
 // Ledger keeps the books. Its memory is the jobs of the last Patience and an age of four bytes for every other one. It

@@ -77,7 +77,7 @@ func asked(order string) Transaction {
 // executes is a keeper's transaction that ended an order in a way.
 func executes(by chain.Address, order string, gas uint64, how perp.Status) Transaction {
 	return Transaction{
-		Tx: chain.Tx{From: by, OK: true, GasUsed: gas, GasPrice: 3}, Call: &Call{Kind: job.Order, Key: key(order)},
+		Tx: chain.Tx{From: by, OK: true, GasUsed: gas, GasPrice: 3}, Call: job.NeedOf(job.Order, key(order), false),
 		Events: []perp.Event{perp.OrderEnded{Key: key(order), Status: how}},
 	}
 }
@@ -85,14 +85,14 @@ func executes(by chain.Address, order string, gas uint64, how perp.Status) Trans
 // loses is a keeper's transaction that reverted.
 func loses(by chain.Address, kind job.Kind, of string, gas uint64) Transaction {
 	return Transaction{Tx: chain.Tx{From: by, GasUsed: gas, GasPrice: 3},
-		Call: &Call{Kind: kind, Key: key(of), IsLong: true}}
+		Call: job.NeedOf(kind, key(of), true)}
 }
 
 // liquidates is a keeper's liquidation of a position, by reports of a time.
 func liquidates(by chain.Address, position string, gas, oracleMs uint64) Transaction {
 	return Transaction{
 		Tx:   chain.Tx{From: by, OK: true, GasUsed: gas, GasPrice: 3},
-		Call: &Call{Kind: job.Liquidation, Key: key(position), IsLong: true}, OracleMs: oracleMs,
+		Call: job.NeedOf(job.Liquidation, key(position), true), OracleMs: oracleMs,
 		Events: []perp.Event{
 			perp.OrderCreated{Order: perp.Order{Key: key("of " + position), OrderType: perp.Liquidation}},
 			perp.PositionDecreased{OrderKey: key("of " + position), OrderType: perp.Liquidation,
@@ -280,7 +280,7 @@ func TestOneTransactionIsPaidOnce(t *testing.T) {
 		perp.RequestEnded{Kind: perp.Deposit, Key: key("d"), Status: perp.Executed},
 	}, both.Events...)
 	unnamed := both
-	unnamed.Call = nil
+	unnamed.Call = job.Need{}
 	s.block(both)
 	s.blocks(20)
 	s.block(unnamed)
@@ -430,7 +430,7 @@ func TestRequestsWithinARequestAreNoJobs(t *testing.T) {
 	shift := request(perp.Shift, "shift")
 	s.block(Transaction{Tx: chain.Tx{From: trader, OK: true}, Events: shift[:1]})
 	s.block(Transaction{
-		Tx: chain.Tx{From: master, OK: true, GasUsed: 7}, Call: &Call{Kind: job.Shift, Key: key("shift")},
+		Tx: chain.Tx{From: master, OK: true, GasUsed: 7}, Call: job.NeedOf(job.Shift, key("shift"), false),
 		Events: slices.Concat(request(perp.Withdrawal, "withdrawal"), request(perp.Deposit, "deposit"), shift[1:]),
 	})
 	rows, _ := s.end()

@@ -32,7 +32,7 @@ func happens(t *rapid.T) Transaction {
 		tx = withdraws(trader, what)
 	case 5: // through a contract: what it was called for cannot be read
 		tx = executes(by, what, 0, perp.Executed)
-		tx.Call = nil
+		tx.Call = job.Need{}
 	case 6:
 		tx = opens(by, what, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "position"))
 	default:
@@ -62,18 +62,18 @@ func TestNothingIsLostOrPaidTwice(t *testing.T) {
 			for _, tx := range txs {
 				endings, ends, own := execution.Endings(tx.Events), false, false
 				for _, e := range endings {
-					work := e.Result != execution.Swept && (e.Result != execution.Cancelled || tx.Call != nil ||
+					work := e.Result != execution.Swept && (e.Result != execution.Cancelled || tx.called() ||
 						roster[tx.From] != 0)
 					if work {
 						wins++
 					}
 					ends = ends || work
-					own = own || tx.Call != nil && e.Kind == tx.Call.Kind && e.Key == tx.Call.Key
+					own = own || tx.called() && e.Kind == tx.Call.Kind && e.Key == tx.Call.Key
 				}
-				if tx.Call != nil && !own {
+				if tx.called() && !own {
 					lost++
 				}
-				if ends || tx.Call != nil || len(endings) == 0 && roster[tx.From] != 0 {
+				if ends || tx.called() || len(endings) == 0 && roster[tx.From] != 0 {
 					spent = spent.with(Tx{Gas: tx.GasUsed, GasPrice: tx.GasPrice})
 				}
 			}

@@ -89,6 +89,15 @@ type Totals struct {
 	Other Cost
 }
 
+// TotalsOf sums some rows by themselves: a part of what was booked.
+func TotalsOf(rows []Row) Totals {
+	t := Totals{kinds: map[job.Kind]*Sum{}}
+	for _, r := range rows {
+		t.add(r, r.Winner != nil)
+	}
+	return t
+}
+
 func (t Totals) add(r Row, won bool) {
 	s := t.kinds[r.Kind]
 	if s == nil {
