@@ -17,16 +17,11 @@ import (
 // on a word that is not what the chain has, and nothing is sent. That it was done once stands in the state, also over
 // restarts; how long ago, the scanner watches. It is safe for concurrent use.
 type audits struct {
-	state marketValues
+	state looker
 
 	mu         sync.Mutex
 	generation uint32 // of the state that passed is of
 	passed     map[chain.Address]bool
-}
-
-// marketValues looks up single measures of markets.
-type marketValues interface {
-	MarketValue(ctx context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error)
 }
 
 // ask lets a job go on if every market that concerns it was audited: its own, and those it swaps in.
@@ -54,7 +49,9 @@ func (a *audits) has(ctx context.Context, market chain.Address, generation uint3
 	if a.known(market, generation) {
 		return true, nil
 	}
-	found, err := a.state.MarketValue(ctx, perp.AuditKey(market).Key)
+	key := perp.AuditKey(market).Key
+	read, err := a.state.Look(ctx, pg.Keys{Values: []chain.Hash{key}})
+	found := read.Values[key]
 	// The words stand in earlier blocks, which every partition has reached where the watermark is not below the
 	// audit's.
 	if err != nil || !found.Known || found.At.Number < found.Row.Stamp.Block {

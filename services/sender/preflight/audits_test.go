@@ -3,13 +3,14 @@ package preflight
 import (
 	"context"
 	"errors"
+	"strings"
+	"testing"
+
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/txmanager"
-	"strings"
-	"testing"
 )
 
 // auditRows are the audits that stand in the state, by the key of their row.
@@ -20,11 +21,14 @@ type auditRows struct {
 	asked int
 }
 
-func (r *auditRows) MarketValue(_ context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error) {
+func (r *auditRows) Look(_ context.Context, k pg.Keys) (pg.Rows, error) {
 	r.asked++
-	row, known := r.rows[key]
-	return pg.Found[perp.MarketValue]{Row: row, Known: known, At: pg.Block{BlockRef: chain.BlockRef{Number: r.at}}},
-		r.err
+	found := find(r.rows, k.Values)
+	for key, f := range found {
+		f.At.Number = r.at
+		found[key] = f
+	}
+	return pg.Rows{Values: found}, r.err
 }
 
 // A job waits until each of its markets was audited in a block that every partition has reached, and then never asks

@@ -200,9 +200,7 @@ func (r *Checker) Early(j job.Job, ready bool) {
 // out why.
 func (r *Checker) look(ctx context.Context, j job.Job, l *earlyLook) {
 	if read, err := r.state.Look(ctx, keysOf(j)); err == nil {
-		of := r.pending
-		of.state = together{of.state, read}
-		if terms, v, err := of.look(ctx, j); err == nil && v.Kind == txmanager.Onward {
+		if terms, v, err := r.pending.look(ctx, read, j); err == nil && v.Kind == txmanager.Onward {
 			l.read, l.known = read, true
 			l.call, _, _ = r.prepare(j, terms, 0)
 		}

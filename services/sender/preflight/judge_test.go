@@ -1,10 +1,11 @@
 package preflight
 
 import (
+	"testing"
+
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"testing"
 )
 
 // No log names the job that brings the deleveraging state up to date.

@@ -12,8 +12,8 @@ import (
 
 // kindRule is what is checked of one kind of job.
 type kindRule struct {
-	// pending asks our own state whether a job is still to be done.
-	pending func(p pending, ctx context.Context, j job.Job) (terms, txmanager.Verdict, error)
+	// pending tells by our own state's rows whether a job is still to be done.
+	pending func(p pending, ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error)
 	// keys are those of the rows that pending asks for, as far as the job names them. What it asks for beside them
 	// takes another round trip.
 	keys func(job.Job) pg.Keys

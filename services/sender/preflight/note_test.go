@@ -18,7 +18,6 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/txmanager"
 )
@@ -62,7 +61,10 @@ func TestChecksAreNoted(t *testing.T) {
 			quotes: quotesOf(report), venue: gmx.Config{OrderHandler: chain.Address{7}}, gas: reckoned(Gas{}),
 			node: namedNode("https://a/"), metrics: NewMetrics(prometheus.NewRegistry()), notes: log,
 			log: zerolog.Nop()}
-		read := pg.Rows{}
+		read, err := state.Look(t.Context(), keysOf(j))
+		if err != nil {
+			t.Fatal(err)
+		}
 		read.Standing.Watermark.Number = 98
 		run := func(intent int64, want txmanager.Decision) {
 			t.Helper()

@@ -20,7 +20,7 @@ import (
 //
 // It is safe for concurrent use. A nil one takes every first word.
 type opinions struct {
-	node     Endpoints
+	node     txmanager.Endpoints
 	clock    func() time.Time
 	answered func() // called when a second word has come
 	// elsewhere returns a reader of other endpoints.
@@ -33,12 +33,6 @@ type opinions struct {
 
 	mu    sync.Mutex
 	asked map[int64]*question // by intent
-}
-
-// Endpoints are the ways to the chain, and readers that leave some of them out.
-type Endpoints interface {
-	Endpoints() []evm.EndpointStatus
-	Elsewhere(than ...evm.Source) evm.Reader
 }
 
 // reader is some of the endpoints.
@@ -65,7 +59,7 @@ const secondOpinion = time.Second
 // opinionFresh is for how long a second word counts.
 const opinionFresh = 2 * time.Second
 
-func newOpinions(n Endpoints, clock func() time.Time, answered func(), m *Metrics) *opinions {
+func newOpinions(n txmanager.Endpoints, clock func() time.Time, answered func(), m *Metrics) *opinions {
 	life, end := context.WithCancel(context.Background())
 	elsewhere := func(than ...evm.Source) reader { return n.Elsewhere(than...) }
 	return &opinions{node: n, clock: clock, answered: answered, elsewhere: elsewhere, life: life, end: end, metrics: m,

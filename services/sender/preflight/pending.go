@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
@@ -15,22 +16,10 @@ import (
 // pending asks this keeper's own state whether a job is still to be done (TIER-4). Only the chain closes a job, and
 // this is how we hear of it.
 type pending struct {
-	state      rows
+	state      looker
 	frozenRole bool
 	// markets counts the markets of a GLV.
 	markets func(glv chain.Address) int
-}
-
-// rows looks up single rows of the derived state.
-type rows interface {
-	Position(ctx context.Context, key chain.Hash) (pg.Found[perp.Position], error)
-	// Closing is a position and the open orders that end with it.
-	Closing(ctx context.Context, key chain.Hash) (pg.Found[perp.Position], []perp.Order, error)
-	Order(ctx context.Context, key chain.Hash) (pg.Found[perp.Order], error)
-	Request(ctx context.Context, key chain.Hash) (pg.Found[perp.Request], error)
-	MarketValue(ctx context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error)
-	// Standing tells what is final.
-	Standing(ctx context.Context) (pg.Standing, error)
 }
 
 // terms say which price reports an execution takes, and what it has to do.
@@ -49,32 +38,30 @@ type terms struct {
 // found in is final: until then a reorg may have taken the row along, and the new branch brings it back within a block
 // or two. An error is no answer (TIER-5).
 func (p pending) ask(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
-	return p.askAfter(ctx, p, j)
+	read, err := p.state.Look(ctx, keysOf(j))
+	if err != nil {
+		return terms{}, txmanager.Verdict{}, err
+	}
+	return p.askRead(ctx, read, j)
 }
 
-// askRead is ask, where rows were read a moment ago. What is not there is looked for again in the state itself.
+// askRead is ask, where rows were read a moment ago. What is not there is looked for again.
 func (p pending) askRead(ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
-	first := p
-	first.state = together{p.state, read}
-	return p.askAfter(ctx, first, j)
-}
-
-func (p pending) askAfter(ctx context.Context, first pending, j job.Job) (terms, txmanager.Verdict, error) {
-	t, v, err := first.look(ctx, j)
+	t, v, err := p.look(ctx, read, j)
 	if err != nil || !t.absent {
 		return t, v, err
 	}
-	standing, err := p.state.Standing(ctx)
+	again, err := p.state.Look(ctx, keysOf(j))
 	if err != nil {
 		return terms{}, txmanager.Verdict{}, fmt.Errorf("asking what is final: %w", err)
 	}
-	if found := j.Evidence.Block.Number; standing.Finalized().Number < found {
+	if found := j.Evidence.Block.Number; again.Standing.Finalized().Number < found {
 		v = txmanager.Wait(fmt.Sprintf("%s, and block %d, in which the job was found, is not final yet", v.Reason,
 			found))
 		v.Heads = 1
 		return terms{}, v, nil
 	}
-	return p.look(ctx, j) // the first look may have been at a branch that is not the final one
+	return p.look(ctx, again, j) // the first look may have been at a branch that is not the final one
 }
 
 // absent is the answer of a state that does not have what a job was found by.
@@ -91,21 +78,19 @@ func changed(j job.Job, last perp.Stamp, reason string) (terms, txmanager.Verdic
 	return terms{}, txmanager.End(job.SkippedDone, reason), nil
 }
 
-// look asks once, for an answer as of now.
-func (p pending) look(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
+// look is the answer of some rows.
+func (p pending) look(ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
 	r, known := ruleOf(j.Kind)
 	if !known {
 		return terms{}, txmanager.End(job.Refused, fmt.Sprintf("this build does not know the kind %q", j.Kind)), nil
 	}
-	return r.pending(p, ctx, j)
+	return r.pending(p, ctx, read, j)
 }
 
-func (p pending) position(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
-	found, orders, err := p.state.Closing(ctx, j.Key)
+func (p pending) position(_ context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
+	found := read.Positions[j.Key]
 	row := found.Row
 	switch {
-	case err != nil:
-		return terms{}, txmanager.Verdict{}, err
 	case !found.Known:
 		return absent("there is no such position")
 	case row.Status != perp.Active:
@@ -114,46 +99,38 @@ func (p pending) position(ctx context.Context, j job.Job) (terms, txmanager.Verd
 		j.Kind == job.Adl && j.ID != job.AdlID(row.PositionKey, row.Changes):
 		return changed(j, row.Stamp, "the position has changed: another job stands for it")
 	}
-	return terms{window: perp.LiquidationWindow(row), work: gmx.ClosingWork(j.Kind, orders)}, txmanager.Verdict{}, nil
+	return terms{window: perp.LiquidationWindow(row), work: gmx.ClosingWork(j.Kind, endingWith(read, j.Key))},
+		txmanager.Verdict{}, nil
 }
 
 // adl is pending while the exchange says that the side is to be deleveraged. It takes no reports of before it said so
 // (LATEST_ADL_AT).
-func (p pending) adl(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
-	t, v, err := p.position(ctx, j)
+func (p pending) adl(ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
+	t, v, err := p.position(ctx, read, j)
 	if err != nil || v.Kind != txmanager.Onward {
 		return t, v, err
 	}
-	found, err := p.state.MarketValue(ctx, adlEnabled(j))
-	switch {
-	case err != nil:
-		return terms{}, txmanager.Verdict{}, err
-	case found.Row.Value.Sign() == 0:
+	enabled := read.Values[adlEnabled(j)].Row
+	if enabled.Value.Sign() == 0 {
 		return terms{}, txmanager.End(job.SkippedDone, "the exchange says that the side is not to be deleveraged"), nil
 	}
-	t.window.From = max(t.window.From, found.Row.Stamp.Seconds())
+	t.window.From = max(t.window.From, enabled.Stamp.Seconds())
 	return t, txmanager.Verdict{}, nil
 }
 
 // adlState is pending until the exchange has said anything newer than what the job was found in.
-func (p pending) adlState(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
-	found, err := p.state.MarketValue(ctx, adlEnabled(j))
-	switch last := found.Row.Stamp; {
-	case err != nil:
-		return terms{}, txmanager.Verdict{}, err
-	case j.ID != job.AdlStateID(j.Market, j.IsLong, last.Block):
+func (p pending) adlState(_ context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
+	last := read.Values[adlEnabled(j)].Row.Stamp
+	if j.ID != job.AdlStateID(j.Market, j.IsLong, last.Block) {
 		return changed(j, last, fmt.Sprintf("the exchange said so in block %d", last.Block))
-	default:
-		return terms{window: perp.Window{From: last.Seconds()}, work: gmx.Work{Kind: j.Kind}}, txmanager.Verdict{}, nil
 	}
+	return terms{window: perp.Window{From: last.Seconds()}, work: gmx.Work{Kind: j.Kind}}, txmanager.Verdict{}, nil
 }
 
-func (p pending) order(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
-	found, err := p.state.Order(ctx, j.Key)
+func (p pending) order(ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
+	found := read.Orders[j.Key]
 	row := found.Row
 	switch {
-	case err != nil:
-		return terms{}, txmanager.Verdict{}, err
 	case !found.Known:
 		return absent("there is no such order")
 	case !row.Status.Pending() && !(row.Status == perp.Frozen && p.frozenRole):
@@ -161,7 +138,7 @@ func (p pending) order(ctx context.Context, j job.Job) (terms, txmanager.Verdict
 	case j.ID != job.OrderID(row.Key, row.Changes):
 		return changed(j, row.Stamp, "the order has changed: another job stands for it")
 	}
-	position, orders, err := p.ofOrder(ctx, row)
+	position, orders, err := p.ofOrder(ctx, read, row)
 	if err != nil {
 		return terms{}, txmanager.Verdict{}, err
 	}
@@ -173,23 +150,31 @@ func (p pending) order(ctx context.Context, j job.Job) (terms, txmanager.Verdict
 	return t, txmanager.Verdict{}, nil
 }
 
-// ofOrder looks up the position an order acts on, and, of an order that may close it, the orders that end with it. The
-// zero position, if there is none, binds nothing.
-func (p pending) ofOrder(ctx context.Context, o perp.Order) (perp.Position, []perp.Order, error) {
-	if o.OrderType.IsIncrease() || o.OrderType.IsSwap() {
-		found, err := p.state.Position(ctx, o.PositionKey())
-		return found.Row, nil, err
+// ofOrder is the position an order acts on, and, of an order that may close it, the orders that end with it. The zero
+// position, if there is none, binds nothing. It is looked up where the job has described another.
+func (p pending) ofOrder(ctx context.Context, read pg.Rows, o perp.Order) (_ perp.Position, ending []perp.Order,
+	err error) {
+	key := o.PositionKey()
+	if _, is := read.Positions[key]; !is {
+		if read, err = p.state.Look(ctx, pg.Keys{Positions: []chain.Hash{key}}); err != nil {
+			return perp.Position{}, nil, err
+		}
 	}
-	found, orders, err := p.state.Closing(ctx, o.PositionKey())
-	return found.Row, orders, err
+	if !o.OrderType.IsIncrease() && !o.OrderType.IsSwap() {
+		ending = endingWith(read, key)
+	}
+	return read.Positions[key].Row, ending, nil
 }
 
-func (p pending) request(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
-	found, err := p.state.Request(ctx, j.Key)
+// endingWith are the open orders that end with a position. The rows may be those of several tasks.
+func endingWith(read pg.Rows, position chain.Hash) []perp.Order {
+	return slices.Clone(read.Ending[position])
+}
+
+func (p pending) request(_ context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
+	found := read.Requests[j.Key]
 	row := found.Row
 	switch {
-	case err != nil:
-		return terms{}, txmanager.Verdict{}, err
 	case !found.Known:
 		return absent("there is no such request")
 	case !row.Status.Pending():

@@ -26,30 +26,23 @@ type written struct {
 	err       error
 }
 
-func find[R perp.Row](rows map[chain.Hash]R, key chain.Hash, err error) (pg.Found[R], error) {
-	row, known := rows[key]
-	return pg.Found[R]{Row: row, Known: known}, err
+func find[R perp.Row](rows map[chain.Hash]R, keys []chain.Hash) map[chain.Hash]pg.Found[R] {
+	found := map[chain.Hash]pg.Found[R]{}
+	for _, key := range keys {
+		row, known := rows[key]
+		found[key] = pg.Found[R]{Row: row, Known: known}
+	}
+	return found
 }
 
-func (w written) Position(_ context.Context, key chain.Hash) (pg.Found[perp.Position], error) {
-	return find(w.positions, key, w.err)
-}
-
-func (w written) Closing(_ context.Context, key chain.Hash) (pg.Found[perp.Position], []perp.Order, error) {
-	found, err := find(w.positions, key, w.err)
-	return found, w.closing, err
-}
-
-func (w written) Order(_ context.Context, key chain.Hash) (pg.Found[perp.Order], error) {
-	return find(w.orders, key, w.err)
-}
-
-func (w written) Request(_ context.Context, key chain.Hash) (pg.Found[perp.Request], error) {
-	return find(w.requests, key, w.err)
-}
-
-func (w written) MarketValue(_ context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error) {
-	return find(w.values, key, w.err)
+func (w written) Look(ctx context.Context, k pg.Keys) (r pg.Rows, err error) {
+	r = pg.Rows{Positions: find(w.positions, k.Positions), Orders: find(w.orders, k.Orders),
+		Requests: find(w.requests, k.Requests), Values: find(w.values, k.Values), Ending: map[chain.Hash][]perp.Order{}}
+	for _, key := range k.Positions {
+		r.Ending[key] = w.closing
+	}
+	r.Standing, err = w.Standing(ctx)
+	return r, err
 }
 
 func (w written) Standing(context.Context) (pg.Standing, error) {

@@ -10,6 +10,8 @@ import (
 	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/headtrack"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/txmanager"
 )
 
 // Config is what an operator says of it.
@@ -36,15 +38,16 @@ type Parts struct {
 // Node is what is asked of the chain.
 type Node interface {
 	simulator
-	Endpoints
+	txmanager.Endpoints
 }
 
 // State is what is asked of the state that was derived from the chain. Nothing is written there: only the chain closes
 // a job.
 type State interface {
-	rows
 	looker
 	gasState
+	// Standing tells up to which block Postgres has come.
+	Standing(ctx context.Context) (pg.Standing, error)
 }
 
 // Preflight is what the checkers of all signers share.

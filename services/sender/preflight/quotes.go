@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,26 +17,36 @@ import (
 // use.
 type Quotes struct {
 	*price.Board
-	complete   atomic.Bool // whether the board holds all the topic held when this process began
-	volatility *volatility
+	complete atomic.Bool // whether the board holds all the topic held when this process began
+
+	mu    sync.Mutex
+	modes *liquidation.Modes // of all tokens, by the planner's own rule
+	now   uint64             // time (ms) of the newest report
 }
 
 // NewQuotes makes a board without reports. The window is that over which the movement of prices is looked at.
 func NewQuotes(window time.Duration) *Quotes {
-	return &Quotes{Board: price.NewBoard(), volatility: newVolatility(window)}
+	return &Quotes{Board: price.NewBoard(), modes: liquidation.NewModes(window)}
 }
 
 // Add gives the board a report.
 func (q *Quotes) Add(r price.Report) {
 	q.Board.Add(r)
-	q.volatility.observe(r.Token, r.Min, r.TimeMs)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.modes.Observe(r.Token, r.Min, r.TimeMs)
+	q.now = max(q.now, r.TimeMs)
 }
 
 // Complete says that the board holds all that the topic held when this process began.
 func (q *Quotes) Complete() { q.complete.Store(true) }
 
 // Mode is how nervous the markets are as of the newest report (LIQ-14).
-func (q *Quotes) Mode() liquidation.Mode { return q.volatility.mode() }
+func (q *Quotes) Mode() liquidation.Mode {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.modes.Mode(q.now)
+}
 
 // Follow reads the price topic from a board's window ago until ctx ends. Records that nobody can read are handed to
 // unreadable and passed over.

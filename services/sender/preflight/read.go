@@ -3,11 +3,8 @@ package preflight
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/txmanager"
 )
@@ -59,46 +56,4 @@ func keysOf(jobs ...job.Job) (all pg.Keys) {
 func readFor(t *txmanager.Task) (read pg.Rows, is bool) {
 	read, is = t.Read.(pg.Rows)
 	return read, is
-}
-
-// together answers from rows that were read together, and asks the state for others.
-type together struct {
-	rows
-	read pg.Rows
-}
-
-// Position answers as [pg.DB.Position] does.
-func (r together) Position(ctx context.Context, key chain.Hash) (pg.Found[perp.Position], error) {
-	return orAsk(ctx, r.read.Positions, key, r.rows.Position)
-}
-
-// Closing answers as [pg.DB.Closing] does.
-func (r together) Closing(ctx context.Context, key chain.Hash) (pg.Found[perp.Position], []perp.Order, error) {
-	if found, asked := r.read.Positions[key]; asked {
-		return found, slices.Clone(r.read.Ending[key]), nil
-	}
-	return r.rows.Closing(ctx, key)
-}
-
-// Order answers as [pg.DB.Order] does.
-func (r together) Order(ctx context.Context, key chain.Hash) (pg.Found[perp.Order], error) {
-	return orAsk(ctx, r.read.Orders, key, r.rows.Order)
-}
-
-// Request answers as [pg.DB.Request] does.
-func (r together) Request(ctx context.Context, key chain.Hash) (pg.Found[perp.Request], error) {
-	return orAsk(ctx, r.read.Requests, key, r.rows.Request)
-}
-
-// MarketValue answers as [pg.DB.MarketValue] does.
-func (r together) MarketValue(ctx context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error) {
-	return orAsk(ctx, r.read.Values, key, r.rows.MarketValue)
-}
-
-func orAsk[R perp.Row](ctx context.Context, read map[chain.Hash]pg.Found[R], key chain.Hash,
-	ask func(context.Context, chain.Hash) (pg.Found[R], error)) (pg.Found[R], error) {
-	if found, asked := read[key]; asked {
-		return found, nil
-	}
-	return ask(ctx, key)
 }

@@ -23,24 +23,9 @@ type lookedUp struct {
 	asked []pg.Keys
 }
 
-func (l *lookedUp) Look(_ context.Context, k pg.Keys) (pg.Rows, error) {
+func (l *lookedUp) Look(ctx context.Context, k pg.Keys) (pg.Rows, error) {
 	l.asked = append(l.asked, k)
-	r := pg.Rows{Positions: map[chain.Hash]pg.Found[perp.Position]{}, Orders: map[chain.Hash]pg.Found[perp.Order]{},
-		Requests: map[chain.Hash]pg.Found[perp.Request]{}, Values: map[chain.Hash]pg.Found[perp.MarketValue]{}}
-	for _, key := range k.Positions {
-		r.Positions[key], _ = find(l.positions, key, nil)
-	}
-	for _, key := range k.Orders {
-		r.Orders[key], _ = find(l.orders, key, nil)
-	}
-	for _, key := range k.Requests {
-		r.Requests[key], _ = find(l.requests, key, nil)
-	}
-	for _, key := range k.Values {
-		r.Values[key], _ = find(l.values, key, nil)
-	}
-	r.Standing, _ = l.written.Standing(context.Background())
-	return r, l.err
+	return l.written.Look(ctx, k)
 }
 
 // What a job of any kind is checked by is read once for a batch, and nothing else is asked for a job that is pending.

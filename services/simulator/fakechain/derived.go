@@ -86,17 +86,6 @@ func (d *Derived) standing(s headAt) pg.Standing {
 
 func watermark(s headAt) pg.Block { return pg.Block{BlockRef: s.tip.ref, Verified: true} }
 
-// Position looks up one position.
-func (d *Derived) Position(_ context.Context, key chain.Hash) (pg.Found[perp.Position], error) {
-	return find[perp.Position](d, perp.Positions, key)
-}
-
-// Closing looks up one position. No order ends with it: the exchange knows none of that kind.
-func (d *Derived) Closing(ctx context.Context, key chain.Hash) (pg.Found[perp.Position], []perp.Order, error) {
-	found, err := d.Position(ctx, key)
-	return found, nil, err
-}
-
 // Look looks up rows together.
 func (d *Derived) Look(ctx context.Context, k pg.Keys) (rows pg.Rows, err error) {
 	if rows.Standing, err = d.Standing(ctx); err != nil {
@@ -138,21 +127,6 @@ func (d *Derived) Parameters(_ context.Context, keys []chain.Hash) (known []perp
 
 // GlvMarkets finds none: the exchange has no GLV.
 func (d *Derived) GlvMarkets(context.Context) ([]perp.MarketValue, error) { return nil, nil }
-
-// Order looks up one order.
-func (d *Derived) Order(_ context.Context, key chain.Hash) (pg.Found[perp.Order], error) {
-	return find[perp.Order](d, perp.Orders, key)
-}
-
-// Request looks up one deposit, withdrawal or shift.
-func (d *Derived) Request(_ context.Context, key chain.Hash) (pg.Found[perp.Request], error) {
-	return find[perp.Request](d, perp.Requests, key)
-}
-
-// MarketValue looks up one measure of a market.
-func (d *Derived) MarketValue(_ context.Context, key chain.Hash) (pg.Found[perp.MarketValue], error) {
-	return find[perp.MarketValue](d, perp.MarketValues, key)
-}
 
 func find[R perp.Row](d *Derived, table perp.Table, key chain.Hash) (pg.Found[R], error) {
 	return look(d, "looking up a "+string(table), func(c *Chain, s headAt) (found pg.Found[R], err error) {
