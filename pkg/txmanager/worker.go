@@ -132,14 +132,12 @@ func (w *worker) loop(ctx context.Context, p pass) error {
 		if err != nil {
 			return err
 		}
-		timer := time.NewTimer(rest)
 		select {
 		case <-signals[0]:
 		case <-signals[1]:
-		case <-timer.C:
+		case <-time.After(rest):
 		case <-ctx.Done():
 		}
-		timer.Stop()
 	}
 }
 

@@ -1,8 +1,6 @@
 package sender
 
 import (
-	"context"
-	"fmt"
 	"strconv"
 
 	"perpkeeper/pkg/bus"
@@ -10,42 +8,17 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// deadLetters are the jobs that this keeper has given up: written to the dead letter topic as they were said, so that a
-// copy to the partition of the job topic that the headers name says them again. It is used by one goroutine.
-type deadLetters struct {
-	client   *bus.Client
-	cfg      wire.Config
-	producer *bus.Producer
-}
-
-func newDeadLetters(client *bus.Client, cfg wire.Config) *deadLetters {
-	return &deadLetters{client: client, cfg: cfg, producer: client.Producer(wire.DeadLetterTopic(cfg.ChainID))}
-}
-
-// Publish writes one batch. After an error it may be written or not; it may be published again.
-func (d *deadLetters) Publish(ctx context.Context, ended []txm.Ended) error {
-	var letters []bus.Record
-	for _, e := range ended {
-		if !e.Intent.GivenUp {
-			continue
-		}
-		letter, err := deadLetter(e, d.cfg)
-		if err != nil {
-			return fmt.Errorf("writing a dead letter about %s: %w", e.Intent.Job.ID, err)
-		}
-		letters = append(letters, letter)
-	}
-	if len(letters) == 0 {
-		return nil
-	}
-	const onlyPartition = 0
-	if _, err := d.producer.Produce(ctx, onlyPartition, letters); err != nil {
-		if bus.OutcomeUnknown(err) {
-			d.producer = d.client.Producer(wire.DeadLetterTopic(d.cfg.ChainID))
-		}
-		return fmt.Errorf("publishing %d dead letters: %w", len(letters), err)
-	}
-	return nil
+// newDeadLetters publishes the jobs that this keeper has given up: written to the dead letter topic as they were said,
+// so that a copy to the partition of the job topic that the headers name says them again.
+func newDeadLetters(client *bus.Client, cfg wire.Config) *publisher {
+	topic := wire.DeadLetterTopic(cfg.ChainID)
+	return &publisher{client, client.Producer(topic), topic, "dead letters",
+		func(e txm.Ended) (rec bus.Record, partition int, is bool, err error) {
+			if is = e.Intent.GivenUp; is {
+				rec, err = deadLetter(e, cfg)
+			}
+			return rec, 0, is, err
+		}}
 }
 
 // deadLetter is the job's own record, with where it belongs and how it ended in further headers.

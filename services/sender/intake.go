@@ -128,15 +128,12 @@ func (s *Sender) takeTurns(ctx context.Context) error {
 		if err := s.turns.FindOthers(ctx, s.signed); err != nil && ctx.Err() == nil {
 			s.log.Warn().Err(err).Msg("who has sent this tier's transactions is asked again")
 		}
-		timer := time.NewTimer(again)
 		select {
 		case <-news:
 		case <-head:
-		case <-timer.C:
+		case <-time.After(again):
 		case <-ctx.Done():
-			timer.Stop()
 			return context.Cause(ctx)
 		}
-		timer.Stop()
 	}
 }

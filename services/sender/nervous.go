@@ -43,22 +43,10 @@ type limits struct {
 	window *window
 }
 
-// window follows what the chain takes, over all signers of the process. It is safe for concurrent use.
+// window follows what the chain takes, over all signers of the process. It is used under its lock.
 type window struct {
-	mu  sync.Mutex
+	sync.Mutex
 	now txm.Window
-}
-
-func (w *window) get() txm.Window {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now
-}
-
-func (w *window) set(next func(txm.Window) txm.Window) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now = next(w.now)
 }
 
 // Fee is what may be paid now. Caps per job and day stay: they are what a keeper can afford.
@@ -75,7 +63,9 @@ func (l limits) Fee() txm.Policy {
 func (l limits) Flights() txm.Limits {
 	n, most := l.settings.flights(), l.settings.Nervous
 	if l.mode() > liquidation.Normal {
-		w := l.window.get()
+		l.window.Lock()
+		defer l.window.Unlock()
+		w := l.window.now
 		n.Signer, n.Liquidations = w.Of(n.Signer, most.MaxInFlight), w.Of(n.Liquidations, most.MaxLiquidations)
 	}
 	return n
@@ -84,10 +74,9 @@ func (l limits) Flights() txm.Limits {
 // Observe takes in what a block shows of what was sent.
 func (l limits) Observe(t txm.Taken) {
 	nervous := l.mode() > liquidation.Normal
-	l.window.set(func(w txm.Window) txm.Window {
-		if !nervous {
-			return txm.Window{}
-		}
-		return w.Observe(t)
-	})
+	l.window.Lock()
+	defer l.window.Unlock()
+	if l.window.now = l.window.now.Observe(t); !nervous {
+		l.window.now = txm.Window{}
+	}
 }

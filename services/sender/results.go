@@ -3,6 +3,7 @@ package sender
 import (
 	"context"
 	"fmt"
+
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -10,38 +11,44 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// resultProducer writes results to the partitions of their jobs. It is used by one goroutine.
-type resultProducer struct {
-	client     *bus.Client
-	topic      string
-	partitions int
-	producer   *bus.Producer
+// publisher writes what has ended to a topic. It is used by one goroutine.
+type publisher struct {
+	client   *bus.Client
+	producer *bus.Producer
+	topic    string
+	what     string // of what is published, for people
+	// record is what is written of an arm, and to which partition; false for nothing.
+	record func(e txm.Ended) (rec bus.Record, partition int, is bool, err error)
 }
 
-func newResultProducer(client *bus.Client, cfg wire.Config) *resultProducer {
+func newResults(client *bus.Client, cfg wire.Config) *publisher {
 	topic := wire.ResultTopic(cfg.ChainID)
-	return &resultProducer{client: client, topic: topic, partitions: cfg.JobPartitions,
-		producer: client.Producer(topic)}
+	return &publisher{client, client.Producer(topic), topic, "results",
+		func(e txm.Ended) (rec bus.Record, partition int, is bool, err error) {
+			id := []byte(e.Intent.Job.ID)
+			rec, err = wire.Encode(id, wire.Result{Result: resultOf(e)}, 0, 0)
+			return rec, wire.Partition(chain.Keccak256(id), cfg.JobPartitions), true, err
+		}}
 }
 
 // Publish writes one batch a partition. After an error some may be written and some not; all may be published again.
-func (p *resultProducer) Publish(ctx context.Context, ended []txm.Ended) error {
+func (p *publisher) Publish(ctx context.Context, ended []txm.Ended) error {
 	batches := map[int][]bus.Record{}
 	for _, e := range ended {
-		result := resultOf(e)
-		rec, err := wire.Encode([]byte(result.JobID), wire.Result{Result: result}, 0, 0)
+		rec, partition, is, err := p.record(e)
 		if err != nil {
-			return fmt.Errorf("publishing the result of %s: %w", result.JobID, err)
+			return fmt.Errorf("writing %s of %s: %w", p.what, e.Intent.Job.ID, err)
 		}
-		at := wire.Partition(chain.Keccak256([]byte(result.JobID)), p.partitions)
-		batches[at] = append(batches[at], rec)
+		if is {
+			batches[partition] = append(batches[partition], rec)
+		}
 	}
 	for partition, records := range batches {
 		if _, err := p.producer.Produce(ctx, partition, records); err != nil {
 			if bus.OutcomeUnknown(err) {
 				p.producer = p.client.Producer(p.topic)
 			}
-			return fmt.Errorf("publishing %d results: %w", len(records), err)
+			return fmt.Errorf("publishing %d %s: %w", len(records), p.what, err)
 		}
 	}
 	return nil

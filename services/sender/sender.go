@@ -169,7 +169,7 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 		intents: intents, changes: intents.Listener(), history: leases, signed: intents, told: db.Notified(),
 		checks: checklog.New(outbox.NewCheckLog(db), s.clock, metrics.preflight.Dropped, log),
 		results: func() (ended, givenUp txmanager.Publisher) {
-			return newResultProducer(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
+			return newResults(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
 		}}
 	return s
 }
@@ -206,18 +206,13 @@ func (s *Sender) newPreflight() *preflight.Preflight {
 func (s *Sender) Run(ctx context.Context) error {
 	s.preflight = s.newPreflight()
 	s.manager = s.newManager()
-	const parts = "parts"
-	s.notices.set(parts, "starting")
-	if err := s.awaitParts(ctx, func(reason string) { s.notices.set(parts, reason) }); err != nil {
+	if err := s.awaitParts(ctx); err != nil {
 		return err
 	}
-	s.notices.set(parts, "")
 	s.log.Info().Str("mode", s.cfg.Sender.Mode).Str("owner", s.owner.ID.String()).Str("node", s.owner.Label).
 		Int("signers", len(s.keys)).Msg("ready to send")
-	id := s.cfg.Keeper.ChainID
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.schema.WatchLayout(ctx) })
-	group.Go(func() error { return s.horizon.Follow(ctx, s.node.Heads(ctx)) })
 	group.Go(func() error {
 		defer s.changes.Close()
 		return s.manager.Run(ctx, s.changes.WaitChange)
@@ -230,10 +225,17 @@ func (s *Sender) Run(ctx context.Context) error {
 	group.Go(func() error { return s.checks.Run(ctx) })
 	group.Go(func() error { return s.observe(ctx) })
 	group.Go(func() error { return s.takeTurns(ctx) })
-	group.Go(func() error { return s.quotes.Follow(ctx, s.client, wire.PriceTopic(id), s.unreadable.price) })
-	jobs := bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)}
-	group.Go(func() error { return s.client.Join(ctx, jobs, s.consume) })
+	s.follow(ctx, group)
 	return group.Wait()
+}
+
+// follow has the heads, the prices and the jobs read, until ctx ends.
+func (s *Sender) follow(ctx context.Context, group *errgroup.Group) {
+	id := s.cfg.Keeper.ChainID
+	jobs := bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)}
+	group.Go(func() error { return s.horizon.Follow(ctx, s.node.Heads(ctx)) })
+	group.Go(func() error { return s.quotes.Follow(ctx, s.client, wire.PriceTopic(id), s.unreadable.price) })
+	group.Go(func() error { return s.client.Join(ctx, jobs, s.consume) })
 }
 
 // observe reads the evidence of the tiers until ctx ends. Where the reader meets something that it does not understand
@@ -258,7 +260,9 @@ func (s *Sender) observe(ctx context.Context) error {
 // there and cannot serve: a schema of another version, a signer of another chain, a missing topic, another number of
 // partitions. Whoever cannot reach the chain does not join the group: it would take partitions and leases from one who
 // can.
-func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error {
+func (s *Sender) awaitParts(ctx context.Context) error {
+	tell := func(reason string) { s.notices.set("parts", reason) }
+	tell("starting")
 	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second,
 		OnRetry: func(_ int, err error, _ time.Duration) { tell(err.Error()) }}
 	if err := s.schema.AwaitSchema(ctx, policy); err != nil {
@@ -287,6 +291,7 @@ func (s *Sender) awaitParts(ctx context.Context, tell func(reason string)) error
 	if err := s.client.Verify(ctx, bus.Specs(keeper.Named(names...)...)); err != nil {
 		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
 	}
+	tell("")
 	return nil
 }
 

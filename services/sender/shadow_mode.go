@@ -2,14 +2,11 @@ package sender
 
 import (
 	"context"
-	"fmt"
 
 	"golang.org/x/sync/errgroup"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/wire"
 	"perpkeeper/services/sender/shadow"
 )
 
@@ -36,21 +33,12 @@ func (c Config) asShadow() Config {
 
 // runShadow waits for a database and topics it can work with, and then tries jobs out until ctx ends.
 func (s *Sender) runShadow(ctx context.Context) error {
-	const parts = "parts"
-	s.notices.set(parts, "starting")
-	if err := s.awaitParts(ctx, func(reason string) { s.notices.set(parts, reason) }); err != nil {
+	if err := s.awaitParts(ctx); err != nil {
 		return err
 	}
-	s.notices.set(parts, "")
 	s.log.Info().Msg("a shadow: jobs are simulated, and nothing is ever sent")
-	id := s.cfg.Keeper.ChainID
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.horizon.Follow(ctx, s.node.Heads(ctx)) })
 	group.Go(func() error { return s.shadow.Run(ctx) })
-	group.Go(func() error { return s.quotes.Follow(ctx, s.client, wire.PriceTopic(id), s.unreadable.price) })
-	group.Go(func() error {
-		return s.client.Join(ctx, bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)},
-			s.consume)
-	})
+	s.follow(ctx, group)
 	return group.Wait()
 }

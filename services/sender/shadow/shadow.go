@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/headtrack"
@@ -138,32 +139,27 @@ func (s *Sender) Run(ctx context.Context) error {
 		if err := s.Pass(ctx); err != nil && ctx.Err() == nil {
 			s.parts.Log.Warn().Err(err).Msg("what would have been sent is not kept yet")
 		}
-		timer := time.NewTimer(again)
 		select {
 		case <-head:
 		case <-s.wake:
-		case <-timer.C:
+		case <-time.After(again):
 		case <-ctx.Done():
-			timer.Stop()
 			return context.Cause(ctx)
 		}
-		timer.Stop()
 	}
 }
 
 // Pass looks at every job that is to be looked at now, and keeps what has changed.
 func (s *Sender) Pass(ctx context.Context) error {
-	due := s.due()
-	var group sync.WaitGroup
-	places := make(chan struct{}, s.cfg.Batch)
-	for _, t := range due {
-		places <- struct{}{}
-		group.Go(func() {
-			defer func() { <-places }()
+	group := errgroup.Group{}
+	group.SetLimit(s.cfg.Batch)
+	for _, t := range s.due() {
+		group.Go(func() error {
 			s.try(ctx, t)
+			return nil
 		})
 	}
-	group.Wait()
+	_ = group.Wait() // no try returns its error this way
 	return s.keep(ctx)
 }
 
