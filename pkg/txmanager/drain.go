@@ -204,8 +204,8 @@ func (d *drain) stage(ctx context.Context, t *Task) step {
 	return step{task: t}
 }
 
-// send claims tasks and broadcasts them. A batch that is refused is claimed one by one: the one that is in the way
-// waits, and the others go on.
+// send claims tasks and broadcasts them. A batch that is refused is claimed in halves, the more urgent first, until the
+// one that is in the way stands alone and waits, or until all places are taken.
 func (d *drain) send(ctx context.Context, tasks []*Task) (open bool, err error) {
 	const claiming = "claim"
 	v, err := d.claim(ctx, tasks)
@@ -226,12 +226,11 @@ func (d *drain) send(ctx context.Context, tasks []*Task) (open bool, err error) 
 	case len(tasks) == 1:
 		return d.obey(ctx, claiming, tasks[0].Intent, v)
 	}
-	for _, t := range tasks {
-		if open, err = d.send(ctx, []*Task{t}); err != nil || !open {
-			return open, err
-		}
+	half := len(tasks) / 2
+	if open, err = d.send(ctx, tasks[:half]); err != nil || !open {
+		return open, err
 	}
-	return true, nil
+	return d.send(ctx, tasks[half:])
 }
 
 // obey does what a verdict says about an intent. It returns false where it holds for every other one too.

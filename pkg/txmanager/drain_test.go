@@ -297,6 +297,36 @@ func TestFullSignerLooksAtNothing(t *testing.T) {
 	}
 }
 
+// A batch that is larger than there are places fills them with the most urgent, in few statements, where the claim of
+// each alone would let blocks pass.
+func TestFirstBatchFillsThePlaces(t *testing.T) {
+	o := newQueueTest(t, func(job.Job) (Verdict, error) { return Verdict{}, nil })
+	places, claims := 44, 0
+	var sent []string
+	o.batch = 64
+	o.claim = func(_ context.Context, tasks []*Task) (Verdict, error) {
+		if claims++; len(tasks) > places-len(sent) {
+			return Shut("as many transactions are in flight as may be"), nil
+		}
+		for _, task := range tasks {
+			sent = append(sent, task.Job().ID)
+		}
+		return Verdict{}, nil
+	}
+	o.launch = func(context.Context, []*Task) {}
+	var ids []string
+	for i := range o.batch {
+		ids = append(ids, fmt.Sprintf("job %d", i))
+	}
+	o.queue(t, ids...)
+	if err := o.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(sent, ids[:places]) || claims > 12 {
+		t.Errorf("%d claims sent %v", claims, sent)
+	}
+}
+
 // What is queued next is said to be taken at once only while nothing else waits to be taken and nothing is in the way.
 func TestReadyForTheNextJob(t *testing.T) {
 	verdict := Verdict{}
