@@ -25,19 +25,19 @@ func (l *landing) look(ctx context.Context, flights []txm.Flight) (newest uint64
 	if err != nil {
 		return 0, err
 	}
-	landed := uint64(0)
+	landed, first := uint64(0), l.below == nil
 	if n.Sure && (l.below == nil || *l.below != n.Agreed) {
 		if err := l.store.MinedBelow(ctx, l.tenure.Fence(), n.Agreed); err != nil {
 			return n.Newest, err
 		}
-		if l.below != nil {
+		if !first {
 			landed = n.Agreed - min(n.Agreed, *l.below)
 		}
 		l.below = &n.Agreed
 	}
 	waiting, refused := l.broadcast.waiting(flights, n.Newest)
 	l.limits.Observe(txm.Taken{Block: l.broadcast.heads.Number(), Landed: landed, Waiting: waiting, Refused: refused})
-	if landed > 0 {
+	if landed > 0 || first && l.below != nil { // at the first look nobody knows how many landed since the last tenure's
 		l.freed()
 	}
 	return n.Newest, nil

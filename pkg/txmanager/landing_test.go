@@ -48,7 +48,8 @@ type observed struct {
 func (o *observed) Observe(t txm.Taken) { o.taken = append(o.taken, t) }
 
 // LIQ-6: the store is told of each new number that two hosts have, also of a lower one after a reorg, and of none that
-// one host says alone. What was not written is told again.
+// one host says alone. What was not written is told again. The first look of a tenure frees places too: what the drain
+// found full before it may have been mined since.
 func TestPlacesFollowWhatTwoHostsSay(t *testing.T) {
 	node, store, seen, freed := &minedCount{}, &told{}, &observed{}, 0
 	broadcast := &broadcast{heads: headsAt(nowMs, time.Now()), last: map[chain.Hash]sent{}}
@@ -64,13 +65,13 @@ func TestPlacesFollowWhatTwoHostsSay(t *testing.T) {
 		below []uint64
 		freed int
 	}{
-		{"the first look of a tenure", evm.MinedNonce{Agreed: 5, Sure: true, Newest: 5}, nil, []uint64{5}, 0},
-		{"nothing new", evm.MinedNonce{Agreed: 5, Sure: true, Newest: 7}, nil, []uint64{5}, 0},
-		{"one host alone", evm.MinedNonce{Newest: 9}, nil, []uint64{5}, 0},
-		{"three more", evm.MinedNonce{Agreed: 8, Sure: true, Newest: 9}, nil, []uint64{5, 8}, 1},
-		{"a reorg", evm.MinedNonce{Agreed: 6, Sure: true, Newest: 8}, nil, []uint64{5, 8, 6}, 1},
-		{"the store is away", evm.MinedNonce{Agreed: 8, Sure: true, Newest: 8}, away, []uint64{5, 8, 6}, 1},
-		{"the store is back", evm.MinedNonce{Agreed: 8, Sure: true, Newest: 8}, nil, []uint64{5, 8, 6, 8}, 2},
+		{"the first look of a tenure", evm.MinedNonce{Agreed: 5, Sure: true, Newest: 5}, nil, []uint64{5}, 1},
+		{"nothing new", evm.MinedNonce{Agreed: 5, Sure: true, Newest: 7}, nil, []uint64{5}, 1},
+		{"one host alone", evm.MinedNonce{Newest: 9}, nil, []uint64{5}, 1},
+		{"three more", evm.MinedNonce{Agreed: 8, Sure: true, Newest: 9}, nil, []uint64{5, 8}, 2},
+		{"a reorg", evm.MinedNonce{Agreed: 6, Sure: true, Newest: 8}, nil, []uint64{5, 8, 6}, 2},
+		{"the store is away", evm.MinedNonce{Agreed: 8, Sure: true, Newest: 8}, away, []uint64{5, 8, 6}, 2},
+		{"the store is back", evm.MinedNonce{Agreed: 8, Sure: true, Newest: 8}, nil, []uint64{5, 8, 6, 8}, 3},
 	} {
 		node.says, store.err = c.says, c.store
 		newest, err := l.look(t.Context(), nil)
