@@ -103,9 +103,13 @@ func startNode(t *testing.T, chainID uint64, account chain.Address, onBlock func
 
 // run makes blocks until ctx ends.
 func (n *node) run(ctx context.Context) {
+	next := time.Now()
 	for ctx.Err() == nil {
-		if pace := n.paced(); pace > 0 {
-			wait(ctx, pace)
+		if pace := n.paced(); pace > 0 { // what onBlock takes is no part of it
+			if next = next.Add(pace); next.Before(time.Now()) {
+				next = time.Now()
+			}
+			wait(ctx, time.Until(next))
 			n.onBlock(n.seal())
 			continue
 		}
@@ -292,6 +296,15 @@ func (n *node) receiveTx(tx *types.Transaction) {
 	if n.jobOf[tx.Nonce()], n.nonce[id] = id, tx.Nonce(); n.came[id].IsZero() {
 		n.came[id] = time.Now()
 	}
+}
+
+// afterBlock waits until a block has just been made, and returns it.
+func (n *node) afterBlock(ctx context.Context) (b chain.BlockRef) {
+	before := n.now()
+	for b = before; b.Number == before.Number && ctx.Err() == nil; b = n.now() {
+		wait(ctx, time.Millisecond)
+	}
+	return b
 }
 
 // count is how many transactions were mined.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 const blockPace = 450 * time.Millisecond
 
 // Beside OP's transaction manager, on the same node with a block each 450 ms: how many calls land a second with 16 and
-// with 64 in flight, and how long a call takes to its first broadcast when they come one by one. `make bench-peers`;
+// with 64 in flight, and how long a call takes to its first broadcast when they come one by one. Both are handed their
+// calls right after a block, and are counted from that block to the last one they need. `make bench-peers`;
 // KEEPER_TXMGR names the built program.
 func TestTxmgr(t *testing.T) {
 	program := os.Getenv("KEEPER_TXMGR")
@@ -28,7 +30,8 @@ func TestTxmgr(t *testing.T) {
 	}
 	for _, c := range []struct{ jobs, inFlight, gapMs int }{{400, 16, 0}, {1600, 64, 0}, {300, 64, 30}} {
 		for _, theirs := range []bool{true, false} {
-			r := race{jobs: c.jobs, inFlight: c.inFlight, gap: time.Duration(c.gapMs) * time.Millisecond}
+			r := race{jobs: c.jobs, inFlight: c.inFlight, gap: time.Duration(c.gapMs) * time.Millisecond,
+				said: map[int]time.Time{}}
 			name := fmt.Sprintf("%d in flight, one each %s", c.inFlight, r.gap)
 			t.Run(fmt.Sprintf("%s, theirs %t", name, theirs), func(t *testing.T) {
 				if theirs {
@@ -45,10 +48,14 @@ func TestTxmgr(t *testing.T) {
 type race struct {
 	jobs, inFlight int
 	gap            time.Duration // between two jobs; 0 = all at once
+
+	since chain.BlockRef    // after which the first call was handed over
+	said  map[int]time.Time // when each call was handed over
+	cpu   time.Duration     // used by the process from then until it knew of each call how it ended
 }
 
 // txmgr lets OP's manager send the calls.
-func (r race) txmgr(t *testing.T, program string) {
+func (r *race) txmgr(t *testing.T, program string) {
 	g := openRig(t)
 	var address string
 	g.node, address = startNode(t, chainID, g.signer, func(chain.BlockRef) {})
@@ -57,25 +64,41 @@ func (r race) txmgr(t *testing.T, program string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, address, g.key, strconv.Itoa(r.jobs), strconv.Itoa(r.inFlight),
 		strconv.FormatInt(r.gap.Milliseconds(), 10))
-	var out, problems bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &problems
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v\n%s", err, problems.String())
+	begin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	said := map[int]time.Time{}
-	for lines := bufio.NewScanner(&out); lines.Scan(); {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var problems bytes.Buffer
+	cmd.Stderr = &problems
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	lines.Scan() // it is ready
+	used := cpuOf(t, cmd.Process.Pid)
+	r.since = g.node.afterBlock(ctx)
+	_ = begin.Close()
+	for lines.Scan() {
 		var id int
 		var ns int64
 		if _, err := fmt.Sscan(lines.Text(), &id, &ns); err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
-		said[id] = time.Unix(0, ns)
+		r.said[id] = time.Unix(0, ns)
 	}
-	r.report(t, g.node, said)
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, problems.String())
+	}
+	r.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() - used
+	r.report(t, g.node)
 }
 
 // sender lets the sender as it is shipped send them.
-func (r race) sender(t *testing.T) {
+func (r *race) sender(t *testing.T) {
 	t.Setenv("KEEPER_HAMMER", strconv.Itoa(r.jobs)) // so many markets are audited
 	s := newSite(t)
 	s.node.beat(blockPace)
@@ -85,7 +108,18 @@ func (r race) sender(t *testing.T) {
 		"PERPKEEPER_SENDER_LEASE_TTL=10s", "PERPKEEPER_KAFKA_SESSION_TIMEOUT=6s")
 	process := s.senders(1)[0]
 	wait(t.Context(), 8*time.Second) // until it has its lease, its group and the past of the prices
-	p, said := s.planner(r.jobs), map[int]time.Time{}
+	used := cpuOf(t, process.cmd.Process.Pid)
+	r.handOver(t, s)
+	s.await("the calls", func(context.Context) string { return missing(s.node.count(), r.jobs) })
+	s.await("their ends", s.settled(true))
+	r.cpu = cpuOf(t, process.cmd.Process.Pid) - used
+	process.stop()
+	r.report(t, s.node)
+}
+
+// handOver says the jobs, after a block.
+func (r *race) handOver(t *testing.T, s *site) {
+	p := s.planner(r.jobs)
 	var all []int
 	for id := range r.jobs {
 		all = append(all, id)
@@ -95,17 +129,17 @@ func (r race) sender(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if len(r.said) == 0 {
+			r.since = s.node.afterBlock(t.Context())
+		}
 		for _, id := range some { // the call is handed over now; that it was found took a look at the state
-			said[id] = time.Now()
+			r.said[id] = time.Now()
 		}
 		if err := p.say(t.Context(), records); err != nil {
 			t.Fatal(err)
 		}
 		wait(t.Context(), r.gap)
 	}
-	s.await("the calls", func(context.Context) string { return missing(s.node.count(), r.jobs) })
-	process.stop()
-	r.report(t, s.node, said)
 }
 
 func missing(have, want int) string {
@@ -115,26 +149,46 @@ func missing(have, want int) string {
 	return fmt.Sprintf("%d of %d", have, want)
 }
 
-// report logs from the first broadcast to the last block, by the node's clock.
-func (r race) report(t *testing.T, n *node, said map[int]time.Time) {
+// cpuOf is the processor time that a process has used.
+func cpuOf(t *testing.T, pid int) (used time.Duration) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	for _, field := range strings.Fields(rest)[11:13] {
+		ticks, _ := strconv.ParseInt(field, 10, 64)
+		used += time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100 on every Linux
+	}
+	return used
+}
+
+// report logs what was measured, by the node's clock.
+func (r *race) report(t *testing.T, n *node) {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.wrong) > 0 || len(n.mined) != r.jobs {
-		t.Errorf("%d of %d calls were mined; %v", len(n.mined), r.jobs, n.wrong)
+		t.Fatalf("%d of %d calls were mined; %v", len(n.mined), r.jobs, n.wrong)
 	}
-	var first time.Time
-	var ms []float64
-	for id, at := range n.came {
-		if first.IsZero() || at.Before(first) {
-			first = at
-		}
-		ms = append(ms, at.Sub(said[id]).Seconds()*1000)
+	last := n.mined[len(n.mined)-1]
+	held := make([]int, last.block-r.since.Number)
+	for _, m := range n.mined {
+		held[m.block-r.since.Number-1]++
 	}
-	slices.Sort(ms)
-	took := time.UnixMilli(int64(n.blocks[n.mined[len(n.mined)-1].in].ms)).Sub(first)
-	t.Logf("%.1f calls landed a second", float64(r.jobs)/took.Seconds())
+	t.Logf("CPU a call %.1f ms", r.cpu.Seconds()*1000/float64(r.jobs))
 	if r.gap > 0 { // of calls that come all at once, most wait for a place
+		var ms []float64
+		for id, at := range n.came {
+			ms = append(ms, at.Sub(r.said[id]).Seconds()*1000)
+		}
+		slices.Sort(ms)
 		t.Logf("from call to first broadcast p50 %.1f ms, p99 %.1f ms", ms[len(ms)/2], ms[len(ms)*99/100])
+		return
 	}
+	took := float64(n.blocks[last.in].ms-r.since.TimeMs) / 1000
+	t.Logf("%.1f calls landed a second, %.1f at most", float64(r.jobs)/took,
+		float64(r.inFlight)/blockPace.Seconds())
+	t.Logf("calls of each block: %v", held)
 }
