@@ -1,14 +1,15 @@
 // Command txmgr sends calls through the transaction manager of OP's op-service, as a comparison with ours. It stands in
 // a module of its own, so that nothing else depends on it; test/hammer plays the chain for both.
 //
-// Usage: txmgr <rpc> <key> <jobs> <in flight> <gap ms>. It writes a line "<job> <Unix ns>" when a call is handed over,
-// and ends when all have their receipt, with 1 if any failed.
+// Usage: txmgr <rpc> <key> <jobs> <in flight> <gap ms>. It writes a line "ready", waits until its standard input ends,
+// writes a line "<job> <Unix ns>" when a call is handed over, and ends when all have their receipt, with 1 if any failed.
 package main
 
 import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math/big"
 	"os"
 	"strconv"
@@ -51,6 +52,10 @@ func run(args []string) error {
 	queue := txmgr.NewQueue[int](context.Background(), manager, uint64(inFlight))
 	receipts := make(chan txmgr.TxReceipt[int], jobs)
 	to := common.Address{0xad}
+	fmt.Println("ready")
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
 	for id := range jobs {
 		data := make([]byte, 4+5*32) // updateAdlState(address,bool,…) as far as the node reads it
 		data[4+12] = 0xa1
