@@ -91,7 +91,7 @@ func TestPrivateHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.SendPrivate(t.Context(), []byte{1}); err != nil {
+	if err := c.SendPrivate(t.Context(), []byte{1}, 0); err != nil {
 		t.Error(err)
 	}
 	for _, g := range []*gateway{known, unknown} { // the slower one goes on being asked
@@ -126,7 +126,7 @@ func TestHeadersAreNotTakenElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.SendPrivate(t.Context(), []byte{1}); err == nil || len(moved.values(methodSend)) != 1 {
+	if err := c.SendPrivate(t.Context(), []byte{1}, 0); err == nil || len(moved.values(methodSend)) != 1 {
 		t.Errorf("%v, asked %d times", err, len(moved.values(methodSend)))
 	}
 	if got := stranger.values(methodSend); len(got) > 0 {

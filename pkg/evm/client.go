@@ -60,7 +60,9 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 		p.public = append(p.public, endpoint(cfg.URLs[i], host, header{}, false))
 	}
 	for i, host := range hostsOf(cfg.PrivateURLs) {
-		p.private = append(p.private, endpoint(cfg.PrivateURLs[i], host, cfg.privateHeader(i), true))
+		e := endpoint(cfg.PrivateURLs[i], host, cfg.privateHeader(i), true)
+		e.bundles = len(cfg.PrivateKinds) > 0 && cfg.PrivateKinds[i] == kindBundle
+		p.private = append(p.private, e)
 	}
 	if err := p.introduce(ctx); err != nil {
 		c.Close()

@@ -19,6 +19,8 @@ type Config struct {
 	PrivateURLs []secret.URL `toml:"private_urls" help:"endpoints of block builders and relays, used for private transactions only"`
 	// PrivateHeaders are what private endpoints know us by.
 	PrivateHeaders []secret.String `toml:"private_headers" help:"headers for private_urls, NAME: VALUE each and in the same order; - for one that wants none"`
+	// PrivateKinds are what private endpoints take.
+	PrivateKinds []string `toml:"private_kinds" help:"what each of private_urls takes, in the same order: transaction (eth_sendRawTransaction) or bundle (eth_sendBundle); empty = all take transactions"`
 	// Genesis tells chains apart that share an id. Zero is not checked.
 	Genesis chain.Hash `toml:"genesis" help:"hash of block 0 every endpoint must have; all zero = not checked"`
 	// PollInterval is how long no head may have been announced before one is asked for.
@@ -61,6 +63,7 @@ func (c Config) Validate() error {
 	return errors.Join(
 		check.Refuse(len(c.URLs) == 0, "urls: is empty (name at least one endpoint)"),
 		checkURLs("urls", c.URLs), checkURLs("private_urls", c.PrivateURLs), c.checkHeaders(),
+		c.checkKinds(),
 		between("poll_interval", c.PollInterval), between("request_timeout", c.RequestTimeout),
 		between("hedge_after", c.HedgeAfter), between("max_lag", c.MaxLag), between("slow_after", c.SlowAfter),
 		between("probe_interval", c.ProbeInterval), between("cooldown", c.Cooldown),

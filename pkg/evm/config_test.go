@@ -26,6 +26,13 @@ func TestConfig(t *testing.T) {
 		"private_headers: there are 1 for 0 private_urls": func(c *evm.Config) {
 			c.PrivateHeaders = append(c.PrivateHeaders, secret.New("-"))
 		},
+		"private_kinds: there are 1 for 0 private_urls": func(c *evm.Config) {
+			c.PrivateKinds = []string{"bundle"}
+		},
+		`private_kinds: number 2 is "bundles" (there are transaction and bundle)`: func(c *evm.Config) {
+			c.PrivateURLs = []secret.URL{secret.MustURL("http://h"), secret.MustURL("http://h")}
+			c.PrivateKinds = []string{"bundle", "bundles"}
+		},
 		"private_headers: number 1 is no header": func(c *evm.Config) {
 			c.PrivateURLs = append(c.PrivateURLs, mustURL("https://h"))
 			c.PrivateHeaders = append(c.PrivateHeaders, secret.New("Bearer hush"))

@@ -22,6 +22,7 @@ type endpoint struct {
 	name    Source // the address without its secrets, unique in the pool
 	host    string // what has to differ where two have to agree
 	private bool   // for sending only
+	bundles bool   // it takes bundles, and nothing else
 	cfg     Config
 	metrics *Metrics
 	log     zerolog.Logger
@@ -126,7 +127,7 @@ func (e *endpoint) exchange(ctx context.Context, method string, trip func(contex
 // think of us.
 func (e *endpoint) await(ctx context.Context, method string) error {
 	wait := e.bucket.take(time.Now())
-	if wait <= 0 || method == methodSend {
+	if wait <= 0 || method == methodSend || method == methodBundle {
 		return nil
 	}
 	if !retry.Sleep(ctx, wait) {

@@ -42,6 +42,7 @@ var sendTexts = []struct {
 }{
 	{"nonce too low", ResolveByHash},
 	{"already known", Accepted},
+	{"bundle already exist", Accepted}, // of bnb-chain/bsc, core/txpool/bundlepool
 	{"the transaction was added to the transaction pool but wasn't processed in", Accepted},
 	{"replacement transaction underpriced", OtherTxAtNonce},
 	{"transaction underpriced", BumpToMin},

@@ -23,7 +23,7 @@ func TestSendPrivate(t *testing.T) {
 			send func() error
 			to   [4]int
 		}{
-			"private": {func() error { return c.SendPrivate(t.Context(), []byte{1}) }, [4]int{0, 0, 1, 1}},
+			"private": {func() error { return c.SendPrivate(t.Context(), []byte{1}, 0) }, [4]int{0, 0, 1, 1}},
 			"public":  {func() error { return c.SendRaw(t.Context(), []byte{2}) }, [4]int{1, 1, 0, 0}},
 		} {
 			var before, got [4]int
@@ -59,13 +59,13 @@ func TestRelaysThatNameNoChain(t *testing.T) {
 		nodes, _ := fakes(2, 50)
 		nodes[1].obey(refuse(refusal(codeMethodNotFound, "method not found"), methodChainID, methodBlockAt))
 		c, _ := dialFakes(t, func(cfg *Config) { cfg.URLs, cfg.PrivateURLs = cfg.URLs[:1], cfg.URLs[1:] }, nodes...)
-		if err := c.SendPrivate(t.Context(), []byte{1}); err != nil || nodes[1].count(methodSend) != 1 {
+		if err := c.SendPrivate(t.Context(), []byte{1}, 0); err != nil || nodes[1].count(methodSend) != 1 {
 			t.Errorf("%v; sent %d times", err, nodes[1].count(methodSend))
 		}
 		nodes[1].obey(nil)
 		nodes[1].chainID = 97
 		c.pool.private[0].drop(c.pool.private[0].conn)
-		if err := c.SendPrivate(t.Context(), []byte{2}); err == nil || nodes[1].count(methodSend) != 1 {
+		if err := c.SendPrivate(t.Context(), []byte{2}, 0); err == nil || nodes[1].count(methodSend) != 1 {
 			t.Errorf("%v; sent to another chain", err)
 		}
 	})
@@ -75,7 +75,7 @@ func TestSendPrivateNeedsAnEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(1, 50)
 		c, _ := dialFakes(t, nil, nodes...)
-		err := c.SendPrivate(t.Context(), []byte{1})
+		err := c.SendPrivate(t.Context(), []byte{1}, 0)
 		if !NoEndpoint(err) || !strings.Contains(err.Error(), "chain.private_urls") || nodes[0].count(methodSend) > 0 {
 			t.Errorf("%v; sent %d times", err, nodes[0].count(methodSend))
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -49,10 +50,11 @@ type sent struct {
 	hidden      int64 // the intent, if only private endpoints were given it the last time
 }
 
-// transmitter gives a signed transaction to every endpoint, public or private; nil says that one has it.
+// transmitter gives a signed transaction to every endpoint, public or private; nil says that one has it. Private ones
+// that can bound when it is mined do so by untilMs (Unix ms, the chain's clock; 0 = they need not).
 type transmitter interface {
 	SendRaw(ctx context.Context, raw []byte) error
-	SendPrivate(ctx context.Context, raw []byte) error
+	SendPrivate(ctx context.Context, raw []byte, untilMs uint64) error
 }
 
 // send broadcasts the bytes of a flight and notes the answer. It returns an error when the tenure is over or the note
@@ -63,10 +65,11 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 		return err
 	}
 	b.expect(tx.Hash)
-	hidden := b.privacy.hides(i, tx)
+	private := b.privacy.left(i, tx)
+	hidden := private > 0
 	b.hide(tx.Hash, i.ID, hidden)
 	failpoint.Hit("sender.send.before")
-	answer := b.transmit(ctx, tx.Raw, hidden)
+	answer := b.transmit(ctx, tx.Raw, private)
 	failpoint.Hit("sender.reply.before")
 	class := evm.SendClass(answer)
 	news := b.answered(tx.Hash, class)
@@ -77,24 +80,24 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 	return errors.Join(b.note(ctx, tx, class), b.stop(ctx, tx, class, answer))
 }
 
-// transmit gives bytes to all endpoints, private ones included, or to these alone. What private endpoints answer
-// decides nothing: they promise nothing, and refuse for reasons of their own.
-func (b *broadcast) transmit(ctx context.Context, raw []byte, hidden bool) error {
-	if hidden {
-		if answer := b.relay(ctx, raw); answer != evm.Accepted {
+// transmit gives bytes to all endpoints, private ones included, or to these alone for some time. What private endpoints
+// answer decides nothing: they promise nothing, and refuse for reasons of their own.
+func (b *broadcast) transmit(ctx context.Context, raw []byte, private time.Duration) error {
+	if private > 0 {
+		if answer := b.relay(ctx, raw, b.heads.Time()+uint64(private.Milliseconds())); answer != evm.Accepted {
 			return fmt.Errorf("no private endpoint has taken it (%s)", answer) // which says nothing of the transaction
 		}
 		return nil
 	}
 	if b.privacy.cfg.Endpoints {
-		b.private.Go(func() { b.relay(ctx, raw) })
+		b.private.Go(func() { b.relay(ctx, raw, 0) })
 	}
 	return b.node.SendRaw(ctx, raw)
 }
 
-// relay gives bytes to private endpoints.
-func (b *broadcast) relay(ctx context.Context, raw []byte) evm.Class {
-	class := evm.SendClass(b.node.SendPrivate(ctx, raw))
+// relay gives bytes to private endpoints, whose bundles end at untilMs; see [transmitter].
+func (b *broadcast) relay(ctx context.Context, raw []byte, untilMs uint64) evm.Class {
+	class := evm.SendClass(b.node.SendPrivate(ctx, raw, untilMs))
 	b.metrics.privates.WithLabelValues(string(class)).Inc()
 	return class
 }

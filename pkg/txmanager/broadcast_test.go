@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -137,6 +138,7 @@ func TestClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
 type talkative struct {
 	Node
 	public, private atomic.Int32
+	untilMs         atomic.Uint64 // of the last private one
 }
 
 func (n *talkative) SendRaw(context.Context, []byte) error {
@@ -144,8 +146,9 @@ func (n *talkative) SendRaw(context.Context, []byte) error {
 	return nil
 }
 
-func (n *talkative) SendPrivate(context.Context, []byte) error {
+func (n *talkative) SendPrivate(_ context.Context, _ []byte, untilMs uint64) error {
 	n.private.Add(1)
+	n.untilMs.Store(untilMs)
 	return errors.New("no")
 }
 
@@ -155,7 +158,7 @@ func TestBuildersAreToldToo(t *testing.T) {
 		n := &talkative{}
 		b := &broadcast{node: n, privacy: privacy{cfg: Private{Endpoints: builders}},
 			metrics: NewMetrics(prometheus.NewRegistry())}
-		if err := b.transmit(t.Context(), []byte{1}, false); err != nil {
+		if err := b.transmit(t.Context(), []byte{1}, 0); err != nil {
 			t.Error(err)
 		}
 		b.close()
@@ -163,4 +166,21 @@ func TestBuildersAreToldToo(t *testing.T) {
 			t.Errorf("builders %t: told %t", builders, told)
 		}
 	}
+}
+
+// What is private for some time is bounded by it on the chain's clock; what is public as well is not.
+func TestPrivateTimeBoundsBundles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &talkative{}
+		b := &broadcast{node: n, heads: headsAt(nowMs, time.Now()), privacy: privacy{cfg: Private{Endpoints: true}},
+			metrics: NewMetrics(prometheus.NewRegistry())}
+		time.Sleep(300 * time.Millisecond) // the chain's clock runs on without a head
+		for private, want := range map[time.Duration]uint64{2 * time.Second: nowMs + 2300, 0: 0} {
+			_ = b.transmit(t.Context(), []byte{1}, private) // which is refused
+			b.close()
+			if got := n.untilMs.Load(); got != want {
+				t.Errorf("private for %s: until %d, want %d", private, got, want)
+			}
+		}
+	})
 }

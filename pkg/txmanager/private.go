@@ -32,12 +32,12 @@ type privacy struct {
 	until map[int64]time.Time // by intent
 }
 
-// hides tells whether a transaction is for the private endpoints alone now. The first transaction of an intent begins
-// its time. What only frees a nonce has nothing to hide, and is to land by any way.
-func (p *privacy) hides(i txm.Intent, tx txm.SignedTx) bool {
+// left is for how much longer a transaction is for the private endpoints alone, 0 if it is for all. The first
+// transaction of an intent begins its time. What only frees a nonce has nothing to hide, and is to land by any way.
+func (p *privacy) left(i txm.Intent, tx txm.SignedTx) time.Duration {
 	_, known := job.Describe(i.Job.Kind)
 	if !known || !slices.Contains(p.cfg.Only, txm.LaneOf(i.Job.Kind)) || tx.Gas == txm.EmptyGas {
-		return false
+		return 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,7 +49,7 @@ func (p *privacy) hides(i txm.Intent, tx txm.SignedTx) bool {
 		until = p.clock().Add(p.cfg.Deadline)
 		p.until[i.ID] = until
 	}
-	return p.clock().Before(until)
+	return max(until.Sub(p.clock()), 0)
 }
 
 // over tells whether the time of an intent has begun and is over.

@@ -56,8 +56,7 @@ func (s *session) dialEach(ctx context.Context) *probes {
 	if err != nil {
 		// Only a private endpoint can be of another chain here.
 		p.each = append(p.each, &probe{fact: doctor.Endpoint{Name: "chain.private_urls", Private: true, Wrong: err}})
-		all.PrivateURLs, all.PrivateHeaders = nil, nil
-		if node, err = s.dial(ctx, all); err != nil {
+		if node, err = s.dial(ctx, all.Public()); err != nil {
 			return p
 		}
 	}
@@ -80,8 +79,8 @@ func (s *session) dial(ctx context.Context, cfg evm.Config) (*evm.Client, error)
 
 func (p *probe) dial(ctx context.Context, s *session, u secret.URL) {
 	p.fact.Name = u.String()
-	cfg := s.Chain
-	cfg.URLs, cfg.PrivateURLs, cfg.PrivateHeaders = []secret.URL{u}, nil, nil
+	cfg := s.Chain.Public()
+	cfg.URLs = []secret.URL{u}
 	client, err := s.dial(ctx, cfg)
 	if err != nil {
 		p.fact.Wrong = err

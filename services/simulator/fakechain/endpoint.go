@@ -234,7 +234,7 @@ func (c *Chain) gossip(tx *transaction) time.Duration {
 var errNoBuilder = errors.New("no private endpoint is configured")
 
 // SendPrivate refuses: there are no builders.
-func (e *Endpoint) SendPrivate(context.Context, []byte) error { return errNoBuilder }
+func (e *Endpoint) SendPrivate(context.Context, []byte, uint64) error { return errNoBuilder }
 
 // GasPrice returns what the node suggests, in wei per gas.
 func (e *Endpoint) GasPrice(context.Context) (uint64, error) {

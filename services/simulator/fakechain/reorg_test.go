@@ -197,7 +197,7 @@ func TestEndpointFaults(t *testing.T) {
 	if n := w.nonce(alice, evm.Latest); n != 1 {
 		t.Errorf("nonce %d: something was sent through an endpoint that was down", n)
 	}
-	if err := w.SendPrivate(t.Context(), nil); err == nil {
+	if err := w.SendPrivate(t.Context(), nil, 0); err == nil {
 		t.Error("there is a builder")
 	}
 }
