@@ -2,6 +2,7 @@ package due
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,15 +116,13 @@ func (m *Moment) index(market perp.Market) (Quote, error) {
 
 // tokens returns the tokens whose reports an execution needs: those of the markets it touches, each once.
 func (m *Moment) tokens(markets ...chain.Address) (tokens []chain.Address, err error) {
-	seen := map[chain.Address]bool{}
 	for _, address := range markets {
 		market, known := m.Market(address)
 		if !known {
 			return nil, fmt.Errorf("market %s is not known to the state", address)
 		}
 		for _, token := range market.Tokens() {
-			if !seen[token] && !token.IsZero() {
-				seen[token] = true
+			if !token.IsZero() && !slices.Contains(tokens, token) {
 				tokens = append(tokens, token)
 			}
 		}
