@@ -118,7 +118,9 @@ func (x *Index) Candidates(market chain.Address, view *perp.View) ([]Candidate, 
 	}
 	var due []judgement
 	for _, g := range x.markets[market] {
-		for _, r := range g.due(&x.slab, t, x.armed) {
+		reached := g.due(&x.slab, t, x.armed)
+		due = slices.Grow(due, len(reached))
+		for _, r := range reached {
 			due = append(due, judgement{position: x.position(r.member)})
 		}
 	}
