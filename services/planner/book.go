@@ -87,10 +87,12 @@ func (b *book) positions(market chain.Address) func(yield func(*perp.Position) b
 // candidates returns the positions of a market near their liquidation, most urgent first (see
 // [liquidation.Index.Candidates]).
 func (b *book) candidates(market chain.Address, view *perp.View) (found []liquidation.Candidate, failures error) {
+	parts := make([][]liquidation.Candidate, 0, len(b.shards))
 	for _, s := range b.shards {
 		near, failed := s.index.Candidates(market, view)
-		found, failures = append(found, near...), errors.Join(failures, failed)
+		parts, failures = append(parts, near), errors.Join(failures, failed)
 	}
+	found = slices.Concat(parts...)
 	liquidation.MostUrgentFirst(found)
 	return found, failures
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/due"
@@ -84,6 +85,7 @@ func (f *finder) liquidations(ctx context.Context, market chain.Address, m *due.
 	}
 	candidates, failures := f.book.candidates(market, m.View())
 	row, _ := m.Market(market)
+	jobs = slices.Grow(jobs, len(candidates))
 	for _, c := range candidates {
 		if ctx.Err() != nil { // looking up since when thousands have been due takes seconds
 			return nil, ctx.Err()
