@@ -19,7 +19,7 @@ UNRACED_TESTS := perpkeeper/services/devnet/exchange
 PACKAGES     := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 LONGEST      := services/sender services/scanner pkg/pg services/statevm
 
-.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka test-s3 e2e upgrade-test chaos liars liars-short mutants bench bench-peers bench-planners bench-plots soak kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker clean
+.PHONY: help setup build demo demo-failover sim failover hammer hammer-long test test-kafka test-s3 e2e upgrade-test chaos liars liars-short mutants bench bench-peers bench-planners bench-history bench-plots soak kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -106,6 +106,10 @@ bench-peers: setup ## calls a second beside OP's transaction manager, whose modu
 bench-planners: setup ## four planners of 10 thousand to 10 million positions: load, memory, ticks, a rebalance (8 GB of disk, half an hour)
 	@KEEPER_LONG=1 KEEPER_RESULTS="$(CURDIR)/docs/performance" KEEPER_POSITIONS=$(POSITIONS) \
 		go test -count=1 -v -timeout 120m -run 'TestPlannersOfMillions$$' ./test/bench
+
+bench-history: setup ## the road's statements beside histories of a day to a year, and beside an empty database (17 GB of disk, half an hour)
+	@KEEPER_LONG=1 KEEPER_RESULTS="$(CURDIR)/docs/performance" \
+		go test -count=1 -v -parallel 8 -timeout 120m -run 'TestCostOfHistory$$' ./pkg/pg/outbox
 
 bench-plots: ## draw the pictures of docs/performance.md from the raw results beside them (needs gnuplot)
 	@command -v gnuplot >/dev/null || { echo "gnuplot is missing (Debian: gnuplot-nox)"; exit 1; }

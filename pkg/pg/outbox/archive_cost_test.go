@@ -2,9 +2,8 @@ package outbox_test
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,11 +11,23 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/outbox/outboxtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txm"
+)
+
+// What a keeper's tables hold: so many orders a day, the shipped retention (retention.after, retention.keep) and a few
+// thousand traders. Numbers of the signer count up from where its past ends.
+const (
+	ordersADay  = 30_000
+	daysAtHand  = 2
+	daysKept    = "90"
+	traders     = 20_000
+	firstNumber = 1_000_000_000
 )
 
 // site is a keeper's database at work: a sender's signer, and a partition of the state.
@@ -24,29 +35,48 @@ type site struct {
 	holder
 
 	name      string
+	statevm   *pg.DB
 	partition *pg.Partition
 	tip       chain.BlockRef
 	offset    int64
 	next      int // job and number
 	took      map[string][]time.Duration
+
+	jobs, orders int // of the past
 }
 
-// newSite has one job done and one order closed, of which its past is made.
-func newSite(t *testing.T, name string) *site {
+// newSite makes a database in which one job is done and one block applied, of which its past is made.
+func newSite(t *testing.T, server *historyServer, name string) *site {
 	t.Helper()
-	s := &site{holder: newHolder(t, 0), name: name, tip: ground, took: map[string][]time.Duration{}}
-	p, err := s.DB.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
+	s := &site{name: name, tip: ground, next: firstNumber, took: map[string][]time.Duration{}}
+	s.Kind = job.Order
+	execute(t, server.URL(""), "CREATE DATABASE "+name)
+	db := outboxtest.Open(t, server.URL(name), "setup")
+	must(t, db.Migrate(t.Context()))
+	signer := outboxtest.Register(t, db)
+	s.open(t, server)
+	var err error
+	s.Fence, err = outbox.NewLeases(s.DB).Acquire(t.Context(), signer, lease.NewOwner(name), time.Minute)
 	must(t, err)
-	s.partition = p
+	execute(t, s.Address, fmt.Sprintf(`UPDATE keeper.signer_lease SET expires_at = clock_timestamp() + interval '1 day',
+		next_nonce = %d, mined_nonce = %[1]d`, firstNumber))
+	s.round(t)
+	return s
+}
+
+// open connects to the database, of a server that may have been started anew.
+func (s *site) open(t *testing.T, server *historyServer) {
+	t.Helper()
+	s.Address = server.URL(s.name)
+	s.statevm = outboxtest.Open(t, s.Address, "statevm")
+	var err error
+	s.partition, err = s.statevm.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
+	must(t, err)
 	cfg := pg.DefaultConfig()
 	cfg.URL, cfg.PlanOnce = secret.MustURL(s.Address), true // as the sender has it
 	s.DB, err = pg.Open(t.Context(), cfg, "sender")
 	must(t, err)
 	t.Cleanup(s.DB.Close)
-	execute(t, s.Address, `UPDATE keeper.signer_lease SET expires_at = clock_timestamp() + interval '1 day'`)
-	s.round(t)
-	s.took = map[string][]time.Duration{}
-	return s
 }
 
 func (s *site) timed(t *testing.T, what string, do func() error) {
@@ -86,9 +116,9 @@ func (s *site) round(t *testing.T) {
 		func() error { _, err := s.DB.Look(ctx, pg.Keys{Orders: []chain.Hash{key}}); return err })
 	var rows []perp.Row
 	for i := range 20 {
+		trader := sha256.Sum256(fmt.Append(nil, "a", (int(n)*20+i)*7919%traders))
 		rows = append(rows, perp.Order{Key: chain.Keccak256(fmt.Append(nil, "order", n, i)),
-			Account: chain.Address{byte(i)},
-			Status:  perp.Executed, SizeDeltaUsd: perp.Pow10(30)})
+			Account: chain.Address(trader[:20]), Status: perp.Executed, SizeDeltaUsd: perp.Pow10(30)})
 	}
 	block := follow(s.tip, rows...)
 	s.tip, s.offset = block.BlockRef, s.offset+1
@@ -97,112 +127,153 @@ func (s *site) round(t *testing.T) {
 	})
 }
 
-// past copies the one job that is done and one closed order that often, over so many days, the last today: the jobs
-// into the archive or where they are worked with. The numbers go below those of the signer.
-func (s *site) past(t *testing.T, archived bool, jobs, days, orders int) {
+// warmUp works until the journal of blocks has its full length and lets the server count the rows: on tables that are
+// all but empty it plans to read them whole, and keeps to that while they grow.
+func (s *site) warmUp(t *testing.T) {
 	t.Helper()
-	table := func(live, archive string) string {
-		if archived {
-			return "keeper." + archive
-		}
-		return "keeper." + live
+	for range chain.UndoHorizon {
+		s.round(t)
 	}
-	const batch = 50_000
-	copied := func(from, to string, count int, changes map[string]string, extra string) {
-		for first := 0; first < count; first += batch {
-			var names, values []string
-			for _, c := range query[[]string](t, s.Address,
-				`SELECT array_agg(attname::text ORDER BY attnum) FROM pg_attribute
-				WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped`, from) {
-				names, values = append(names, c), append(values, cmp.Or(changes[c], "f."+c))
-			}
-			if extra != "" && archived {
-				names, values = append(names, "ended_at"), append(values, extra)
-			}
-			//nolint:unqueryvet // columns are named outside; what is inside is one row
-			execute(t, s.Address, fmt.Sprintf(`INSERT INTO %s (%s) %s SELECT %s
-				FROM (SELECT * FROM %s ORDER BY 1 LIMIT 1) f, generate_series(%d, %d) AS i`, to,
-				strings.Join(names, ", "),
-				map[bool]string{true: "OVERRIDING SYSTEM VALUE"}[from == "keeper.tx_intent" && !archived],
-				strings.Join(values, ", "), from, first+1, min(first+batch, count)))
-		}
-	}
-	if archived {
-		execute(t, s.Address, fmt.Sprintf(`SELECT keeper.open_archive_week(w::date) FROM generate_series(
-			date_trunc('week', now() - interval '%d days'), now(), interval '7 days') AS w`, days))
-	}
-	at := fmt.Sprintf(`now() - i * (interval '%d days' / %d)`, days, jobs)
-	hash, key := `sha256(('t' || i)::bytea)`, `sha256(('k' || i)::bytea)`
-	other := `'\xbb00000000000000000000000000000000000000'::bytea` // whose numbers are nobody's
-	if !archived {
-		other = `f.signer`
-	}
-	number := `(1000000000 + i)`
-	copied("keeper.tx_intent", table("tx_intent", "archived_intent"), jobs, map[string]string{
-		"id": "1000000000 + i", "job_id": `'order:0x' || encode(` + key + `, 'hex') || ':1'`, "key": key,
-		"nonce":  number,
-		"signer": other, "ended_at": at, "reported_at": at}, "")
-	copied("keeper.tx_attempt", table("tx_attempt", "archived_attempt"), jobs, map[string]string{
-		"hash": hash, "intent": "1000000000 + i", "nonce": number, "signer": other}, at)
-	copied("keeper.tx_receipt", table("tx_receipt", "archived_receipt"), jobs, map[string]string{
-		"intent": "1000000000 + i", "tx_hash": hash, "signer": other, "seen_at": at}, at)
-	copied("keeper.signer_nonce_allocation", table("signer_nonce_allocation", "archived_allocation"), jobs,
-		map[string]string{"intent": "1000000000 + i", "nonce": number, "signer": other}, at)
-	copied("state_g1.perp_order", "state_g1.perp_order", orders, map[string]string{"key": key}, "")
+	execute(t, s.Address, "ANALYZE")
 }
 
-// What the statements of the road cost after a year, as a ratio to what they cost in an empty database: with all of it
-// where it was written, and with what has ended in the archive. KEEPER_LONG=1; KEEPER_YEAR is how many jobs a year has
-// (1 100 000), KEEPER_ROUNDS how many times all is done in each database.
-func TestRoadAfterAYear(t *testing.T) {
-	if os.Getenv("KEEPER_LONG") == "" {
-		t.Skip("fills databases: set KEEPER_LONG=1")
-	}
-	year, rounds := 1_100_000, 2000
-	if n, err := strconv.Atoi(os.Getenv("KEEPER_YEAR")); err == nil {
-		year = n
-	}
-	if n, err := strconv.Atoi(os.Getenv("KEEPER_ROUNDS")); err == nil {
-		rounds = n
-	}
-	empty, all, archived := newSite(t, "empty"), newSite(t, "all in one"), newSite(t, "archive")
-	all.past(t, false, year, 365, year)
-	archived.past(t, false, year*2/365, 2, year)
-	archived.past(t, true, year*90/365, 90, 0)
-	sites := []*site{empty, all, archived}
-	for _, s := range sites {
-		execute(t, s.Address, "VACUUM ANALYZE")
-		t.Logf("%s: %d arms at hand, %d in the archive, %d orders, %s", s.name, count(t, s.Address, "tx_intent"),
-			count(t, s.Address, "archived_intent"),
-			query[int64](t, s.Address, `SELECT count(*) FROM state_g1.perp_order`),
-			query[string](t, s.Address, `SELECT pg_size_pretty(pg_database_size(current_database()))`))
-	}
-	execute(t, empty.Address, "CHECKPOINT")
-	for i := range rounds { // side by side, so that what else the machine does falls on all of them
-		for _, s := range sites {
-			s.round(t)
-		}
-		if i == rounds/10 { // plans and caches are warm
-			for _, s := range sites {
-				s.took = map[string][]time.Duration{}
-			}
+// grow lets the database have a past of so many days, of copies of the one job and one order: closed orders in the
+// state, and ended jobs where the shipped retention has them, those of the archive no older than kept days. It is called
+// with rising numbers.
+func (s *site) grow(t *testing.T, days, kept int) {
+	t.Helper()
+	jobs, atHand, orders := min(days, kept)*ordersADay, daysAtHand*ordersADay, days*ordersADay
+	for _, c := range jobCopies("", `f.signer`) {
+		for _, statement := range s.copying(t, c, s.jobs, min(jobs, atHand)) {
+			execute(t, s.Address, statement)
 		}
 	}
-	var names []string
-	for name := range empty.took {
-		names = append(names, name)
+	execute(t, s.Address, fmt.Sprintf(`SELECT keeper.open_archive_week(w::date) FROM generate_series(
+		date_trunc('week', now() - interval '%d days'), now(), interval '7 days') AS w`, kept+1))
+	build := s.dropIndexes(t)
+	work := s.copying(t, orderCopies, s.orders, orders)
+	for _, c := range jobCopies("archived", `'\xbb00000000000000000000000000000000000000'::bytea`) {
+		work = append(work, s.copying(t, c, max(s.jobs, atHand), jobs)...)
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		base := median(empty.took[name])
-		ratio := func(s *site) float64 { return float64(median(s.took[name])) / float64(base) }
-		t.Logf("%-28s %6d µs empty, x %.2f all in one, x %.2f with the archive", name, base.Microseconds(), ratio(all),
-			ratio(archived))
-	}
+	sideBySide(t, "copy", s.Address, work...)
+	sideBySide(t, "build", s.Address, build...)
+	s.jobs, s.orders = jobs, orders
+	execute(t, s.Address, "ALTER TABLE "+orderTable+" ADD PRIMARY KEY USING INDEX perp_order_pkey; ANALYZE "+orderTable+
+		", keeper.tx_intent, keeper.tx_attempt, keeper.tx_receipt, keeper.signer_nonce_allocation")
 }
 
-func median(took []time.Duration) time.Duration {
-	took = slices.Clone(took)
-	slices.Sort(took)
-	return took[len(took)/2]
+// sideBySide executes statements on connections of their own, as many at a time as -parallel says.
+func sideBySide(t *testing.T, name, address string, statements ...string) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		for i, statement := range statements {
+			t.Run(strconv.Itoa(i), func(t *testing.T) {
+				t.Parallel()
+				execute(t, address, statement)
+			})
+		}
+	})
+}
+
+// copies are rows of a table like one of another: some columns are changed, and some the other does not have.
+type copies struct {
+	from, to      string
+	changed, more map[string]string
+}
+
+// jobCopies are ended jobs, counted from the newest, as many for each day, in the tables of the sender or the archive.
+func jobCopies(archive, signer string) []copies {
+	at := fmt.Sprintf(`(now() - i * interval '1 day' / %d)`, ordersADay)
+	id, number, key, hash := `(1000000000 + i)`, fmt.Sprintf(`(%d - i)`, firstNumber), `sha256(('k' || i)::bytea)`,
+		`sha256(('t' || i)::bytea)`
+	all := []copies{
+		{"tx_intent", "intent", map[string]string{"id": id, "job_id": `'order:0x' || encode(` + key + `, 'hex') || ':1'`,
+			"key": key, "nonce": number, "signer": signer, "ended_at": at, "reported_at": at}, nil},
+		{"signer_nonce_allocation", "allocation",
+			map[string]string{"intent": id, "nonce": number, "signer": signer}, nil},
+		{"tx_attempt", "attempt",
+			map[string]string{"hash": hash, "intent": id, "nonce": number, "signer": signer}, nil},
+		{"tx_receipt", "receipt",
+			map[string]string{"intent": id, "tx_hash": hash, "signer": signer, "seen_at": at}, nil},
+	}
+	for i := range all {
+		c := &all[i]
+		c.from = "keeper." + c.from
+		if archive == "" {
+			c.to = c.from
+			continue
+		}
+		c.to = "keeper." + archive + "_" + c.to
+		if c.from != "keeper.tx_intent" {
+			c.more = map[string]string{"ended_at": at}
+		}
+	}
+	return all
+}
+
+const orderTable = "state_g1.perp_order"
+
+var orderCopies = copies{orderTable, orderTable, map[string]string{"key": `sha256(('o' || i)::bytea)`,
+	"account": fmt.Sprintf(`substr(sha256(('a' || i::bigint * 7919 %% %d)::bytea), 1, 20)`, traders),
+	"rev":     `i - 1000000000`}, nil}
+
+// dropIndexes removes those of the orders and returns the statements that build them anew: those of hashes with the
+// room that hashes leave in them (a leaf that is split at random places is 70 % full).
+func (s *site) dropIndexes(t *testing.T) (build []string) {
+	t.Helper()
+	secondary := query[[]string](t, s.Address, `SELECT array_agg(pg_get_indexdef(indexrelid)) FROM pg_index
+		WHERE indrelid = $1::regclass AND NOT indisprimary`, orderTable)
+	names := query[string](t, s.Address, `SELECT string_agg(indexrelid::regclass::text, ', ') FROM pg_index
+		WHERE indrelid = $1::regclass AND NOT indisprimary`, orderTable)
+	execute(t, s.Address, "DROP INDEX "+names+"; ALTER TABLE "+orderTable+" DROP CONSTRAINT perp_order_pkey")
+	build = []string{"CREATE UNIQUE INDEX perp_order_pkey ON " + orderTable + " (key, part) WITH (fillfactor = 70)"}
+	for _, definition := range secondary {
+		if strings.HasSuffix(definition, "(account)") {
+			definition += " WITH (fillfactor = 70)"
+		}
+		build = append(build, definition)
+	}
+	for i := range build {
+		build[i] = "SET maintenance_work_mem = '256MB'; " + build[i]
+	}
+	return build
+}
+
+// copying has the statements that add the copies after one number up to another.
+func (s *site) copying(t *testing.T, c copies, after, last int) (statements []string) {
+	t.Helper()
+	var names, values []string
+	for _, column := range query[[]string](t, s.Address, `SELECT array_agg(attname::text ORDER BY attnum) FROM pg_attribute
+		WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped`, c.from) {
+		names, values = append(names, column), append(values, cmp.Or(c.changed[column], "f."+column))
+	}
+	for name, value := range c.more {
+		names, values = append(names, name), append(values, value)
+	}
+	system := ""
+	if c.to == "keeper.tx_intent" {
+		system = "OVERRIDING SYSTEM VALUE"
+	}
+	const part = 50_000
+	for ; after < last; after += part {
+		//nolint:unqueryvet // columns are named outside; what is inside is one row
+		statements = append(statements, fmt.Sprintf(`INSERT INTO %s (%s) %s SELECT %s FROM (SELECT * FROM %s LIMIT 1) f,
+			generate_series(%d, %d) AS i`, c.to, strings.Join(names, ", "), system, strings.Join(values, ", "), c.from,
+			after+1, min(after+part, last)))
+	}
+	return statements
+}
+
+// readIndexes reads the indexes of hashes once: a keeper that has run for a year has in its buffers what fits of them.
+func (s *site) readIndexes(t *testing.T) {
+	t.Helper()
+	execute(t, s.Address, `CREATE EXTENSION IF NOT EXISTS pg_prewarm;
+		SELECT pg_prewarm('state_g1.perp_order_account'), pg_prewarm('state_g1.perp_order_pkey')`)
+}
+
+// vacuum does what the server would do by itself, many times in the hours that the rounds stand for.
+func (s *site) vacuum(t *testing.T) {
+	t.Helper()
+	execute(t, s.Address, `VACUUM state_g1.undo, state_g1.kept_block, state_g1.stream_offset, keeper.signer_lease,
+		keeper.tx_intent, keeper.tx_attempt, keeper.tx_receipt, keeper.signer_nonce_allocation`)
 }
