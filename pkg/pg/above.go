@@ -36,14 +36,11 @@ func revsAt(ctx context.Context, tx pgx.Tx, s Standing) (map[int]int64, error) {
 	if !ahead {
 		return revs, nil
 	}
-	rows, err := tx.Query(ctx, selectRevs.In(s.Generation), s.Partitions, s.Watermark.Number)
-	if err != nil {
-		return nil, fmt.Errorf("reading the revisions at block %d: %w", s.Watermark.Number, err)
-	}
 	kept := map[int]int64{}
 	var part int
 	var rev int64
-	if _, err := pgx.ForEachRow(rows, []any{&part, &rev}, func() error { kept[part] = rev; return nil }); err != nil {
+	if err := Each(ctx, tx, []any{&part, &rev}, func() error { kept[part] = rev; return nil },
+		selectRevs.In(s.Generation), s.Partitions, s.Watermark.Number); err != nil {
 		return nil, fmt.Errorf("reading the revisions at block %d: %w", s.Watermark.Number, err)
 	}
 	for _, o := range s.Offsets {

@@ -131,7 +131,7 @@ var (
 // left no trace.
 func (db *DB) Changes(ctx context.Context, partitions []int, since Seen) (c Changes, err error) {
 	partitions = slices.Sorted(slices.Values(partitions))
-	err = db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = db.Read(ctx, "reading changes", func(ctx context.Context, tx pgx.Tx) error {
 		c = Changes{Seen: since}
 		if err := c.look(ctx, tx, partitions); err != nil || !c.HasView() {
 			return err
@@ -151,7 +151,7 @@ func (db *DB) Changes(ctx context.Context, partitions []int, since Seen) (c Chan
 		return c.fill(ctx, tx, since, above)
 	})
 	if err != nil {
-		return Changes{}, fmt.Errorf("reading changes: %w", err)
+		return Changes{}, err
 	}
 	return c, nil
 }
@@ -170,15 +170,11 @@ func (c *Changes) look(ctx context.Context, tx pgx.Tx, partitions []int) (err er
 }
 
 func floorsOf(ctx context.Context, tx pgx.Tx, generation int) (map[int]int64, error) {
-	rows, err := tx.Query(ctx, selectFloors.In(generation))
-	if err != nil {
-		return nil, fmt.Errorf("reading the revision floors: %w", err)
-	}
 	floors := map[int]int64{}
 	var part int
 	var floor int64
-	if _, err := pgx.ForEachRow(rows, []any{&part, &floor},
-		func() error { floors[part] = floor; return nil }); err != nil {
+	if err := Each(ctx, tx, []any{&part, &floor}, func() error { floors[part] = floor; return nil },
+		selectFloors.In(generation)); err != nil {
 		return nil, fmt.Errorf("reading the revision floors: %w", err)
 	}
 	return floors, nil

@@ -53,41 +53,22 @@ func (db *DB) ConsoleActions() ConsoleActions { return ConsoleActions{db} }
 
 // Record adds an entry.
 func (s ConsoleActions) Record(ctx context.Context, a ConsoleAction) error {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	_, err := s.db.pool.Exec(ctx, recordAction.SQL(), a.Run, Escape(a.Who), a.Role, Escape(a.Address),
-		Escape(a.Action), Escape(a.Target), Escape(a.Reason), a.Stage, escapedMap(a.Before), escapedMap(a.After),
-		Escape(a.Outcome))
-	if err != nil {
-		return fmt.Errorf("recording %s of %s: %w", a.Action, a.Who, err)
-	}
-	return nil
+	_, err := s.db.Run(ctx, fmt.Sprintf("recording %s of %s", a.Action, a.Who), recordAction.SQL(), a.Run,
+		Escape(a.Who), a.Role, Escape(a.Address), Escape(a.Action), Escape(a.Target), Escape(a.Reason), a.Stage,
+		escapedMap(a.Before), escapedMap(a.After), Escape(a.Outcome))
+	return err
 }
 
 // List returns the newest entries with an ID below before, newest first; before 0 is no bound.
-func (s ConsoleActions) List(ctx context.Context, before int64, limit int) (all []ConsoleAction, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	rows, err := s.db.pool.Query(ctx, listActions.SQL(), before, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing what was done by the console: %w", err)
-	}
-	if all, err = pgx.CollectRows(rows, scanAction); err != nil {
-		return nil, fmt.Errorf("listing what was done by the console: %w", err)
-	}
-	return all, nil
+func (s ConsoleActions) List(ctx context.Context, before int64, limit int) ([]ConsoleAction, error) {
+	return List(ctx, s.db, "listing what was done by the console", scanAction, listActions.SQL(), before, limit)
 }
 
 func scanAction(row pgx.CollectableRow) (a ConsoleAction, err error) {
 	var before, after []byte
-	if err := row.Scan(&a.ID, &a.Run, &a.At, &a.Who, &a.Role, &a.Address, &a.Action, &a.Target, &a.Reason, &a.Stage,
-		&before, &after, &a.Outcome); err != nil {
+	if err := row.Scan(&a.ID, &a.Run, &a.At, Text(&a.Who), &a.Role, Text(&a.Address), Text(&a.Action), Text(&a.Target),
+		Text(&a.Reason), &a.Stage, &before, &after, Text(&a.Outcome)); err != nil {
 		return a, err
-	}
-	for _, text := range []*string{&a.Who, &a.Address, &a.Action, &a.Target, &a.Reason, &a.Outcome} {
-		if *text, err = Unescape(*text); err != nil {
-			return a, err
-		}
 	}
 	if a.Before, err = unescapedMap(before); err != nil {
 		return a, err

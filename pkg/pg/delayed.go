@@ -3,7 +3,6 @@ package pg
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -94,11 +93,8 @@ func (s Delayed) Due(ctx context.Context, until time.Time, after delayed.Place, 
 			return page, fmt.Errorf("asking for the time: %w", err)
 		}
 	}
-	rows, err := s.db.pool.Query(ctx, selectDue.SQL(), page.Until, after.NextAt, after.ID, limit)
-	if err != nil {
-		return page, err
-	}
-	page.Rows, err = pgx.CollectRows(rows, pgx.RowToStructByPos[delayed.Place])
+	page.Rows, err = Select(ctx, s.db.pool, pgx.RowToStructByPos[delayed.Place], selectDue.SQL(), page.Until,
+		after.NextAt, after.ID, limit)
 	return page, err
 }
 
@@ -109,15 +105,15 @@ func (s Delayed) Work(ctx context.Context, row delayed.Place,
 	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
 	err = pgx.BeginFunc(ctx, s.db.pool, func(tx pgx.Tx) error {
-		j, err := scanDelayed(tx.QueryRow(ctx, lockDelayed.SQL(), row.ID, row.Version))
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
+		jobs, err := Select(ctx, tx, scanDelayed, lockDelayed.SQL(), row.ID, row.Version)
 		if err != nil {
 			return fmt.Errorf("locking: %w", err)
 		}
+		if len(jobs) == 0 {
+			return nil
+		}
 		taken = true
-		ruling, err := tryDelayed(ctx, tx, j, do)
+		ruling, err := tryDelayed(ctx, tx, jobs[0], do)
 		if err != nil {
 			return err
 		}
@@ -164,18 +160,9 @@ func writeRuling(ctx context.Context, tx pgx.Tx, row delayed.Place, r delayed.Ru
 }
 
 // scanDelayed reads delayedColumns.
-func scanDelayed(row pgx.Row) (j delayed.Job, err error) {
-	var finished, deleted *time.Time
-	err = row.Scan(&j.ID, &j.Kind, &j.Key, &j.Payload, &j.DueAt, &j.NextAt, &j.Status, &j.Attempts, &j.LastError,
-		&j.Result, &j.Version,
-		&j.CreatedAt, &finished, &deleted, &j.ReadAt)
-	if finished != nil {
-		j.FinishedAt = *finished
-	}
-	if deleted != nil {
-		j.DeletedAt = *deleted
-	}
-	return j, err
+func scanDelayed(row pgx.CollectableRow) (j delayed.Job, err error) {
+	return j, row.Scan(&j.ID, &j.Kind, &j.Key, &j.Payload, &j.DueAt, &j.NextAt, &j.Status, &j.Attempts, &j.LastError,
+		&j.Result, &j.Version, &j.CreatedAt, Moment(&j.FinishedAt), Moment(&j.DeletedAt), &j.ReadAt)
 }
 
 // Close implements delayed.Store.
@@ -203,14 +190,11 @@ func (s Delayed) Close(ctx context.Context, scanner string, sum delayed.Summary)
 		until := time.Duration(*next * float64(time.Second))
 		o.Next, o.Late = max(until, 0), max(-until, 0)
 	}
-	rows, err := s.db.pool.Query(ctx, countParked.SQL())
-	if err != nil {
-		return o, fmt.Errorf("counting parked jobs: %w", err)
-	}
 	o.Parked = map[string]int{}
 	var kind string
 	var n int
-	if _, err = pgx.ForEachRow(rows, []any{&kind, &n}, func() error { o.Parked[kind] = n; return nil }); err != nil {
+	if err := Each(ctx, s.db.pool, []any{&kind, &n}, func() error { o.Parked[kind] = n; return nil },
+		countParked.SQL()); err != nil {
 		return o, fmt.Errorf("counting parked jobs: %w", err)
 	}
 	return o, nil

@@ -22,7 +22,7 @@ var (
 	cancelDelayed = Register("cancel delayed job",
 		`UPDATE keeper.delayed_job SET deleted_at = clock_timestamp(), version = version + 1
 		WHERE id = $1 AND status <> 'done' AND deleted_at IS NULL`)
-	ringDelayed  = Register("ask for a scan", `SELECT clock_timestamp(), pg_notify('delayed_run', '')`)
+	ringDelayed  = Register("ask for a scan", `SELECT clock_timestamp() FROM pg_notify('delayed_run', '')`)
 	listenRing   = Register("listen for scans", `LISTEN delayed_run`)
 	scansOfDelay = Register("scans",
 		`SELECT scanner, began_at, finished_at, found, done, failed, parked, coalesce(error, '')
@@ -31,31 +31,16 @@ var (
 
 // List returns jobs that were not called off, the latest due first. An empty status or kind means any.
 func (s Delayed) List(ctx context.Context, status delayed.Status, kind string, limit int) ([]delayed.Job, error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	rows, err := s.db.pool.Query(ctx, listDelayed.SQL(), string(status), kind, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing delayed jobs: %w", err)
-	}
-	jobs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (delayed.Job, error) { return scanDelayed(row) })
-	if err != nil {
-		return nil, fmt.Errorf("listing delayed jobs: %w", err)
-	}
-	return jobs, nil
+	return List(ctx, s.db, "listing delayed jobs", scanDelayed, listDelayed.SQL(), string(status), kind, limit)
 }
 
 // Job looks up one job; known is false when there is none.
 func (s Delayed) Job(ctx context.Context, id int64) (j delayed.Job, known bool, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	j, err = scanDelayed(s.db.pool.QueryRow(ctx, selectDelayed.SQL(), id))
+	j, err = One(ctx, s.db, fmt.Sprintf("looking up delayed job %d", id), scanDelayed, selectDelayed.SQL(), id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return j, false, nil
 	}
-	if err != nil {
-		return j, false, fmt.Errorf("looking up delayed job %d: %w", id, err)
-	}
-	return j, true, nil
+	return j, err == nil, err
 }
 
 // Retry makes a job due at once, with all its attempts before it. It reports false when there is no such job, or it is
@@ -70,24 +55,13 @@ func (s Delayed) Cancel(ctx context.Context, id int64) (bool, error) {
 }
 
 func (s Delayed) operate(ctx context.Context, what string, statement *Statement, id int64) (bool, error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	done, err := s.db.pool.Exec(ctx, statement.SQL(), id)
-	if err != nil {
-		return false, fmt.Errorf("%s delayed job %d: %w", what, id, err)
-	}
-	return done.RowsAffected() == 1, nil
+	rows, err := s.db.Run(ctx, fmt.Sprintf("%s delayed job %d", what, id), statement.SQL(), id)
+	return rows == 1, err
 }
 
 // Ring asks every scanner for a scan now, and returns the database's time: scans that began after it have heard.
-func (s Delayed) Ring(ctx context.Context) (at time.Time, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	var nothing any
-	if err := s.db.pool.QueryRow(ctx, ringDelayed.SQL()).Scan(&at, &nothing); err != nil {
-		return at, fmt.Errorf("asking for a scan: %w", err)
-	}
-	return at, nil
+func (s Delayed) Ring(ctx context.Context) (time.Time, error) {
+	return One(ctx, s.db, "asking for a scan", pgx.RowTo[time.Time], ringDelayed.SQL())
 }
 
 // Scan is the last scan of one process.
@@ -100,17 +74,7 @@ type Scan struct {
 
 // Scans returns the last scan of every process that has begun one since the given time.
 func (s Delayed) Scans(ctx context.Context, since time.Time) ([]Scan, error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	rows, err := s.db.pool.Query(ctx, scansOfDelay.SQL(), since)
-	if err != nil {
-		return nil, fmt.Errorf("listing scans: %w", err)
-	}
-	scans, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Scan])
-	if err != nil {
-		return nil, fmt.Errorf("listing scans: %w", err)
-	}
-	return scans, nil
+	return List(ctx, s.db, "listing scans", pgx.RowToStructByPos[Scan], scansOfDelay.SQL(), since)
 }
 
 // Bell returns what rings when somebody asks for a scan. It is for one goroutine at a time.

@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -75,16 +74,11 @@ func (s Delayed) addExpiries(ctx context.Context) (int, error) {
 // requestLife is for how many seconds the venue accepts reports for a market order or request.
 func (s Delayed) requestLife(ctx context.Context, generation int) (uint64, error) {
 	const venueDefault = 300 // config/general.ts of the contracts
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
 	key := perp.DataStoreKey("REQUEST_EXPIRATION_TIME")
-	rows, err := s.db.pool.Query(ctx, selectParameter.In(generation), key[:])
+	values, err := List(ctx, s.db, "reading how long requests live", pgx.RowTo[[]byte],
+		selectParameter.In(generation), key[:])
 	if err != nil {
-		return 0, fmt.Errorf("reading how long requests live: %w", err)
-	}
-	values, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
-	if err != nil {
-		return 0, fmt.Errorf("reading how long requests live: %w", err)
+		return 0, err
 	}
 	if len(values) == 0 {
 		return venueDefault, nil
@@ -101,11 +95,6 @@ const noGeneration = 0
 
 // feed runs an insertion and says how many rows it made.
 func (s Delayed) feed(ctx context.Context, insertion *Statement, generation int, args ...any) (int, error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	done, err := s.db.pool.Exec(ctx, insertion.In(generation), args...)
-	if err != nil {
-		return 0, fmt.Errorf("adding delayed jobs: %w", err)
-	}
-	return int(done.RowsAffected()), nil
+	rows, err := s.db.Run(ctx, "adding delayed jobs", insertion.In(generation), args...)
+	return int(rows), err
 }

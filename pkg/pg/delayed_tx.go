@@ -84,26 +84,20 @@ func (t delayedTx) Waiting(ctx context.Context, key chain.Hash) (waits bool, err
 // Day implements delayed.Days.
 func (t delayedTx) Day(ctx context.Context, day time.Time) (delayed.Day, error) {
 	d := delayed.Day{Day: day.Format(time.DateOnly), Fees: map[string]delayed.Fees{}}
-	rows, err := t.tx.Query(ctx, countArms.SQL(), day, string(txm.Filler))
-	if err != nil {
-		return d, fmt.Errorf("counting the arms of %s: %w", d.Day, err)
-	}
 	var kind job.Kind
 	var outcome job.Outcome
 	var n int
-	if _, err = pgx.ForEachRow(rows, []any{&kind, &outcome, &n},
-		func() error { d.Count(kind, outcome, n); return nil }); err != nil {
+	err := Each(ctx, t.tx, []any{&kind, &outcome, &n}, func() error { d.Count(kind, outcome, n); return nil },
+		countArms.SQL(), day, string(txm.Filler))
+	if err != nil {
 		return d, fmt.Errorf("counting the arms of %s: %w", d.Day, err)
 	}
-	if rows, err = t.tx.Query(ctx, sumFees.SQL(), day); err != nil {
-		return d, fmt.Errorf("adding up the fees of %s: %w", d.Day, err)
-	}
-	var agent, wei string
-	_, err = pgx.ForEachRow(rows, []any{&agent, &n, &wei}, func() error {
-		sum, err := perp.ParseUint(wei)
-		d.Fees[agent] = delayed.Fees{Count: n, Wei: sum}
-		return err
-	})
+	var agent string
+	var wei perp.Uint
+	err = Each(ctx, t.tx, []any{&agent, &n, Amount(&wei)}, func() error {
+		d.Fees[agent] = delayed.Fees{Count: n, Wei: wei}
+		return nil
+	}, sumFees.SQL(), day)
 	if err != nil {
 		return d, fmt.Errorf("adding up the fees of %s: %w", d.Day, err)
 	}

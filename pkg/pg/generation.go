@@ -73,17 +73,7 @@ func (g Generation) Reads(partitions int) bool {
 
 // Generations lists all generations that have not been dropped, oldest first.
 func (db *DB) Generations(ctx context.Context) ([]Generation, error) {
-	ctx, cancel := db.Bounded(ctx)
-	defer cancel()
-	rows, err := db.pool.Query(ctx, selectGenerations.SQL())
-	if err != nil {
-		return nil, fmt.Errorf("listing generations: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Generation])
-	if err != nil {
-		return nil, fmt.Errorf("listing generations: %w", err)
-	}
-	return all, nil
+	return List(ctx, db, "listing generations", pgx.RowToStructByPos[Generation], selectGenerations.SQL())
 }
 
 // AddGeneration creates the next generation, empty, and lets statevm fill it from the topic's beginning.
@@ -126,17 +116,12 @@ func (db *DB) ActiveGeneration(ctx context.Context) (int, error) {
 }
 
 // PreviousGeneration returns the generation that readers used before the present one; 0 = there is none any more.
-func (db *DB) PreviousGeneration(ctx context.Context) (number int, err error) {
-	ctx, cancel := db.Bounded(ctx)
-	defer cancel()
-	err = db.pool.QueryRow(ctx, selectPrevious.SQL()).Scan(&number)
+func (db *DB) PreviousGeneration(ctx context.Context) (int, error) {
+	number, err := One(ctx, db, "looking for the generation before", pgx.RowTo[int], selectPrevious.SQL())
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
-	if err != nil {
-		return 0, fmt.Errorf("looking for the generation before: %w", err)
-	}
-	return number, nil
+	return number, err
 }
 
 // ErrApart is why two generations cannot be compared for the moment: they have not read equally far. Ask again.
@@ -174,11 +159,7 @@ func (db *DB) Switch(ctx context.Context, to int, reason string) error {
 }
 
 func mayServe(ctx context.Context, tx pgx.Tx, number int) error {
-	rows, err := tx.Query(ctx, selectGenerations.SQL())
-	if err != nil {
-		return fmt.Errorf("listing generations: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Generation])
+	all, err := Select(ctx, tx, pgx.RowToStructByPos[Generation], selectGenerations.SQL())
 	if err != nil {
 		return fmt.Errorf("listing generations: %w", err)
 	}
@@ -214,14 +195,9 @@ func activate(ctx context.Context, tx pgx.Tx, generation int, reason string) err
 	return nil
 }
 
-// rowQuerier is what a pool and a transaction have in common.
-type rowQuerier interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
 // ActiveGeneration is the generation that readers use. It is ErrLayout where this build cannot read it: every look at
 // the state asks here first, so that nothing is read of tables of another layout after a switch.
-func ActiveGeneration(ctx context.Context, q rowQuerier) (generation int, err error) {
+func ActiveGeneration(ctx context.Context, q Querier) (generation int, err error) {
 	generation, layout, err := activeLayout(ctx, q)
 	if err == nil && layout != stateLayout {
 		return 0, fmt.Errorf("generation %d has state layout %d, this build needs %d: %w (fill a new generation from "+
@@ -230,7 +206,7 @@ func ActiveGeneration(ctx context.Context, q rowQuerier) (generation int, err er
 	return generation, err
 }
 
-func activeLayout(ctx context.Context, q rowQuerier) (generation, layout int, err error) {
+func activeLayout(ctx context.Context, q Querier) (generation, layout int, err error) {
 	err = q.QueryRow(ctx, selectActiveLayout.SQL()).Scan(&generation, &layout)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, 0, fmt.Errorf("the database has no active generation: %w (run `keeperctl prepare`)", ErrSchema)

@@ -89,7 +89,7 @@ func (db *DB) Look(ctx context.Context, k Keys) (found Rows, err error) {
 			return Rows{}, fmt.Errorf("looking up rows: %w", err)
 		}
 	}
-	err = db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = db.Read(ctx, "looking up rows", func(ctx context.Context, tx pgx.Tx) error {
 		s, err := ActiveStanding(ctx, tx)
 		if err != nil {
 			return err
@@ -104,10 +104,7 @@ func (db *DB) Look(ctx context.Context, k Keys) (found Rows, err error) {
 		found.asOf(s)
 		return nil
 	})
-	if err != nil {
-		return Rows{}, fmt.Errorf("looking up rows: %w", err)
-	}
-	return found, nil
+	return found, err
 }
 
 // errLookAgain says that the short way does not lead to an answer.
@@ -122,10 +119,7 @@ func (db *DB) lookAtOnce(ctx context.Context, generation int, k Keys) (Rows, err
 	batch.Queue(selectActive.SQL()).QueryRow(func(row pgx.Row) error { return row.Scan(&active) })
 	batch.Queue(selectPartitions.SQL(), generation).QueryRow(func(row pgx.Row) error { return row.Scan(&s.Partitions) })
 	batch.Queue(selectOffsets.In(generation)).Query(func(rows pgx.Rows) (err error) {
-		s.Offsets, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Offset, error) {
-			o, _, err := scanOffset(row)
-			return o, err
-		})
+		s.Offsets, err = pgx.CollectRows(rows, collectOffset)
 		return err
 	})
 	batch.Queue(selectLowest.In(generation), generation).Query(func(rows pgx.Rows) error {
@@ -195,11 +189,7 @@ func ask[R perp.Row](batch *pgx.Batch, q tableQuery, generation int, keys []chai
 	if len(keys) == 0 {
 		return
 	}
-	wanted := make([][]byte, len(keys))
-	for i := range keys {
-		wanted[i] = keys[i][:]
-	}
-	batch.Queue(q.In(generation), wanted).Query(func(rows pgx.Rows) error {
+	batch.Queue(q.In(generation), Hashes(keys)).Query(func(rows pgx.Rows) error {
 		return eachRow(rows, layouts[q.table], func(row perp.Row) error {
 			r, ok := row.(R)
 			if !ok {

@@ -28,24 +28,17 @@ func (db *DB) Notified() Notified { return Notified{db} }
 
 // Next returns the offset from which on an audience is to be told of a partition, and false if it never was.
 func (n Notified) Next(ctx context.Context, audience, topic string, partition int) (next int64, known bool, err error) {
-	ctx, cancel := n.db.Bounded(ctx)
-	defer cancel()
-	err = n.db.pool.QueryRow(ctx, selectNotified.SQL(), audience, topic, partition).Scan(&next)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
+	doing := fmt.Sprintf("asking how far %s/%d was told to %s", topic, partition, audience)
+	next, err = One(ctx, n.db, doing, pgx.RowTo[int64], selectNotified.SQL(), audience, topic, partition)
+	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, nil
-	case err != nil:
-		return 0, false, fmt.Errorf("asking how far %s/%d was told to %s: %w", topic, partition, audience, err)
 	}
-	return next, true, nil
+	return next, err == nil, err
 }
 
 // Note remembers that an audience has been told of everything below an offset. It never goes back.
 func (n Notified) Note(ctx context.Context, audience, topic string, partition int, next int64) error {
-	ctx, cancel := n.db.Bounded(ctx)
-	defer cancel()
-	if _, err := n.db.pool.Exec(ctx, noteNotified.SQL(), audience, topic, partition, next); err != nil {
-		return fmt.Errorf("noting how far %s/%d was told to %s: %w", topic, partition, audience, err)
-	}
-	return nil
+	doing := fmt.Sprintf("noting how far %s/%d was told to %s", topic, partition, audience)
+	_, err := n.db.Run(ctx, doing, noteNotified.SQL(), audience, topic, partition, next)
+	return err
 }

@@ -75,6 +75,11 @@ func scanOffset(row pgx.Row) (o Offset, owner uuid.UUID, err error) {
 	return o, owner, nil
 }
 
+func collectOffset(row pgx.CollectableRow) (Offset, error) {
+	o, _, err := scanOffset(row)
+	return o, err
+}
+
 func blockRef(number uint64, hash, parent []byte, timeMs uint64) (b chain.BlockRef) {
 	b.Number, b.TimeMs = number, timeMs
 	copy(b.Hash[:], hash)

@@ -2,9 +2,13 @@ package pg
 
 import (
 	"context"
-	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
 )
 
 var (
@@ -35,7 +39,7 @@ type Overview struct {
 func (db *DB) Overview(ctx context.Context) (o Overview, err error) {
 	o.Positions, o.Orders, o.Liquidations, o.Requests = map[string]int{}, map[string]int{}, map[string]int{},
 		map[string]int{}
-	err = db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = db.Read(ctx, "counting", func(ctx context.Context, tx pgx.Tx) error {
 		if o.Standing, err = ActiveStanding(ctx, tx); err != nil {
 			return err
 		}
@@ -44,40 +48,174 @@ func (db *DB) Overview(ctx context.Context) (o Overview, err error) {
 		}
 		return o.count(ctx, tx)
 	})
-	if err != nil {
-		return Overview{}, fmt.Errorf("counting: %w", err)
-	}
-	return o, nil
+	return o, err
 }
 
 func (o Overview) count(ctx context.Context, tx pgx.Tx) error {
 	var kind, status string
 	var n int
-	rows, err := tx.Query(ctx, countPositions.In(o.Generation))
+	err := Each(ctx, tx, []any{&status, &n}, func() error { o.Positions[status] = n; return nil },
+		countPositions.In(o.Generation))
 	if err != nil {
 		return err
 	}
-	if _, err = pgx.ForEachRow(rows, []any{&status, &n},
-		func() error { o.Positions[status] = n; return nil }); err != nil {
-		return err
-	}
-	if rows, err = tx.Query(ctx, countOrders.In(o.Generation)); err != nil {
-		return err
-	}
-	_, err = pgx.ForEachRow(rows, []any{&kind, &status, &n}, func() error {
+	err = Each(ctx, tx, []any{&kind, &status, &n}, func() error {
 		if kind == "liquidation" {
 			o.Liquidations[status] = n
 		} else {
 			o.Orders[status] = n
 		}
 		return nil
-	})
+	}, countOrders.In(o.Generation))
 	if err != nil {
 		return err
 	}
-	if rows, err = tx.Query(ctx, countRequests.In(o.Generation)); err != nil {
+	return Each(ctx, tx, []any{&kind, &status, &n}, func() error { o.Requests[status] += n; return nil },
+		countRequests.In(o.Generation))
+}
+
+var (
+	countWaiting = Register("count of arms by class",
+		`SELECT class, count(*) FILTER (WHERE state = 'QUEUED'), count(*) FILTER (WHERE state <> 'QUEUED')
+		FROM keeper.tx_intent WHERE state IN ('QUEUED', 'SIGNED', 'SENT', 'MINED') GROUP BY class ORDER BY class`)
+	countEnded = Register("count of ended arms", `SELECT outcome, count(*) FROM keeper.tx_intent
+		WHERE ended_at > clock_timestamp() - $1::interval GROUP BY outcome`)
+	sumSpent = Register("sum of what was spent",
+		`SELECT coalesce(sum(gas_used::numeric * gas_price), 0)::text FROM keeper.tx_receipt
+		WHERE seen_at > clock_timestamp() - $1::interval`)
+	sumEarned = Register("sum of what was earned",
+		`SELECT coalesce(sum(f.amount), 0)::text FROM {state}.keeper_fee f JOIN keeper.signer s ON s.signer = f.keeper
+		WHERE f.deleted_at IS NULL AND f.stamp_time_ms > extract(epoch FROM clock_timestamp() - $1::interval) * 1000`)
+)
+
+// Recent is what this keeper has before it and what it has lately done.
+type Recent struct {
+	// Queued and InFlight count the arms of jobs that wait for their nonce, and those whose fate is open.
+	Queued, InFlight map[job.Class]int
+	// Ended counts the arms that have ended, by outcome.
+	Ended map[job.Outcome]int
+	// Spent is what the chain took for transactions, and Earned what the venue paid this keeper's signers, in wei.
+	// Neither waits for finality.
+	Spent, Earned perp.Uint
+}
+
+// Recent counts in one snapshot. What has ended, was spent and earned is that of the last while, by the database's
+// clock.
+func (db *DB) Recent(ctx context.Context, last time.Duration) (r Recent, err error) {
+	r = Recent{Queued: map[job.Class]int{}, InFlight: map[job.Class]int{}, Ended: map[job.Outcome]int{}}
+	err = db.ReadActive(ctx, "counting what was done lately", func(ctx context.Context, tx pgx.Tx, g int) error {
+		if err := r.count(ctx, tx, last); err != nil {
+			return err
+		}
+		if r.Spent, err = SumOf(tx.QueryRow(ctx, sumSpent.SQL(), last)); err != nil {
+			return err
+		}
+		r.Earned, err = SumOf(tx.QueryRow(ctx, sumEarned.In(g), last))
+		return err
+	})
+	return r, err
+}
+
+func (r Recent) count(ctx context.Context, tx pgx.Tx, last time.Duration) error {
+	var class job.Class
+	var outcome job.Outcome
+	var queued, inFlight, ended int
+	err := Each(ctx, tx, []any{&class, &queued, &inFlight}, func() error {
+		r.Queued[class], r.InFlight[class] = queued, inFlight
+		return nil
+	}, countWaiting.SQL())
+	if err != nil {
 		return err
 	}
-	_, err = pgx.ForEachRow(rows, []any{&kind, &status, &n}, func() error { o.Requests[status] += n; return nil })
-	return err
+	return Each(ctx, tx, []any{&outcome, &ended}, func() error { r.Ended[outcome] = ended; return nil },
+		countEnded.SQL(), last)
+}
+
+var selectStateBytes = Register("bytes of the state", `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE c.relkind = 'r' AND n.nspname ~ '^state_g[0-9]+$'`)
+
+// StateBytes is how much of the disk all generations take, with their indexes.
+func (db *DB) StateBytes(ctx context.Context) (uint64, error) {
+	return One(ctx, db, "asking for the size of the state", pgx.RowTo[uint64], selectStateBytes.SQL())
+}
+
+// The newest transactions of each account, by the index of senders.
+var listSenders = Register("newest transactions of accounts", `SELECT a.account, count(t.key),
+		count(t.key) FILTER (WHERE t.tx_ok), coalesce(max(t.stamp_time_ms), 0)::bigint
+	FROM unnest($1::bytea[]) AS a (account) LEFT JOIN LATERAL (
+		SELECT n.key, n.tx_ok, n.stamp_time_ms FROM {state}.transaction n
+		WHERE n.tx_from = a.account AND n.deleted_at IS NULL
+		ORDER BY n.tx_nonce DESC LIMIT $3) t ON t.stamp_time_ms >= $2
+	GROUP BY a.account`)
+
+// Sent counts what an account has sent to the exchange, as the chain shows it.
+type Sent struct {
+	Transactions, OK int
+	Last             time.Time // by the chain; zero where there is none
+}
+
+// SentSince counts the transactions of accounts since a time of the chain, in the active generation; of each account
+// the newest are looked at, at most so many.
+func (db *DB) SentSince(ctx context.Context, accounts []chain.Address, since time.Time,
+	most int) (map[chain.Address]Sent, error) {
+	sent := map[chain.Address]Sent{}
+	err := db.ReadActive(ctx, "counting what accounts have sent", func(ctx context.Context, tx pgx.Tx, g int) error {
+		var account chain.Address
+		var s Sent
+		var last int64
+		return Each(ctx, tx, []any{Fixed(account[:]), &s.Transactions, &s.OK, &last}, func() error {
+			s.Last = time.Time{}
+			if last > 0 {
+				s.Last = time.UnixMilli(last)
+			}
+			sent[account] = s
+			return nil
+		}, listSenders.In(g), addresses(accounts), since.UnixMilli(), most)
+	})
+	return sent, err
+}
+
+// The derived state says nothing of what a keeper intends: a position that is being liquidated is Active in it until
+// the chain closes it.
+var selectLiquidations = Register("liquidations", `SELECT v.key, v.account, v.job_id, v.arm, v.status,
+	coalesce(v.outcome, ''), coalesce(v.reason, ''), v.ended_at
+	FROM keeper.liquidation v JOIN {state}.position p ON p.key = v.key
+	WHERE v.status IS NOT NULL AND p.status = 'Active' AND p.deleted_at IS NULL ORDER BY v.key`)
+
+// LiquidationStatus is what a keeper is doing about an active position (LIQ-8).
+type LiquidationStatus string
+
+// The statuses.
+const (
+	Liquidating LiquidationStatus = "LIQUIDATING" // a transaction is in flight; it may still fail
+	// LiquidationFailed: the last retry failed; the next arm begins by itself if the condition still holds.
+	LiquidationFailed LiquidationStatus = "LIQUIDATION_FAILED"
+)
+
+// Liquidation is a position of the active generation that is being liquidated, or could not be.
+type Liquidation struct {
+	Position chain.Hash
+	Account  chain.Address
+	JobID    string
+	Arm      uint32
+	Status   LiquidationStatus
+	// Outcome, Reason and EndedAt are those of the last arm, where it has failed.
+	Outcome job.Outcome
+	Reason  string
+	EndedAt time.Time
+}
+
+// Liquidations lists the active positions that are being liquidated or could not be, by key, in one snapshot.
+func (db *DB) Liquidations(ctx context.Context) (found []Liquidation, err error) {
+	err = db.ReadActive(ctx, "listing liquidations", func(ctx context.Context, tx pgx.Tx, generation int) error {
+		found, err = Select(ctx, tx, scanLiquidation, selectLiquidations.In(generation))
+		return err
+	})
+	return found, err
+}
+
+func scanLiquidation(row pgx.CollectableRow) (l Liquidation, err error) {
+	return l, row.Scan(Fixed(l.Position[:]), Fixed(l.Account[:]), Text(&l.JobID), &l.Arm, &l.Status, &l.Outcome,
+		Text(&l.Reason), Moment(&l.EndedAt))
 }

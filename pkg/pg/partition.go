@@ -115,26 +115,36 @@ func (p *Partition) Refresh(ctx context.Context) error {
 // Kept returns the blocks that the partition remembers, ascending: the tip, what can be undone, and what can be gone
 // back to.
 func (p *Partition) Kept(ctx context.Context) ([]Block, error) {
-	ctx, cancel := p.db.Bounded(ctx)
-	defer cancel()
-	rows, err := p.db.pool.Query(ctx, selectKept.In(p.generation), p.offset.Partition)
-	if err != nil {
-		return nil, fmt.Errorf("reading the kept blocks of partition %d: %w", p.offset.Partition, err)
-	}
-	blocks, err := pgx.CollectRows(rows, scanBlock)
-	if err != nil {
-		return nil, fmt.Errorf("reading the kept blocks of partition %d: %w", p.offset.Partition, err)
-	}
-	return blocks, nil
+	return List(ctx, p.db, fmt.Sprintf("reading the kept blocks of partition %d", p.offset.Partition), scanBlock,
+		selectKept.In(p.generation), p.offset.Partition)
 }
 
 func scanBlock(row pgx.CollectableRow) (b Block, err error) {
-	var number, timeMs uint64
-	var hash, parent []byte
-	err = row.Scan(&number, &hash, &parent, &timeMs, &b.Attempt, &b.Verified)
-	b.BlockRef = blockRef(number, hash, parent, timeMs)
-	return b, err
+	return b, row.Scan(&b.Number, Fixed(b.Hash[:]), Fixed(b.Parent[:]), &b.TimeMs, &b.Attempt, &b.Verified)
 }
 
 // sameBlock compares what identifies a block within its chain.
 func sameBlock(a, b chain.BlockRef) bool { return a.Number == b.Number && a.Hash == b.Hash }
+
+var (
+	selectDeadLetter = Register("dead letter",
+		`SELECT coalesce(dead_letter, -1) FROM {state}.stream_offset WHERE part = $1`)
+	updateDeadLetter = Register("note dead letter",
+		`UPDATE {state}.stream_offset SET dead_letter = $2 WHERE part = $1 AND owner = $3`)
+)
+
+// DeadLetter returns the offset of the last record of the partition that was sent to the dead letter topic, or -1.
+func (p *Partition) DeadLetter(ctx context.Context) (offset int64, err error) {
+	return One(ctx, p.db, fmt.Sprintf("asking for dead letters of partition %d", p.offset.Partition),
+		pgx.RowTo[int64], selectDeadLetter.In(p.generation), p.offset.Partition)
+}
+
+// NoteDeadLetter remembers that a record was sent to the dead letter topic.
+func (p *Partition) NoteDeadLetter(ctx context.Context, offset int64) error {
+	doing := fmt.Sprintf("noting a dead letter of partition %d", p.offset.Partition)
+	rows, err := p.db.Run(ctx, doing, updateDeadLetter.In(p.generation), p.offset.Partition, offset, p.token)
+	if err == nil && rows == 0 {
+		err = fmt.Errorf("%s: %w", doing, errNotOwner)
+	}
+	return err
+}

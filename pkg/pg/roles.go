@@ -220,11 +220,7 @@ func shareSchema(schema string, roles ...string) string {
 
 // names collects a column of names.
 func names(ctx context.Context, tx pgx.Tx, s *Statement, args ...any) ([]string, error) {
-	rows, err := tx.Query(ctx, s.SQL(), args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	return Select(ctx, tx, pgx.RowTo[string], s.SQL(), args...)
 }
 
 // verifier is what PostgreSQL stores of a password: SCRAM-SHA-256 of RFC 5802, as pg_authid has it. Passwords are

@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -82,7 +83,7 @@ func (s Shadow) Save(ctx context.Context, trials []shadow.Trial) error {
 // then of orders, requests and positions, and the block up to which it does, in one snapshot.
 func (s Shadow) Evidence(ctx context.Context, sinceMs uint64) (trials []shadow.Trial, fates []shadow.Fate,
 	upTo Block, err error) {
-	err = s.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.Read(ctx, "reading what became of a shadow's jobs", func(ctx context.Context, tx pgx.Tx) error {
 		standing, err := ActiveStanding(ctx, tx)
 		if err != nil {
 			return err
@@ -90,57 +91,25 @@ func (s Shadow) Evidence(ctx context.Context, sinceMs uint64) (trials []shadow.T
 		if upTo = standing.Watermark; upTo.Hash.IsZero() {
 			return fmt.Errorf("the partitions of the state have no block in common")
 		}
-		rows, err := tx.Query(ctx, selectTrials.SQL(), int64(sinceMs))
-		if err != nil {
+		if trials, err = Select(ctx, tx, scanTrial, selectTrials.SQL(), int64(sinceMs)); err != nil {
 			return err
 		}
-		if trials, err = pgx.CollectRows(rows, scanTrial); err != nil {
-			return err
-		}
-		if rows, err = tx.Query(ctx, selectFates.In(standing.Generation), int64(sinceMs)); err != nil {
-			return err
-		}
-		fates, err = pgx.CollectRows(rows, scanFate)
+		fates, err = Select(ctx, tx, scanFate, selectFates.In(standing.Generation), int64(sinceMs))
 		return err
 	})
-	if err != nil {
-		return nil, nil, Block{}, fmt.Errorf("reading what became of a shadow's jobs: %w", err)
-	}
-	return trials, fates, upTo, nil
+	return trials, fates, upTo, err
 }
 
 func scanTrial(row pgx.CollectableRow) (t shadow.Trial, err error) {
-	var key, account, market []byte
-	if err := row.Scan(&t.JobID, &t.BirthMs, &t.Kind, &key, &account, &market, &t.IsLong, &t.HeardMs, &t.SentBlock,
-		&t.SentMs, &t.Gas, &t.GasPrice, &t.Reverts, &t.Outcome, &t.Reason); err != nil {
-		return t, err
-	}
-	t.Key, t.Account, t.Market = HashOf(key), AddressOf(account), AddressOf(market)
-	if t.JobID, err = Unescape(t.JobID); err == nil {
-		t.Reason, err = Unescape(t.Reason)
-	}
-	return t, err
+	return t, row.Scan(Text(&t.JobID), &t.BirthMs, &t.Kind, Fixed(t.Key[:]), Fixed(t.Account[:]), Fixed(t.Market[:]),
+		&t.IsLong, &t.HeardMs, &t.SentBlock, &t.SentMs, &t.Gas, &t.GasPrice, &t.Reverts, &t.Outcome, Text(&t.Reason))
 }
 
 func scanFate(row pgx.CollectableRow) (f shadow.Fate, err error) {
-	var kind string
-	var key, market, by []byte
-	if err := row.Scan(&kind, &key, &market, &f.IsLong, &f.Block, &f.TimeMs, &by, &f.ByOwner, Amount(&f.Fee),
-		Amount(&f.Gas)); err != nil {
-		return f, err
+	err = row.Scan(&f.Kind, Fixed(f.Key[:]), Fixed(f.Market[:]), &f.IsLong, &f.Block, &f.TimeMs, Fixed(f.By[:]),
+		&f.ByOwner, Amount(&f.Fee), Amount(&f.Gas))
+	if request, is := strings.CutPrefix(string(f.Kind), "request "); is { // as selectFates writes it
+		f.Kind = job.OfRequest(perp.RequestKind(request))
 	}
-	f.Kind, f.Key, f.Market, f.By = job.Kind(kind), HashOf(key), AddressOf(market), AddressOf(by)
-	if request, is := requestOf(kind); is {
-		f.Kind = job.OfRequest(request)
-	}
-	return f, nil
-}
-
-// requestOf reads the kind of a request as selectFates writes it.
-func requestOf(kind string) (perp.RequestKind, bool) {
-	const mark = "request "
-	if len(kind) <= len(mark) || kind[:len(mark)] != mark {
-		return "", false
-	}
-	return perp.RequestKind(kind[len(mark):]), true
+	return f, err
 }

@@ -53,23 +53,11 @@ var (
 
 // Sources returns the kept blocks of which it is known where the topic has them, ascending.
 func (p *Partition) Sources(ctx context.Context) ([]SourcedBlock, error) {
-	ctx, cancel := p.db.Bounded(ctx)
-	defer cancel()
-	rows, err := p.db.pool.Query(ctx, selectSources.In(p.generation), p.offset.Partition)
-	if err != nil {
-		return nil, fmt.Errorf("reading where the topic has the blocks of partition %d: %w", p.offset.Partition, err)
-	}
-	blocks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b SourcedBlock, err error) {
-		var number, timeMs uint64
-		var hash, parent, mark, digest []byte
-		err = row.Scan(&number, &hash, &parent, &timeMs, &b.Attempt, &b.Verified, &b.Next, &mark, &digest)
-		b.BlockRef, b.Mark, b.Source.Digest = blockRef(number, hash, parent, timeMs), markOf(mark), markOf(digest)
-		return b, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading where the topic has the blocks of partition %d: %w", p.offset.Partition, err)
-	}
-	return blocks, nil
+	doing := fmt.Sprintf("reading where the topic has the blocks of partition %d", p.offset.Partition)
+	return List(ctx, p.db, doing, func(row pgx.CollectableRow) (b SourcedBlock, err error) {
+		return b, row.Scan(&b.Number, Fixed(b.Hash[:]), Fixed(b.Parent[:]), &b.TimeMs, &b.Attempt, &b.Verified, &b.Next,
+			Fixed(b.Mark[:]), Fixed(b.Digest[:]))
+	}, selectSources.In(p.generation), p.offset.Partition)
 }
 
 // Resumption is where a partition goes on after the topic has lost its end.

@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -82,7 +81,7 @@ func (s Standing) Finalized() (lowest chain.BlockRef) {
 
 // StandingOf returns how far a generation has come, be it the active one or not.
 func (db *DB) StandingOf(ctx context.Context, generation int) (s Standing, err error) {
-	err = db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = db.Read(ctx, fmt.Sprintf("looking at generation %d", generation), func(ctx context.Context, tx pgx.Tx) error {
 		s, err = standing(ctx, tx, generation)
 		return err
 	})
@@ -103,15 +102,8 @@ func standing(ctx context.Context, tx pgx.Tx, generation int) (Standing, error) 
 	if err := tx.QueryRow(ctx, selectPartitions.SQL(), generation).Scan(&s.Partitions); err != nil {
 		return Standing{}, fmt.Errorf("reading generation %d: %w", generation, err)
 	}
-	rows, err := tx.Query(ctx, selectOffsets.In(generation))
-	if err != nil {
-		return Standing{}, fmt.Errorf("reading the offsets of generation %d: %w", generation, err)
-	}
-	s.Offsets, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Offset, error) {
-		o, _, err := scanOffset(row)
-		return o, err
-	})
-	if err != nil {
+	var err error
+	if s.Offsets, err = Select(ctx, tx, collectOffset, selectOffsets.In(generation)); err != nil {
 		return Standing{}, fmt.Errorf("reading the offsets of generation %d: %w", generation, err)
 	}
 	s.Halted = haltOf(s.Offsets)
@@ -138,18 +130,13 @@ func watermark(ctx context.Context, tx pgx.Tx, s Standing) (Block, error) {
 		return lowest, nil
 	}
 	for _, query := range []*Statement{selectCommonAt, selectCommon} {
-		rows, err := tx.Query(ctx, query.In(s.Generation), s.Partitions, lowest.Number)
+		common, err := Select(ctx, tx, scanBlock, query.In(s.Generation), s.Partitions, lowest.Number)
 		if err != nil {
 			return Block{}, fmt.Errorf("comparing the partitions of generation %d: %w", s.Generation, err)
 		}
-		common, err := pgx.CollectExactlyOneRow(rows, scanBlock)
-		if errors.Is(err, pgx.ErrNoRows) {
-			continue
+		if len(common) == 1 {
+			return common[0], nil
 		}
-		if err != nil {
-			return Block{}, fmt.Errorf("comparing the partitions of generation %d: %w", s.Generation, err)
-		}
-		return common, nil
 	}
 	return Block{}, nil
 }

@@ -130,20 +130,15 @@ func (p *Partition) restore(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, ne
 
 // kept finds the ancestor among the kept blocks.
 func (p *Partition) kept(ctx context.Context, ancestor chain.BlockRef) (Block, error) {
-	ctx, cancel := p.db.Bounded(ctx)
-	defer cancel()
-	rows, err := p.db.pool.Query(ctx, findKept.In(p.generation), p.offset.Partition, ancestor.Number)
-	if err != nil {
-		return Block{}, fmt.Errorf("looking for block %d in partition %d: %w", ancestor.Number, p.offset.Partition, err)
-	}
-	found, err := pgx.CollectExactlyOneRow(rows, scanBlock)
+	doing := fmt.Sprintf("looking for block %d in partition %d", ancestor.Number, p.offset.Partition)
+	found, err := One(ctx, p.db, doing, scanBlock, findKept.In(p.generation), p.offset.Partition, ancestor.Number)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return Block{},
 			Refusef("partition %d stands at block %d and cannot go back to block %d: %w (rebuild from the log topic)",
 				p.offset.Partition, p.offset.Tip.Number, ancestor.Number, errTooDeep)
 	case err != nil:
-		return Block{}, fmt.Errorf("looking for block %d in partition %d: %w", ancestor.Number, p.offset.Partition, err)
+		return Block{}, err
 	case !sameBlock(found.BlockRef, ancestor):
 		return Block{}, Refusef("partition %d has %s as block %d and cannot go back to %s", p.offset.Partition,
 			found.Hash, found.Number, ancestor.Hash)

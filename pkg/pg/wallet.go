@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -145,20 +144,10 @@ type Wallet struct {
 }
 
 // List returns every wallet by agent.
-func (w Wallets) List(ctx context.Context) (wallets []Wallet, err error) {
-	ctx, cancel := w.db.Bounded(ctx)
-	defer cancel()
-	rows, err := w.db.pool.Query(ctx, listWallets.SQL())
-	if err != nil {
-		return nil, fmt.Errorf("listing wallets: %w", err)
-	}
-	wallets, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (one Wallet, err error) {
+func (w Wallets) List(ctx context.Context) ([]Wallet, error) {
+	return List(ctx, w.db, "listing wallets", func(row pgx.CollectableRow) (one Wallet, err error) {
 		return one, row.Scan(&one.Agent, Amount(&one.Balance), Amount(&one.Frozen), &one.UpdatedAt)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing wallets: %w", err)
-	}
-	return wallets, nil
+	}, listWallets.SQL())
 }
 
 // Entry is one line of a ledger, in wei. Entries are never changed.
@@ -171,20 +160,10 @@ type Entry struct {
 }
 
 // Ledger returns the newest entries of an agent's wallet, newest first.
-func (w Wallets) Ledger(ctx context.Context, agent string, limit int) (entries []Entry, err error) {
-	ctx, cancel := w.db.Bounded(ctx)
-	defer cancel()
-	rows, err := w.db.pool.Query(ctx, listEntries.SQL(), agent, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing the entries of %s: %w", agent, err)
-	}
-	entries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Entry, err error) {
+func (w Wallets) Ledger(ctx context.Context, agent string, limit int) ([]Entry, error) {
+	return List(ctx, w.db, "listing the entries of "+agent, func(row pgx.CollectableRow) (e Entry, err error) {
 		return e, row.Scan(&e.ID, &e.At, &e.What, &e.Source, Amount(&e.BalanceDelta), Amount(&e.FrozenDelta))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing the entries of %s: %w", agent, err)
-	}
-	return entries, nil
+	}, listEntries.SQL(), agent, limit)
 }
 
 // Audit is a wallet held against its entries and its fees, in wei.
@@ -201,22 +180,10 @@ func (a Audit) Sound() bool {
 		a.Balance == a.Earned.Sub(a.Held)
 }
 
-// Verify holds every wallet against its entries and fees, in one snapshot.
-func (w Wallets) Verify(ctx context.Context) (audits []Audit, err error) {
-	err = w.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, verifyWallets.SQL())
-		if err != nil {
-			return err
-		}
-		audits, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Audit, err error) {
-			return a, row.Scan(&a.Agent, Amount(&a.Balance), Amount(&a.Frozen), Amount(&a.EntryBalance),
-				Amount(&a.EntryFrozen),
-				Amount(&a.Earned), Amount(&a.Held))
-		})
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("verifying the wallets: %w", err)
-	}
-	return audits, nil
+// Verify holds every wallet against its entries and fees, in one statement and so in one snapshot.
+func (w Wallets) Verify(ctx context.Context) ([]Audit, error) {
+	return List(ctx, w.db, "verifying the wallets", func(row pgx.CollectableRow) (a Audit, err error) {
+		return a, row.Scan(&a.Agent, Amount(&a.Balance), Amount(&a.Frozen), Amount(&a.EntryBalance),
+			Amount(&a.EntryFrozen), Amount(&a.Earned), Amount(&a.Held))
+	}, verifyWallets.SQL())
 }

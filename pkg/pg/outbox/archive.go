@@ -148,17 +148,13 @@ func (a Archive) alone(ctx context.Context, f func(pgx.Tx) error) error {
 // for the next time.
 func choose(ctx context.Context, tx pgx.Tx, after time.Duration, most int) (intents []int64,
 	weeks map[time.Time]bool, err error) {
-	rows, err := tx.Query(ctx, selectArchivable.SQL(), after.Microseconds(), most)
-	if err != nil {
-		return nil, nil, err
-	}
 	weeks = map[time.Time]bool{}
 	var id int64
 	var week time.Time
-	_, err = pgx.ForEachRow(rows, []any{&id, &week}, func() error {
+	err = pg.Each(ctx, tx, []any{&id, &week}, func() error {
 		intents, weeks[week] = append(intents, id), true
 		return nil
-	})
+	}, selectArchivable.SQL(), after.Microseconds(), most)
 	return intents, weeks, err
 }
 

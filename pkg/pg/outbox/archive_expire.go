@@ -102,13 +102,10 @@ func sumUp(ctx context.Context, tx pgx.Tx, until time.Time) error {
 
 // Stock implements retention.Store.
 func (a Archive) Stock(ctx context.Context) (stock retention.Stock, err error) {
-	err = a.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		var oldest *time.Time
-		if err := tx.QueryRow(ctx, selectLive.SQL()).Scan(&stock.Live, &oldest, &stock.LiveBytes); err != nil {
+	err = a.db.Read(ctx, "counting what the archive holds", func(ctx context.Context, tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, selectLive.SQL()).Scan(&stock.Live, pg.Moment(&stock.OldestLive),
+			&stock.LiveBytes); err != nil {
 			return err
-		}
-		if oldest != nil {
-			stock.OldestLive = *oldest
 		}
 		var summed int64
 		if err := tx.QueryRow(ctx, selectMark.SQL()).Scan(&summed); err != nil {
@@ -117,18 +114,10 @@ func (a Archive) Stock(ctx context.Context) (stock retention.Stock, err error) {
 		if summed > 0 {
 			stock.Summed = time.UnixMilli(summed).UTC()
 		}
-		rows, err := tx.Query(ctx, selectWeeks.SQL())
-		if err != nil {
-			return err
-		}
-		stock.Weeks, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (w retention.Week, err error) {
-			err = row.Scan(&w.Start, &w.Intents, &w.Attempts, &w.DroppedAt, &w.Bytes)
-			return w, err
-		})
+		stock.Weeks, err = pg.Select(ctx, tx, func(row pgx.CollectableRow) (w retention.Week, err error) {
+			return w, row.Scan(&w.Start, &w.Intents, &w.Attempts, &w.DroppedAt, &w.Bytes)
+		}, selectWeeks.SQL())
 		return err
 	})
-	if err != nil {
-		return retention.Stock{}, fmt.Errorf("counting what the archive holds: %w", err)
-	}
-	return stock, nil
+	return stock, err
 }

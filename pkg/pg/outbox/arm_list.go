@@ -63,31 +63,24 @@ func (s Intents) EndedArms(ctx context.Context, kind job.Kind, outcome job.Outco
 }
 
 func (s Intents) listArms(ctx context.Context, list *pg.Statement, args ...any) ([]ListedArm, error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	rows, err := s.db.Pool().Query(ctx, list.SQL(), args...)
-	if err != nil {
-		return nil, fmt.Errorf("listing arms: %w", err)
-	}
-	arms, err := pgx.CollectRows(rows, scanListedArm)
-	if err != nil {
-		return nil, fmt.Errorf("listing arms: %w", err)
-	}
-	return arms, nil
+	return pg.List(ctx, s.db, "listing arms", scanListedArm, list.SQL(), args...)
 }
 
 func scanListedArm(row pgx.CollectableRow) (a ListedArm, err error) {
-	var account, signer []byte
 	var born int64
-	if err := row.Scan(&a.ID, &a.JobID, &a.Arm, &a.Kind, &a.Class, &account, &signer, &a.State, &born, &a.QueuedAt,
-		&a.EndedAt, &a.Nonce, &a.Outcome, &a.Reason); err != nil {
-		return a, err
-	}
-	a.Account, a.Signer, a.Born = pg.AddressOf(account), pg.AddressOf(signer), time.UnixMilli(born)
-	for _, text := range []*string{&a.JobID, &a.Reason} {
-		if *text, err = pg.Unescape(*text); err != nil {
-			return a, err
-		}
-	}
-	return a, nil
+	err = row.Scan(&a.ID, pg.Text(&a.JobID), &a.Arm, &a.Kind, &a.Class, pg.Fixed(a.Account[:]), pg.Fixed(a.Signer[:]),
+		&a.State, &born, &a.QueuedAt, &a.EndedAt, &a.Nonce, &a.Outcome, pg.Text(&a.Reason))
+	a.Born = time.UnixMilli(born)
+	return a, err
+}
+
+var selectUnsigned = pg.Register("unsigned transactions", `SELECT asked.hash FROM unnest($1::bytea[]) AS asked (hash)
+	WHERE NOT EXISTS (SELECT FROM keeper.tx_attempt a WHERE a.hash = asked.hash)
+		AND NOT EXISTS (SELECT FROM keeper.archived_attempt a WHERE a.hash = asked.hash)`)
+
+// Unsigned returns those of the hashes that are of no transaction this keeper has signed, as far back as the archive
+// reaches.
+func (s Intents) Unsigned(ctx context.Context, hashes []chain.Hash) ([]chain.Hash, error) {
+	return pg.List(ctx, s.db, fmt.Sprintf("looking up %d transactions", len(hashes)), pg.ScanHash,
+		selectUnsigned.SQL(), pg.Hashes(hashes))
 }

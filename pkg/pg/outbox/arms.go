@@ -2,7 +2,7 @@ package outbox
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -69,7 +69,7 @@ type Wanted struct {
 // is no index for keys and accounts of arms that have ended and are not archived yet. What the archive has dropped is
 // not found.
 func (s Intents) Arms(ctx context.Context, w Wanted, limit int) (arms []Arm, err error) {
-	err = s.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = s.db.ReadActive(ctx, "reading the arms of jobs", func(ctx context.Context, tx pgx.Tx, g int) error {
 		var key, account []byte
 		if !w.Key.IsZero() {
 			key = w.Key[:]
@@ -77,19 +77,13 @@ func (s Intents) Arms(ctx context.Context, w Wanted, limit int) (arms []Arm, err
 		if !w.Account.IsZero() {
 			account = w.Account[:]
 		}
-		rows, err := tx.Query(ctx, selectArms.SQL(), pg.Escape(w.JobID), key, account, limit)
+		arms, err = pg.Select(ctx, tx, scanArm, selectArms.SQL(), pg.Escape(w.JobID), key, account, limit)
 		if err != nil {
 			return err
 		}
-		if arms, err = pgx.CollectRows(rows, scanArm); err != nil {
-			return err
-		}
-		return withAttempts(ctx, tx, arms)
+		return withAttempts(ctx, tx, g, arms)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the arms of jobs: %w", err)
-	}
-	return arms, nil
+	return arms, err
 }
 
 func scanArm(row pgx.CollectableRow) (a Arm, err error) {
@@ -107,33 +101,20 @@ func scanArm(row pgx.CollectableRow) (a Arm, err error) {
 }
 
 // withAttempts puts the arms in order, and adds what was signed and earned.
-func withAttempts(ctx context.Context, tx pgx.Tx, arms []Arm) error {
+func withAttempts(ctx context.Context, tx pgx.Tx, generation int, arms []Arm) error {
+	slices.Reverse(arms)
 	ids, byID := make([]int64, len(arms)), map[int64]*Arm{}
-	for i, j := 0, len(arms)-1; i < j; i, j = i+1, j-1 {
-		arms[i], arms[j] = arms[j], arms[i]
-	}
 	for i := range arms {
 		ids[i] = arms[i].Intent.ID
 		byID[ids[i]] = &arms[i]
 	}
-	rows, err := tx.Query(ctx, selectSigned.SQL(), ids)
-	if err != nil {
-		return err
-	}
 	var id int64
 	var s Signed
-	var hash []byte
-	_, err = pgx.ForEachRow(rows, []any{&id, &hash, &s.Nonce, &s.Seq, &s.Kind, &s.Tip, &s.Cap, &s.Gas, &s.Token,
-		&s.Sends,
-		&s.LastClass, &s.At, &s.First, &s.Last}, func() error {
-		s.Hash = pg.HashOf(hash)
+	err := pg.Each(ctx, tx, []any{&id, pg.Fixed(s.Hash[:]), &s.Nonce, &s.Seq, &s.Kind, &s.Tip, &s.Cap, &s.Gas, &s.Token,
+		&s.Sends, &s.LastClass, &s.At, &s.First, &s.Last}, func() error {
 		byID[id].Attempts = append(byID[id].Attempts, s)
 		return nil
-	})
-	if err != nil {
-		return err
-	}
-	generation, err := pg.ActiveGeneration(ctx, tx)
+	}, selectSigned.SQL(), ids)
 	if err != nil {
 		return err
 	}

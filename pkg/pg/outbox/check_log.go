@@ -31,8 +31,6 @@ func NewCheckLog(db *pg.DB) CheckLog { return CheckLog{db} }
 
 // Save implements checklog.Store.
 func (s CheckLog) Save(ctx context.Context, entries []checklog.Entry) error {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
 	n := len(entries)
 	intents, at, blocks := make([]int64, n), make([]time.Time, n), make([]int64, n)
 	checks, verdicts, said, by := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
@@ -40,43 +38,23 @@ func (s CheckLog) Save(ctx context.Context, entries []checklog.Entry) error {
 		intents[i], at[i], blocks[i] = e.Intent, e.At, int64(e.Block)
 		checks[i], verdicts[i], said[i], by[i] = e.Check, e.Verdict, pg.Escape(e.Said), pg.Escape(e.By)
 	}
-	if _, err := s.db.Pool().Exec(ctx, saveChecks.SQL(), intents, at, checks, verdicts, said, by, blocks); err != nil {
-		return fmt.Errorf("keeping what %d checks have said: %w", n, err)
-	}
-	return nil
+	_, err := s.db.Run(ctx, fmt.Sprintf("keeping what %d checks have said", n), saveChecks.SQL(), intents, at, checks,
+		verdicts, said, by, blocks)
+	return err
 }
 
 // Prune implements checklog.Store.
 func (s CheckLog) Prune(ctx context.Context, before time.Time) error {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	if _, err := s.db.Pool().Exec(ctx, pruneChecks.SQL(), before); err != nil {
-		return fmt.Errorf("dropping what checks said before %s: %w", before.Format(time.RFC3339), err)
-	}
-	return nil
+	_, err := s.db.Run(ctx, "dropping what checks said before "+before.Format(time.RFC3339), pruneChecks.SQL(), before)
+	return err
 }
 
 // Of returns what is kept of some arms, by their intents, in the order in which it was said.
-func (s CheckLog) Of(ctx context.Context, intents []int64) (entries []checklog.Entry, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	rows, err := s.db.Pool().Query(ctx, selectChecks.SQL(), intents)
-	if err == nil {
-		entries, err = pgx.CollectRows(rows, scanCheck)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading what checks have said: %w", err)
-	}
+func (s CheckLog) Of(ctx context.Context, intents []int64) ([]checklog.Entry, error) {
+	entries, err := pg.List(ctx, s.db, "reading what checks have said",
+		func(row pgx.CollectableRow) (e checklog.Entry, err error) {
+			return e, row.Scan(&e.Intent, &e.At, &e.Check, &e.Verdict, pg.Text(&e.Said), pg.Text(&e.By), &e.Block)
+		}, selectChecks.SQL(), intents)
 	slices.SortStableFunc(entries, checklog.Compare)
-	return entries, nil
-}
-
-func scanCheck(row pgx.CollectableRow) (e checklog.Entry, err error) {
-	if err := row.Scan(&e.Intent, &e.At, &e.Check, &e.Verdict, &e.Said, &e.By, &e.Block); err != nil {
-		return e, err
-	}
-	if e.Said, err = pg.Unescape(e.Said); err == nil {
-		e.By, err = pg.Unescape(e.By)
-	}
-	return e, err
+	return entries, err
 }

@@ -48,8 +48,6 @@ func NewEmergencies(db *pg.DB) Emergencies { return Emergencies{db} }
 
 // Record implements emergency.Records. Entries are never changed.
 func (s Emergencies) Record(ctx context.Context, e emergency.Entry) error {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
 	run, err := uuid.Parse(e.Run)
 	if err != nil {
 		return fmt.Errorf("recording %s: run %q is no UUID: %w", e.Action, e.Run, err)
@@ -61,67 +59,32 @@ func (s Emergencies) Record(ctx context.Context, e emergency.Entry) error {
 	if !e.TxHash.IsZero() {
 		tx = e.TxHash[:]
 	}
-	_, err = s.db.Pool().Exec(ctx, recordEmergency.SQL(), run, e.Action, pg.Escape(e.Operator), pg.Escape(e.Cause),
-		e.DryRun,
-		e.Stage, contract, calldata, tx,
-		pg.Escape(e.Outcome))
-	if err != nil {
-		return fmt.Errorf("recording %s of run %s: %w", e.Action, run, err)
-	}
-	return nil
+	_, err = s.db.Run(ctx, fmt.Sprintf("recording %s of run %s", e.Action, run), recordEmergency.SQL(), run, e.Action,
+		pg.Escape(e.Operator), pg.Escape(e.Cause), e.DryRun, e.Stage, contract, calldata, tx, pg.Escape(e.Outcome))
+	return err
 }
 
 // List returns the newest entries, newest first.
-func (s Emergencies) List(ctx context.Context, limit int) (all []emergency.Entry, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	rows, err := s.db.Pool().Query(ctx, listEmergency.SQL(), limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing emergency actions: %w", err)
-	}
-	all, err = pgx.CollectRows(rows, scanEmergency)
-	if err != nil {
-		return nil, fmt.Errorf("listing emergency actions: %w", err)
-	}
-	return all, nil
+func (s Emergencies) List(ctx context.Context, limit int) ([]emergency.Entry, error) {
+	return pg.List(ctx, s.db, "listing emergency actions", scanEmergency, listEmergency.SQL(), limit)
 }
 
 func scanEmergency(row pgx.CollectableRow) (e emergency.Entry, err error) {
 	var run uuid.UUID
-	var contract, tx []byte
-	var operator, cause, outcome string
-	err = row.Scan(&run, &e.At, &e.Action, &operator, &cause, &e.DryRun, &e.Stage, &contract, &e.Step.Calldata, &tx,
-		&outcome)
-	if err != nil {
-		return e, err
-	}
-	e.Run, e.Step.Contract, e.TxHash = run.String(), pg.AddressOf(contract), pg.HashOf(tx)
-	for into, stored := range map[*string]string{&e.Operator: operator, &e.Cause: cause, &e.Outcome: outcome} {
-		if *into, err = pg.Unescape(stored); err != nil {
-			return e, err
-		}
-	}
-	return e, nil
+	err = row.Scan(&run, &e.At, &e.Action, pg.Text(&e.Operator), pg.Text(&e.Cause), &e.DryRun, &e.Stage,
+		pg.Fixed(e.Step.Contract[:]), &e.Step.Calldata, pg.Fixed(e.TxHash[:]), pg.Text(&e.Outcome))
+	e.Run = run.String()
+	return e, err
 }
 
 // BadDebtUSD is what closed positions did not cover within a time back from now, in whole USD.
 func (s Emergencies) BadDebtUSD(ctx context.Context, within time.Duration) (uint64, error) {
-	var text string
-	err := s.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		generation, err := pg.ActiveGeneration(ctx, tx)
-		if err != nil {
-			return err
-		}
-		return tx.QueryRow(ctx, sumBadDebt.In(generation), within.Seconds()).Scan(&text)
+	var debt perp.Uint
+	err := s.db.ReadActive(ctx, "summing up bad debt", func(ctx context.Context, tx pgx.Tx, g int) (err error) {
+		debt, err = pg.SumOf(tx.QueryRow(ctx, sumBadDebt.In(g), within.Seconds()))
+		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("summing up bad debt: %w", err)
-	}
-	usd, ok := new(big.Int).SetString(text, 10)
-	if !ok {
-		return 0, fmt.Errorf("summing up bad debt: %q is no number", text)
-	}
-	return usd.Div(usd, perp.Pow10(30).Big()).Uint64(), nil
+	return new(big.Int).Div(debt.Big(), perp.Pow10(30).Big()).Uint64(), err
 }
 
 // PendingLiquidation is a liquidation that is not done.
@@ -138,41 +101,19 @@ type PendingLiquidation struct {
 // Pending lists the liquidations of active positions that this keeper was told of and that are not done, in the order
 // in which they are taken up.
 func (s Emergencies) Pending(ctx context.Context) (found []PendingLiquidation, err error) {
-	err = s.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		generation, err := pg.ActiveGeneration(ctx, tx)
-		if err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, selectPending.In(generation), string(job.Liquidation), failures())
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p PendingLiquidation, err error) {
-			var id string
-			var account []byte
-			if err := row.Scan(&p.Intent, &id, &account, &p.Arm, &p.State, &p.Outcome, &p.Ratio); err != nil {
-				return p, err
-			}
-			p.Account = pg.AddressOf(account)
-			p.JobID, err = pg.Unescape(id)
-			return p, err
-		})
+	err = s.db.ReadActive(ctx, "listing pending liquidations", func(ctx context.Context, tx pgx.Tx, g int) error {
+		found, err = pg.Select(ctx, tx, func(row pgx.CollectableRow) (p PendingLiquidation, err error) {
+			return p, row.Scan(&p.Intent, pg.Text(&p.JobID), pg.Fixed(p.Account[:]), &p.Arm, &p.State, &p.Outcome,
+				&p.Ratio)
+		}, selectPending.In(g), string(job.Liquidation), failures())
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("listing pending liquidations: %w", err)
-	}
-	return found, nil
+	return found, err
 }
 
 // RearmNow lets failed arms be followed at once, without their pause: the planner's next saying is enough. It returns
 // how many waited.
-func (s Emergencies) RearmNow(ctx context.Context, intents []int64) (count int, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	tag, err := s.db.Pool().Exec(ctx, rearmNow.SQL(), intents, failures())
-	if err != nil {
-		return 0, fmt.Errorf("lifting the pauses of failed liquidations: %w", err)
-	}
-	return int(tag.RowsAffected()), nil
+func (s Emergencies) RearmNow(ctx context.Context, intents []int64) (int, error) {
+	rows, err := s.db.Run(ctx, "lifting the pauses of failed liquidations", rearmNow.SQL(), intents, failures())
+	return int(rows), err
 }

@@ -1,8 +1,8 @@
 package outbox
 
 import (
+	"encoding/json"
 	"fmt"
-	"time"
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
@@ -22,44 +22,23 @@ const intentColumns = `i.id, i.job, i.arm, i.tries, i.signer, i.state, i.said_ms
 
 // intentRow receives intentColumns.
 type intentRow struct {
-	id                     int64
-	job                    []byte
-	arm, tries             uint32
-	signer                 []byte
-	state                  string
-	said                   uint64
-	waited                 int64 // microseconds
-	nonce                  uint64
-	outcome, cause         string
-	givenUp                bool
-	cancelled, cancelCause string
-	calledOff              string
+	txm.Intent
+
+	job []byte
 }
 
 func (r *intentRow) fields() []any {
 	return []any{
-		&r.id, &r.job, &r.arm, &r.tries, &r.signer, &r.state, &r.said, &r.waited, &r.nonce, &r.outcome, &r.cause,
-		&r.givenUp, &r.cancelled, &r.cancelCause,
-		&r.calledOff,
+		&r.ID, &r.job, &r.Arm, &r.Tries, pg.Fixed(r.Signer[:]), &r.State, &r.SaidMs, pg.Microseconds(&r.Waited),
+		&r.Nonce, &r.Outcome, pg.Text(&r.Reason), &r.GivenUp, &r.Cancel.Outcome, pg.Text(&r.Cancel.Reason),
+		pg.Text(&r.CalledOff),
 	}
 }
 
-func (r *intentRow) intent() (txm.Intent, error) {
-	i := txm.Intent{
-		ID: r.id, Arm: r.arm, Tries: r.tries, Signer: pg.AddressOf(r.signer), State: txm.State(r.state), SaidMs: r.said,
-		Waited: time.Duration(r.waited) * time.Microsecond, Nonce: r.nonce, Outcome: job.Outcome(r.outcome),
-		GivenUp: r.givenUp,
-		Cancel:  txm.Verdict{Outcome: job.Outcome(r.cancelled)},
-	}
-	var err error
+func (r *intentRow) intent() (i txm.Intent, err error) {
+	i = r.Intent
 	if i.Job, err = decodeJob(r.job); err != nil {
-		return i, fmt.Errorf("reading the job of intent %d: %w", r.id, err)
-	}
-	for into, stored := range map[*string]string{&i.Reason: r.cause, &i.Cancel.Reason: r.cancelCause,
-		&i.CalledOff: r.calledOff} {
-		if *into, err = pg.Unescape(stored); err != nil {
-			return i, fmt.Errorf("reading the reason of intent %d: %w", r.id, err)
-		}
+		return i, fmt.Errorf("reading the job of intent %d: %w", i.ID, err)
 	}
 	return i, nil
 }
@@ -101,4 +80,69 @@ func (r *receiptRow) receipt() (*txm.Receipt, error) {
 		return nil, fmt.Errorf("reading the settlement of transaction %x: %w", r.txHash, err)
 	}
 	return receipt, nil
+}
+
+// receiptArrays are receipts as the parameters of one statement, a column each.
+type receiptArrays struct {
+	hashes, blockHashes        [][]byte
+	blocks, gasUsed, gasPrices []uint64
+	oks                        []bool
+	outcomes, reasons          []string
+	settlements                []*string // NULL where there is none
+}
+
+func receiptColumnsOf(receipts []txm.Receipt) (c receiptArrays, err error) {
+	for _, r := range receipts {
+		settlement, err := encodeSettlement(r.Settlement)
+		if err != nil {
+			return c, fmt.Errorf("writing the settlement of transaction %s: %w", r.TxHash, err)
+		}
+		c.hashes, c.blockHashes = append(c.hashes, r.TxHash[:]), append(c.blockHashes, r.Block.Hash[:])
+		c.blocks, c.oks = append(c.blocks, r.Block.Number), append(c.oks, r.OK)
+		c.gasUsed, c.gasPrices = append(c.gasUsed, r.GasUsed), append(c.gasPrices, r.GasPrice)
+		c.outcomes, c.reasons = append(c.outcomes, string(r.Outcome)), append(c.reasons, pg.Escape(r.Reason))
+		c.settlements = append(c.settlements, settlement)
+	}
+	return c, nil
+}
+
+// finalArrays are the ends of intents as the parameters of one statement, a column each.
+type finalArrays struct {
+	hashes, blockHashes [][]byte
+	states              []string
+	rearms              []uint64
+	givenUp             []bool
+}
+
+func finalColumnsOf(finals []txm.FinalReceipt) (c finalArrays) {
+	for _, f := range finals {
+		c.hashes, c.blockHashes = append(c.hashes, f.TxHash[:]), append(c.blockHashes, f.Block.Hash[:])
+		c.states = append(c.states, string(txm.Final(f.Outcome)))
+		c.rearms, c.givenUp = append(c.rearms, f.RearmMs), append(c.givenUp, f.GivenUp)
+	}
+	return c
+}
+
+// encodeSettlement writes a settlement as column settlement of tx_receipt holds it: a document with the names of its
+// JSON form, its texts escaped; NULL where there is none.
+func encodeSettlement(s *job.Settlement) (*string, error) {
+	if s == nil {
+		return nil, nil //nolint:nilnil // most transactions settle nothing, which is no error
+	}
+	stored := *s
+	stored.BadDebtStep = pg.Escape(s.BadDebtStep)
+	text, err := json.Marshal(stored)
+	return new(string(text)), err
+}
+
+func decodeSettlement(text []byte) (*job.Settlement, error) {
+	if len(text) == 0 {
+		return nil, nil //nolint:nilnil // most transactions settle nothing, which is no error
+	}
+	s := new(job.Settlement)
+	err := json.Unmarshal(text, s)
+	if err == nil {
+		s.BadDebtStep, err = pg.Unescape(s.BadDebtStep)
+	}
+	return s, err
 }

@@ -221,25 +221,16 @@ func (s Intents) whyNot(ctx context.Context, f lease.Fence, b txm.Batch) error {
 
 // Pending implements txm.Claims.
 func (s Intents) Pending(ctx context.Context, signer chain.Address) (pending int, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	if err := s.db.Pool().QueryRow(ctx, countPending.SQL(), signer[:]).Scan(&pending); err != nil {
-		return 0, fmt.Errorf("counting the pending transactions of signer %s: %w", signer, err)
-	}
-	return pending, nil
+	return pg.One(ctx, s.db, fmt.Sprintf("counting the pending transactions of signer %s", signer), pgx.RowTo[int],
+		countPending.SQL(), signer[:])
 }
 
 // Claimed implements txm.Claims.
 func (s Intents) Claimed(ctx context.Context, intent int64) (chain.Hash, error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	var hash []byte
-	err := s.db.Pool().QueryRow(ctx, selectClaimed.SQL(), intent).Scan(&hash)
+	hash, err := pg.One(ctx, s.db, fmt.Sprintf("looking up the transaction of intent %d", intent), pg.ScanHash,
+		selectClaimed.SQL(), intent)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return chain.Hash{}, nil
 	}
-	if err != nil {
-		return chain.Hash{}, fmt.Errorf("looking up the transaction of intent %d: %w", intent, err)
-	}
-	return pg.HashOf(hash), nil
+	return hash, err
 }

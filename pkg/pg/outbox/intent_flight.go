@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -99,48 +98,38 @@ var (
 
 // InFlight implements txm.Flights.
 func (s Intents) InFlight(ctx context.Context, signer chain.Address) ([]txm.Flight, error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	rows, err := s.db.Pool().Query(ctx, selectFlights.SQL(), signer[:])
+	rows, err := pg.List(ctx, s.db, fmt.Sprintf("listing the flights of signer %s", signer), scanFlight,
+		selectFlights.SQL(), signer[:])
 	if err != nil {
-		return nil, fmt.Errorf("listing the flights of signer %s: %w", signer, err)
+		return nil, err
 	}
-	defer rows.Close()
 	var flights []txm.Flight
-	for rows.Next() {
-		if flights, err = appendFlight(flights, rows); err != nil {
-			return nil, fmt.Errorf("reading the flights of signer %s: %w", signer, err)
+	for _, f := range rows {
+		if n := len(flights); n > 0 && flights[n-1].Intent.ID == f.Intent.ID {
+			flights[n-1].Attempts = append(flights[n-1].Attempts, f.Attempts...)
+		} else {
+			flights = append(flights, f)
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("listing the flights of signer %s: %w", signer, err)
 	}
 	return flights, nil
 }
 
-// appendFlight reads a row: one attempt, with its intent and receipt beside it.
-func appendFlight(flights []txm.Flight, row pgx.Row) ([]txm.Flight, error) {
+// scanFlight reads a row: one attempt, with its intent and receipt beside it.
+func scanFlight(row pgx.CollectableRow) (f txm.Flight, err error) {
 	var i intentRow
 	var r receiptRow
 	var a txm.Attempt
-	var hash []byte
-	var age int64 // of the attempt, microseconds
-	if err := row.Scan(append(append(i.fields(), r.fields()...), &hash, &a.Kind, &a.Raw, &a.Tip, &a.Cap, &a.Gas, &a.Seq,
-		&a.Sends, &a.LastClass, &age)...); err != nil {
-		return nil, err
+	if err := row.Scan(append(append(i.fields(), r.fields()...), pg.Fixed(a.Hash[:]), &a.Kind, &a.Raw, &a.Tip, &a.Cap,
+		&a.Gas, &a.Seq, &a.Sends, &a.LastClass, pg.Microseconds(&f.Age))...); err != nil {
+		return f, err
 	}
-	intent, err := i.intent()
-	if err != nil {
-		return nil, err
+	if f.Intent, err = i.intent(); err != nil {
+		return f, err
 	}
-	a.Hash, a.Nonce = pg.HashOf(hash), intent.Nonce
-	if n := len(flights); n > 0 && flights[n-1].Intent.ID == intent.ID {
-		flights[n-1].Attempts = append(flights[n-1].Attempts, a)
-		return flights, nil
-	}
-	mined, err := r.receipt()
-	return append(flights, txm.Flight{Intent: intent, Attempts: []txm.Attempt{a}, Mined: mined,
-		Age: time.Duration(age) * time.Microsecond}), err
+	a.Nonce = f.Intent.Nonce
+	f.Attempts = []txm.Attempt{a}
+	f.Mined, err = r.receipt()
+	return f, err
 }
 
 // Noted implements txm.Flights.
@@ -198,4 +187,31 @@ func (s Intents) Disown(ctx context.Context, f lease.Fence, intent int64, e txm.
 // Pause implements txm.Flights. The reason may be a node's answer, byte for byte.
 func (s Intents) Pause(ctx context.Context, f lease.Fence, reason string) error {
 	return fenced(ctx, s.db, "pause", f, pauseSigner, pg.Escape(reason))
+}
+
+// minedBelow moves the number below which a signer's transactions are mined. The liquidations below it give their slots
+// back; those from it on that have none, as a reorg has taken their block, get one beyond what a claim may take, where
+// none is left to collide with: the keeper's limit counts it all the same. Two intents in flight are never so many
+// numbers apart that they would get the same one.
+var minedBelow = pg.Register("mined below", `WITH moved AS (
+		UPDATE keeper.signer_lease l SET mined_nonce = $4, updated_at = clock_timestamp()
+		WHERE l.signer = $1 AND l.owner = $2 AND l.fencing_token = $3 AND l.expires_at > clock_timestamp()
+		RETURNING l.signer
+	), freed AS (
+		UPDATE keeper.tx_intent t SET slot = NULL, updated_at = clock_timestamp() FROM moved
+		WHERE t.signer = moved.signer AND t.state IN `+inFlightStates+` AND t.nonce < $4 AND t.slot IS NOT NULL
+	), counted AS (
+		UPDATE keeper.tx_intent t SET slot = `+beyondSlots+` + t.id % `+beyondSlots+`, updated_at = clock_timestamp()
+		FROM moved
+		WHERE t.signer = moved.signer AND t.state IN `+inFlightStates+` AND t.nonce >= $4 AND t.slot IS NULL
+			AND t.kind = 'liquidation'
+	)
+	SELECT (SELECT count(*) FROM moved), (SELECT count(*) FROM moved)`)
+
+// beyondSlots is above any number of liquidations that can be configured, and half of what a slot can be.
+const beyondSlots = `16000`
+
+// MinedBelow implements txm.Flights.
+func (s Intents) MinedBelow(ctx context.Context, f lease.Fence, number uint64) error {
+	return fenced(ctx, s.db, "mined_below", f, minedBelow, number)
 }

@@ -30,36 +30,25 @@ var (
 
 // Spent implements txm.Money.
 func (s Intents) Spent(ctx context.Context, signer chain.Address) (txm.ByLane, error) {
-	spent, err := s.byLane(ctx, selectSpent, signer[:], replaceable())
-	if err != nil {
-		return nil, fmt.Errorf("summing up what signer %s has spent: %w", signer, err)
-	}
-	return spent, nil
+	return s.byLane(ctx, fmt.Sprintf("summing up what signer %s has spent", signer), selectSpent, signer[:], replaceable())
 }
 
 // Earned implements txm.Money, by the fees that were booked from final blocks; see Wallets.Book.
 func (s Intents) Earned(ctx context.Context, signer chain.Address) (txm.ByLane, error) {
-	earned, err := s.byLane(ctx, selectEarned, signer[:])
-	if err != nil {
-		return nil, fmt.Errorf("summing up what signer %s has earned: %w", signer, err)
-	}
-	return earned, nil
+	return s.byLane(ctx, fmt.Sprintf("summing up what signer %s has earned", signer), selectEarned, signer[:])
 }
 
 // byLane reads sums of wei by kind of job.
-func (s Intents) byLane(ctx context.Context, text *pg.Statement, args ...any) (txm.ByLane, error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	rows, err := s.db.Pool().Query(ctx, text.SQL(), args...)
-	if err != nil {
-		return nil, err
-	}
+func (s Intents) byLane(ctx context.Context, doing string, text *pg.Statement, args ...any) (txm.ByLane, error) {
 	lanes := txm.ByLane{}
-	var kind job.Kind
-	var wei perp.Uint
-	_, err = pgx.ForEachRow(rows, []any{&kind, pg.Amount(&wei)}, func() error {
-		lanes.Add(txm.LaneOf(kind), wei)
-		return nil
-	})
+	sums, err := pg.List(ctx, s.db, doing, func(row pgx.CollectableRow) (sum struct {
+		kind job.Kind
+		wei  perp.Uint
+	}, err error) {
+		return sum, row.Scan(&sum.kind, pg.Amount(&sum.wei))
+	}, text.SQL(), args...)
+	for _, sum := range sums {
+		lanes.Add(txm.LaneOf(sum.kind), sum.wei)
+	}
 	return lanes, err
 }

@@ -108,8 +108,6 @@ const codeForeignKeyViolation = "23503"
 
 // Heads implements txm.Queue.
 func (s Intents) Heads(ctx context.Context, signer chain.Address, p txm.Pick) ([]txm.Intent, error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
 	if p.Except == nil {
 		p.Except = []int64{} // nothing differs from all of NULL
 	}
@@ -117,23 +115,16 @@ func (s Intents) Heads(ctx context.Context, signer chain.Address, p txm.Pick) ([
 	if most == 0 {
 		most = math.MaxInt32
 	}
-	rows, err := s.db.Pool().Query(ctx, selectHeads.SQL(), signer[:], p.Except, p.Limit, most, p.Urgent,
-		urgent())
-	if err != nil {
-		return nil, fmt.Errorf("reading the queue of signer %s: %w", signer, err)
-	}
 	var places int
-	heads, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (txm.Intent, error) {
-		var r intentRow
-		if err := row.Scan(append(r.fields(), &places)...); err != nil {
-			return txm.Intent{}, err
-		}
-		return r.intent()
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the queue of signer %s: %w", signer, err)
-	}
-	return within(heads, places), nil
+	heads, err := pg.List(ctx, s.db, fmt.Sprintf("reading the queue of signer %s", signer),
+		func(row pgx.CollectableRow) (txm.Intent, error) {
+			var r intentRow
+			if err := row.Scan(append(r.fields(), &places)...); err != nil {
+				return txm.Intent{}, err
+			}
+			return r.intent()
+		}, selectHeads.SQL(), signer[:], p.Except, p.Limit, most, p.Urgent, urgent())
+	return within(heads, places), err
 }
 
 // urgent are the kinds of jobs of the liquidations' lane, as a parameter.
@@ -159,22 +150,14 @@ func within(heads []txm.Intent, places int) []txm.Intent {
 
 // Paused implements txm.Queue.
 func (s Intents) Paused(ctx context.Context, signer chain.Address) (reason string, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	if err := s.db.Pool().QueryRow(ctx, selectPaused.SQL(), signer[:]).Scan(&reason); err != nil {
-		return "", fmt.Errorf("asking whether signer %s is paused: %w", signer, err)
-	}
-	return reason, nil
+	return pg.One(ctx, s.db, fmt.Sprintf("asking whether signer %s is paused", signer), pgx.RowTo[string],
+		selectPaused.SQL(), signer[:])
 }
 
 // Depth implements txm.Queue.
 func (s Intents) Depth(ctx context.Context, signer chain.Address) (depth int, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	if err := s.db.Pool().QueryRow(ctx, selectDepth.SQL(), signer[:]).Scan(&depth); err != nil {
-		return 0, fmt.Errorf("counting the queue of signer %s: %w", signer, err)
-	}
-	return depth, nil
+	return pg.One(ctx, s.db, fmt.Sprintf("counting the queue of signer %s", signer), pgx.RowTo[int],
+		selectDepth.SQL(), signer[:])
 }
 
 // Skip implements txm.Queue.
@@ -182,3 +165,8 @@ func (s Intents) Skip(ctx context.Context, f lease.Fence, intent int64, e txm.En
 	return fenced(ctx, s.db, "skip", f, skipIntent, intent, e.Outcome, pg.Escape(e.Reason), e.RearmMs, e.GivenUp,
 		predecessors(txm.Skipped))
 }
+
+var listenIntents = pg.Register("listen for intents", `LISTEN intent_queued`)
+
+// Listener returns a listener for intents that were queued, by whichever process. It connects at the first wait.
+func (s Intents) Listener() *pg.Listener { return s.db.ListenOn(listenIntents) }

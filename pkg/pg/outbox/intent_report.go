@@ -25,17 +25,8 @@ var (
 
 // Unreported implements txm.Reports.
 func (s Intents) Unreported(ctx context.Context, signer chain.Address, limit int) ([]txm.Ended, error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	rows, err := s.db.Pool().Query(ctx, selectUnreported.SQL(), signer[:], limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing what signer %s has ended: %w", signer, err)
-	}
-	ended, err := pgx.CollectRows(rows, scanEnded)
-	if err != nil {
-		return nil, fmt.Errorf("listing what signer %s has ended: %w", signer, err)
-	}
-	return ended, nil
+	return pg.List(ctx, s.db, fmt.Sprintf("listing what signer %s has ended", signer), scanEnded,
+		selectUnreported.SQL(), signer[:], limit)
 }
 
 func scanEnded(row pgx.CollectableRow) (e txm.Ended, err error) {
@@ -54,4 +45,35 @@ func scanEnded(row pgx.CollectableRow) (e txm.Ended, err error) {
 // Reported implements txm.Reports.
 func (s Intents) Reported(ctx context.Context, f lease.Fence, intents []int64) error {
 	return fenced(ctx, s.db, "report", f, markReported, intents)
+}
+
+// toRetry are the arms that failed for a cause that may pass, while that is news: what is still due later than that a
+// planner says again anyway. The outcomes are those of txm.Transient and of the index over them.
+const toRetry = `i.outcome IN ('reverted', 'foreign') AND NOT i.given_up
+	AND i.ended_at > clock_timestamp() - interval '1 hour' AND i.kind <> '` + string(txm.Filler) + `'
+	AND NOT EXISTS (SELECT FROM keeper.tx_intent n WHERE n.job_id = i.job_id AND n.arm > i.arm)`
+
+var (
+	selectFailed = pg.Register("arms to be tried again",
+		`SELECT i.id, i.rearm_ms FROM keeper.tx_intent i WHERE i.signer = $1 AND `+toRetry)
+	retryIntent = pg.Register("retry intent", `WITH `+fenceHeld+`, born AS (
+		INSERT INTO keeper.tx_intent (job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer,
+			state, said_ms)
+		SELECT i.job_id, i.arm + 1, i.tries + 1, i.kind, i.key, i.account, i.class, i.ratio, i.birth_ms, i.job,
+			i.signer, 'QUEUED', i.said_ms
+		FROM keeper.tx_intent i, held WHERE i.id = $4 AND i.signer = $1 AND `+toRetry+`
+		ON CONFLICT DO NOTHING
+		RETURNING id)
+		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM born)`)
+)
+
+// Failed implements txm.Again.
+func (s Intents) Failed(ctx context.Context, signer chain.Address) ([]txm.Failed, error) {
+	return pg.List(ctx, s.db, fmt.Sprintf("listing what failed of signer %s", signer),
+		pgx.RowToStructByPos[txm.Failed], selectFailed.SQL(), signer[:])
+}
+
+// Retry implements txm.Again.
+func (s Intents) Retry(ctx context.Context, f lease.Fence, intent int64) error {
+	return fenced(ctx, s.db, "retry", f, retryIntent, intent)
 }

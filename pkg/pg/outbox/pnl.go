@@ -70,7 +70,7 @@ var (
 // ProfitAndLoss reads what this keeper's signers earned and spent in the last while before the newest block that is
 // final and that every partition has applied, by the chain's clock. It fails where there is no such block.
 func (a Archive) ProfitAndLoss(ctx context.Context, last time.Duration) (s pnl.Statement, err error) {
-	err = a.db.Read(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = a.db.Read(ctx, "reading profit and loss", func(ctx context.Context, tx pgx.Tx) error {
 		standing, err := pg.ActiveStanding(ctx, tx)
 		if err != nil {
 			return err
@@ -86,18 +86,11 @@ func (a Archive) ProfitAndLoss(ctx context.Context, last time.Duration) (s pnl.S
 		s.SinceMs = s.UntilMs - min(s.UntilMs, uint64(last.Milliseconds()))
 		return readStatement(ctx, tx, &s, signers)
 	})
-	if err != nil {
-		return pnl.Statement{}, fmt.Errorf("reading profit and loss: %w", err)
-	}
-	return s, nil
+	return s, err
 }
 
 func signersOf(ctx context.Context, tx pgx.Tx) ([][]byte, error) {
-	rows, err := tx.Query(ctx, selectSigners.SQL())
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	return pg.Select(ctx, tx, pgx.RowTo[[]byte], selectSigners.SQL())
 }
 
 // readStatement reads what came after the beginning of a statement's range, up to its last block.
@@ -107,22 +100,13 @@ func readStatement(ctx context.Context, tx pgx.Tx, s *pnl.Statement, signers [][
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, sumEntries.In(s.Generation), signers, since, last, whole, summed)
+	s.Entries, err = pg.Select(ctx, tx, scanEntry, sumEntries.In(s.Generation), signers, since, last, whole, summed)
 	if err != nil {
 		return err
 	}
-	if s.Entries, err = pgx.CollectRows(rows, scanEntry); err != nil {
-		return err
-	}
-	if rows, err = tx.Query(ctx, sumAccounts.In(s.Generation), signers, since, last); err != nil {
-		return err
-	}
-	s.Accounts, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a pnl.Account, err error) {
-		var signer []byte
-		err = row.Scan(&signer, &a.Missing, pg.Amount(&a.Booked))
-		a.Signer = pg.AddressOf(signer)
-		return a, err
-	})
+	s.Accounts, err = pg.Select(ctx, tx, func(row pgx.CollectableRow) (a pnl.Account, err error) {
+		return a, row.Scan(pg.Fixed(a.Signer[:]), &a.Missing, pg.Amount(&a.Booked))
+	}, sumAccounts.In(s.Generation), signers, since, last)
 	if err != nil || len(s.Entries) == 0 {
 		return err
 	}
@@ -146,13 +130,11 @@ func summedDays(ctx context.Context, tx pgx.Tx, s pnl.Statement) (whole, summed 
 }
 
 func scanEntry(row pgx.CollectableRow) (e pnl.Entry, err error) {
-	var signer []byte
 	var market string
-	if err := row.Scan(&signer, &e.Kind, &market, &e.Purpose, &e.Transactions, pg.Amount(&e.Fees),
+	if err := row.Scan(pg.Fixed(e.Signer[:]), &e.Kind, &market, &e.Purpose, &e.Transactions, pg.Amount(&e.Fees),
 		pg.Amount(&e.Gas)); err != nil {
 		return e, err
 	}
-	e.Signer = pg.AddressOf(signer)
 	if market != "" {
 		e.Market, err = chain.ParseAddress(market)
 	}

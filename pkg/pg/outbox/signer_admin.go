@@ -87,42 +87,23 @@ type SignerStanding struct {
 }
 
 // List returns every signer the database knows, by address.
-func (s Signers) List(ctx context.Context) (all []SignerStanding, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	rows, err := s.db.Pool().Query(ctx, listSigners.SQL())
-	if err != nil {
-		return nil, fmt.Errorf("listing signers: %w", err)
-	}
-	all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (one SignerStanding, err error) {
-		var address []byte
-		var left, ahead int64
-		err = row.Scan(&address, &one.ChainID, &one.Paused, &one.Owner, &one.Token, &one.NextNonce, &left, &ahead,
-			&one.Queued, &one.InFlight)
-		one.Signer, one.LeaseLeft = pg.AddressOf(address), time.Duration(left)*time.Microsecond
-		one.LeaseAhead = time.Duration(ahead) * time.Microsecond
-		return one, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing signers: %w", err)
-	}
-	return all, nil
+func (s Signers) List(ctx context.Context) ([]SignerStanding, error) {
+	return pg.List(ctx, s.db, "listing signers", func(row pgx.CollectableRow) (one SignerStanding, err error) {
+		return one, row.Scan(pg.Fixed(one.Signer[:]), &one.ChainID, &one.Paused, &one.Owner, &one.Token, &one.NextNonce,
+			pg.Microseconds(&one.LeaseLeft), pg.Microseconds(&one.LeaseAhead), &one.Queued, &one.InFlight)
+	}, listSigners.SQL())
 }
 
 // Pause keeps a signer from claiming anything new, until it is resumed; what it has in flight goes on. A claim that is
 // being made at this moment is still made. A signer that is paused already stays so for its first reason, which is
 // returned.
 func (s Signers) Pause(ctx context.Context, signer chain.Address, reason string) (already string, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	err = s.db.Pool().QueryRow(ctx, pauseByHand.SQL(), signer[:], reason).Scan(&already)
+	already, err = pg.One(ctx, s.db, fmt.Sprintf("pausing signer %s", signer), pgx.RowTo[string], pauseByHand.SQL(),
+		signer[:], reason)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", unknownSigner(signer)
 	}
-	if err != nil {
-		return "", fmt.Errorf("pausing signer %s: %w", signer, err)
-	}
-	return already, nil
+	return already, err
 }
 
 // Resume lets a paused signer claim again and returns why it was paused, empty if it was not. It is refused where only
@@ -176,26 +157,68 @@ type NumberStanding struct {
 }
 
 // Numbers returns what became of a signer's numbers, from one on up to the cursor, at most so many.
-func (s Signers) Numbers(ctx context.Context, signer chain.Address, from uint64, limit int) (numbers []NumberStanding,
-	err error) {
+func (s Signers) Numbers(ctx context.Context, signer chain.Address, from uint64, limit int) ([]NumberStanding,
+	error) {
+	doing := fmt.Sprintf("listing the numbers of signer %s", signer)
+	return pg.List(ctx, s.db, doing, func(row pgx.CollectableRow) (n NumberStanding, err error) {
+		return n, row.Scan(&n.Nonce, &n.State, pg.Text(&n.JobID), &n.Intent, pg.Microseconds(&n.Age), &n.Attempts,
+			&n.LastClass)
+	}, listNumbers.SQL(), signer[:], from, limit)
+}
+
+var (
+	callOff = pg.Register("call off", `WITH wished AS (
+			UPDATE keeper.tx_intent t SET called_off = $3, updated_at = clock_timestamp()
+			WHERE t.signer = $1 AND t.nonce = $2 AND t.state = ANY ($4) AND t.called_off IS NULL
+				AND t.cancel_outcome IS NULL
+			RETURNING t.signer, t.nonce, t.job_id, t.arm
+		), told AS (
+			INSERT INTO keeper.signer_event (signer, token, what, detail)
+			SELECT w.signer, l.fencing_token, 'called_off', 'nonce ' || w.nonce || ', arm ' || w.arm || ' of ' ||
+				w.job_id || ': ' || $3
+			FROM wished w JOIN keeper.signer_lease l ON l.signer = w.signer)
+		SELECT (SELECT count(*) FROM wished)`)
+	// Why nothing was called off: read afterwards, so it explains and decides nothing.
+	whyNotCalledOff = pg.Register("why not called off",
+		`SELECT state, coalesce(called_off, ''), coalesce(cancel_reason, '') FROM keeper.tx_intent
+		WHERE signer = $1 AND nonce = $2 ORDER BY id DESC LIMIT 1`)
+)
+
+// CallOff notes that an operator wants a signer's number back, and on the signer's record who and why. Whoever has the
+// lease then gives the number to a payment to oneself; which of the two is mined the chain decides. It is refused where
+// the number is not in flight, or is being freed already.
+func (s Signers) CallOff(ctx context.Context, signer chain.Address, nonce uint64, who, why string) error {
 	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
-	rows, err := s.db.Pool().Query(ctx, listNumbers.SQL(), signer[:], from, limit)
-	if err != nil {
-		return nil, fmt.Errorf("listing the numbers of signer %s: %w", signer, err)
+	var wished int
+	wish := fmt.Sprintf("called off by %s: %s", who, why)
+	if err := s.db.Pool().QueryRow(ctx, callOff.SQL(), signer[:], nonce, pg.Escape(wish), replaceable()).
+		Scan(&wished); err != nil {
+		return fmt.Errorf("calling off nonce %d of signer %s: %w", nonce, signer, err)
 	}
-	numbers, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (n NumberStanding, err error) {
-		var id string
-		var age int64
-		if err := row.Scan(&n.Nonce, &n.State, &id, &n.Intent, &age, &n.Attempts, &n.LastClass); err != nil {
-			return n, err
-		}
-		n.Age = time.Duration(age) * time.Microsecond
-		n.JobID, err = pg.Unescape(id)
-		return n, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing the numbers of signer %s: %w", signer, err)
+	if wished > 0 {
+		return nil
 	}
-	return numbers, nil
+	return s.whyNotCalledOff(ctx, signer, nonce)
+}
+
+func (s Signers) whyNotCalledOff(ctx context.Context, signer chain.Address, nonce uint64) error {
+	var state txm.State
+	var before, leaving string
+	err := s.db.Pool().QueryRow(ctx, whyNotCalledOff.SQL(), signer[:], nonce).Scan(&state, &before, &leaving)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return pg.Refusef("nonce %d of signer %s was given to no job (keeperctl signer nonces %s)", nonce, signer,
+			signer)
+	case err != nil:
+		return fmt.Errorf("asking why nonce %d of signer %s was not called off: %w", nonce, signer, err)
+	case state == txm.Mined:
+		return pg.Refusef("the transaction at nonce %d of signer %s is in a block: there is nothing left to call off",
+			nonce, signer)
+	case state.Terminal():
+		return pg.Refusef("nonce %d of signer %s is not in flight: its arm ended as %s", nonce, signer, state)
+	case leaving != "":
+		return pg.Refusef("nonce %d of signer %s is being freed already: %s", nonce, signer, leaving)
+	}
+	return pg.Refusef("nonce %d of signer %s is waiting for its sender already: %s", nonce, signer, before)
 }
