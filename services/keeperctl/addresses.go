@@ -32,13 +32,10 @@ func addresses(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return usagef("%q is no address: %w", args[0], err)
 	}
-	ctx, cancel := s.within(ctx)
-	defer cancel()
 	node, err := s.node(ctx)
 	if err != nil {
 		return err
 	}
-	defer node.Close()
 	head, err := node.Head(ctx)
 	if err != nil {
 		return notAsked(fmt.Errorf("asking for the newest block: %w", err))

@@ -32,7 +32,6 @@ func auditChain(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer node.Close()
 	return d.run(ctx, node, which)
 }
 

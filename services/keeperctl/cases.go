@@ -1,7 +1,6 @@
 package keeperctl
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -131,11 +130,7 @@ func (c *cases) rest(state *fold) ([]byte, error) {
 			return nil, err
 		}
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetIndent("", " ")
-	err := encoder.Encode(c.verdicts)
-	return text.Bytes(), err
+	return encoded(c.verdicts)
 }
 
 func (c *cases) answer(n int, state *fold) error {

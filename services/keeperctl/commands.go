@@ -52,19 +52,20 @@ func commands() []command {
 		{
 			use: "why-not KEY", short: "say why a position, order or request is not executed now", group: groupLook,
 			data: true, preset: minute,
-			needs: with(stores, "liquidation", "keeperctl.frozen_role", "keeperctl.price_max_age"), run: whyNot,
+			patient: true, run: whyNot,
+			needs: with(stores, "liquidation", "keeperctl.frozen_role", "keeperctl.price_max_age"),
 		},
 		{
 			use:   "replay",
 			short: "repeat the planner's decisions of a past moment from the topics, and show what differs",
 			group: groupLook, data: true, preset: minute, setup: replayCommand,
-			needs: []string{"keeper", "kafka", "venue", "liquidation", "planner", "keeperctl.patience"},
+			patient: true, needs: []string{"keeper", "kafka", "venue", "liquidation", "planner", "keeperctl.patience"},
 		},
 		{
 			use:   "job ID|KEY|TX|ACCOUNT",
 			short: "tell one job's whole story: births, arms, nonces, transactions, results, and what others did",
 			group: groupLook, data: true, preset: minute, setup: jobCommand,
-			needs: with(stores, "tier", "keeperctl.signers", "keeperctl.limit"),
+			patient: true, needs: with(stores, "tier", "keeperctl.signers", "keeperctl.limit"),
 		},
 		{
 			use: "audit FROM TO | last DURATION",
@@ -105,7 +106,7 @@ func commands() []command {
 			use:   "pnl [day|week|DAYSd]",
 			short: "say what signers earned and spent in final blocks, and hold it against their balances",
 			group: groupLook, data: true, preset: minute, setup: pnlCommand,
-			needs: []string{"keeper", "chain", "postgres", "keeperctl.patience"},
+			patient: true, needs: []string{"keeper", "chain", "postgres", "keeperctl.patience"},
 		},
 		{
 			use: "archive", short: "show what has ended: what is at hand, the weeks of the archive, and those that " +
@@ -115,7 +116,7 @@ func commands() []command {
 		},
 		{
 			use: "shadow", short: "score a keeper without keys (sender.mode = shadow)", group: groupLook, run: noVerb,
-			needs: []string{"postgres", "keeperctl.patience"}, preset: minute,
+			patient: true, needs: []string{"postgres", "keeperctl.patience"}, preset: minute,
 			verbs: []command{
 				{use: "report", short: "hold what it would have sent against what real keepers did", data: true,
 					setup: shadowReportCommand},
@@ -137,7 +138,7 @@ func commands() []command {
 			short: "list, pause, resume or resync signers, call a transaction off; hold balances and nonces against " +
 				"the chain",
 			group: groupRepair, needs: with(onChain, "keeperctl.yes"), preset: func(s *Settings) { s.Limit = 1000 },
-			run: signers,
+			patient: true, run: signers,
 			verbs: []command{
 				{use: "list", short: "say who has the lease, who is paused and why, and how much waits", data: true},
 				{use: "pause SIGNER REASON", short: "have a signer claim nothing new"},
@@ -170,7 +171,7 @@ func commands() []command {
 		},
 		{
 			use: "dlq", short: "list and show dead letters; have jobs that were given up said again",
-			group: groupRepair, needs: with(stores, "keeperctl.limit"), run: dlq,
+			group: groupRepair, patient: true, needs: with(stores, "keeperctl.limit"), run: dlq,
 			verbs: []command{
 				{use: "list [SOURCE]", short: "list dead letters, newest first", data: true},
 				{use: "show OFFSET", short: "print a dead letter as JSON"},
@@ -213,10 +214,10 @@ func commands() []command {
 			},
 		},
 		{
-			use:   "emergency",
-			short: "plan, rehearse and record what is done when keepers fail; hand over calls of the venue",
-			group: groupRepair,
-			needs: with(onChain, "venue", "notify", "emergency", "keeperctl.dry_run"), run: act,
+			use:     "emergency",
+			short:   "plan, rehearse and record what is done when keepers fail; hand over calls of the venue",
+			group:   groupRepair,
+			patient: true, needs: with(onChain, "venue", "notify", "emergency", "keeperctl.dry_run"), run: act,
 			verbs: []command{
 				{use: "plan", short: "show what is looked at, what may be done and what is called for now", data: true},
 				{use: "list", short: "list what was ever done or rehearsed", data: true},
@@ -226,8 +227,8 @@ func commands() []command {
 		},
 		{
 			use: "prepare", short: "create missing topics and bring the database's schema up to date",
-			group:  groupSetUp,
-			needs:  with(stores, "snapshot", "keeperctl.roles", "keeperctl.replication"),
+			group:   groupSetUp,
+			patient: true, needs: with(stores, "snapshot", "keeperctl.roles", "keeperctl.replication"),
 			preset: func(s *Settings) { s.Patience = 2 * time.Minute }, run: prepare,
 		},
 		{
@@ -236,10 +237,10 @@ func commands() []command {
 			group: groupSetUp, setup: keystoreCommand,
 		},
 		{
-			use:   "addresses [DATASTORE|ROUTER]",
-			short: "find the exchange's contracts from one of them, or in a deployments file, as lines of an env file",
-			group: groupSetUp,
-			needs: []string{"keeper", "chain", "keeperctl.deployments", "keeperctl.patience"}, preset: minute,
+			use:     "addresses [DATASTORE|ROUTER]",
+			short:   "find the exchange's contracts from one of them, or in a deployments file, as lines of an env file",
+			group:   groupSetUp,
+			patient: true, needs: []string{"keeper", "chain", "keeperctl.deployments", "keeperctl.patience"}, preset: minute,
 			data: true, run: addresses,
 		},
 		{

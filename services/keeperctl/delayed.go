@@ -26,7 +26,6 @@ func onDatabase(do databaseCommand) runner {
 		if err != nil {
 			return err
 		}
-		defer db.Close()
 		return do(ctx, db, s.Own, args, s.out)
 	}
 }
@@ -35,10 +34,7 @@ const delayedUsage = "delayed run | list [pending|done|parked] [KIND] | show ID 
 
 // delayedJobs lets operators see and steer delayed jobs (DLY-8).
 func delayedJobs(ctx context.Context, db *pg.DB, own Settings, args []string, out printer) error {
-	verb, rest := "", args
-	if len(args) > 0 {
-		verb, rest = args[0], args[1:]
-	}
+	verb, rest := verbOf(args)
 	switch {
 	case verb == "run" && len(rest) == 0:
 		return runDelayed(ctx, db.Delayed(), own.Patience, out)

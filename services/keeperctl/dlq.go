@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/operator/text"
+	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
 )
 
@@ -18,18 +22,14 @@ const dlqUsage = "dlq list [SOURCE] | show OFFSET | replay OFFSET | replay SOURC
 
 // dlq lets operators read the dead letter topic and have jobs done that were given up.
 func dlq(ctx context.Context, s *session, args []string) error {
-	ctx, cancel := s.within(ctx)
-	defer cancel()
 	client, err := s.kafka()
 	if err != nil {
 		return err
 	}
-	defer client.Close()
 	db, err := s.anyDatabase(ctx)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
 	return deadLetters{deadletter.Topic{Client: client, State: db, Keeper: s.Keeper}, s.Own.Limit, s.out}.run(ctx, args)
 }
 
@@ -45,10 +45,7 @@ func (d deadLetters) run(ctx context.Context, args []string) error {
 	if _, _, err := d.Client.Bounds(ctx, wire.DeadLetterTopic(d.Keeper.ChainID), 0); err != nil {
 		return notAsked(err)
 	}
-	verb, rest := "", args
-	if len(args) > 0 {
-		verb, rest = args[0], args[1:]
-	}
+	verb, rest := verbOf(args)
 	switch {
 	case verb == "list" && len(rest) == 0:
 		return d.list(ctx, "")
@@ -142,4 +139,41 @@ func readable(value []byte) string {
 		return "0x" + hex.EncodeToString(value)
 	}
 	return string(value)
+}
+
+// replay has one job, or every job that was given up, said again.
+func (d deadLetters) replay(ctx context.Context, which string) error {
+	chosen, err := d.choose(ctx, which)
+	if err != nil {
+		return err
+	}
+	said, at, err := d.Replay(ctx, chosen)
+	for _, s := range said {
+		if _, failed := fmt.Fprintf(d.out, "%s: partition %d\n", s.JobID, s.Partition); failed != nil {
+			return errors.Join(err, failed)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(d.out, "%d said again as of block %d; a sender takes a job up unless it is doing it, "+
+		"or ended it less than %s of chain time before that block; what becomes of it is in %s\n",
+		len(said), at.Number, txm.CoolDown(job.Refused, txm.Retries, 0), wire.ResultTopic(d.Keeper.ChainID))
+	return err
+}
+
+// choose returns the letter at an offset, or the newest one of each job.
+func (d deadLetters) choose(ctx context.Context, which string) ([]deadletter.Letter, error) {
+	if strings.Trim(which, "0123456789") == "" {
+		offset, err := letterOffset(which)
+		if err != nil {
+			return nil, err
+		}
+		l, err := d.Replayable(ctx, offset)
+		return []deadletter.Letter{l}, err
+	}
+	if source, _ := d.source(which); source != wire.JobTopic(d.Keeper.ChainID) {
+		return nil, deadletter.ErrNotReplayed
+	}
+	return d.GivenUp(ctx)
 }

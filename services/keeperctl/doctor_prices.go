@@ -116,7 +116,6 @@ func (s *session) lookAtReports(ctx context.Context, f *doctor.Facts) {
 	if err != nil {
 		return // that the brokers are not there is found elsewhere
 	}
-	defer client.Close()
 	board, err := whynot.Reports(ctx, client, s.Keeper.ChainID, s.Own.PriceMaxAge)
 	if err != nil {
 		return // that the topic is missing is found elsewhere

@@ -27,12 +27,11 @@ func (s *session) lookAtState(ctx context.Context) *doctor.State {
 	var wait sync.WaitGroup
 	wait.Go(func() { s.askProcesses(ctx, state) })
 	defer wait.Wait()
-	db, err := pg.Open(ctx, s.Postgres, program)
+	db, err := s.unasked(ctx)
 	if err != nil {
 		state.Error = err
 		return state
 	}
-	defer db.Close()
 	if state.Error = db.Health(ctx); state.Error != nil {
 		return state
 	}
@@ -84,7 +83,6 @@ func (s *session) lookAtTopics(ctx context.Context) *doctor.Topics {
 		topics.Error = err
 		return topics
 	}
-	defer client.Close()
 	if _, topics.Error = client.Reach(ctx); topics.Error != nil {
 		return topics
 	}
@@ -128,7 +126,6 @@ func (s *session) countUnread(ctx context.Context, client *bus.Client, topics *d
 	if err != nil {
 		return // that is found elsewhere
 	}
-	defer db.Close()
 	at, err := db.Standing(ctx)
 	if err != nil {
 		return
@@ -168,12 +165,10 @@ func (s *session) lookAtLedger(ctx context.Context, f *doctor.Facts) {
 	if err != nil {
 		return
 	}
-	defer node.Close()
 	db, err := s.database(ctx)
 	if err != nil {
 		return
 	}
-	defer db.Close()
 	for i := range f.Signers {
 		if latest, err := node.NonceAt(ctx, f.Signers[i].Address, evm.Latest); err == nil {
 			f.Signers[i].Latest = &latest

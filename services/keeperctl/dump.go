@@ -64,6 +64,15 @@ func requestEntity(r perp.Request) map[string]any {
 	return entity
 }
 
+// encoded is a value as the offline commands print it.
+func encoded(v any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetIndent("", " ")
+	err := encoder.Encode(v)
+	return text.Bytes(), err
+}
+
 // plainJSON turns a value into maps, slices and texts, with every number as its decimal text.
 func plainJSON(value any) (any, error) {
 	text, err := json.Marshal(value)

@@ -21,21 +21,12 @@ const emergencyUsage = "emergency plan | list | run ACTION CAUSE | done RUN ACTI
 
 // act lets operators act when keepers fail (LIQ-15).
 func act(ctx context.Context, s *session, args []string) error {
-	ctx, cancel := s.within(ctx)
-	defer cancel()
 	db, err := s.database(ctx)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
 	d := emergencyDesk{cfg: s.Config, store: outbox.NewEmergencies(db), out: s.out,
-		dial: func(ctx context.Context) (venueNode, func(), error) {
-			node, err := s.node(ctx)
-			if err != nil {
-				return nil, nil, err
-			}
-			return node, node.Close, nil
-		}}
+		dial: func(ctx context.Context) (venueNode, error) { return s.node(ctx) }}
 	return d.run(ctx, args)
 }
 
@@ -45,7 +36,7 @@ type emergencyDesk struct {
 	store outbox.Emergencies
 	out   printer
 	// dial connects to the chain, for the actions that need it.
-	dial func(ctx context.Context) (venueNode, func(), error)
+	dial func(ctx context.Context) (venueNode, error)
 }
 
 // venueNode is what the commands ask of the chain, and send where that is configured.
@@ -57,10 +48,7 @@ type venueNode interface {
 }
 
 func (d emergencyDesk) run(ctx context.Context, args []string) error {
-	verb, rest := "", args
-	if len(args) > 0 {
-		verb, rest = args[0], args[1:]
-	}
+	verb, rest := verbOf(args)
 	switch {
 	case verb == "plan" && len(rest) == 0:
 		return d.plan(ctx)
@@ -145,7 +133,6 @@ func (d emergencyDesk) take(ctx context.Context, action emergency.Action, cause 
 	o := emergency.Order{Run: uuid.NewString(), Action: action, Operator: operator(d.cfg.Own.Operator), Cause: cause,
 		DryRun: d.cfg.Own.DryRun}
 	means := &emergencyMeans{emergencyDesk: d}
-	defer means.close()
 	sender, err := d.sender(means)
 	if err != nil {
 		return err

@@ -82,14 +82,15 @@ func newAlarm(t *testing.T) *alarm {
 	}
 	t.Cleanup(db.Close)
 	a.store = outbox.NewEmergencies(db)
-	a.dial = func(ctx context.Context) (venueNode, func(), error) {
+	a.dial = func(ctx context.Context) (venueNode, error) {
 		cfg := evm.DefaultConfig()
 		cfg.URLs = []secret.URL{secret.MustURL(d.RPC())}
 		node, err := evm.Dial(ctx, at.ChainID, cfg, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return node, node.Close, nil
+		t.Cleanup(node.Close)
+		return node, nil
 	}
 	return a
 }

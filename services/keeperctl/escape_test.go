@@ -2,9 +2,7 @@ package keeperctl
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -64,10 +62,6 @@ func TestCommandLineIsEscaped(t *testing.T) {
 	Run(t.Context(), []string{hostile}, IO{In: strings.NewReader(""), Out: &out, Err: &complaint})
 	if found := obeyed(out.String() + complaint.String()); len(found) > 0 || complaint.Len() == 0 {
 		t.Errorf("%q is printed: %q", found, complaint.String())
-	}
-	err := legibleError{errors.Join(errors.New(hostile), context.Canceled)}
-	if found := obeyed(err.Error()); len(found) > 0 || !errors.Is(err, context.Canceled) {
-		t.Errorf("%q is told: %q", found, err.Error())
 	}
 }
 

@@ -1,7 +1,6 @@
 package keeperctl
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,13 +33,11 @@ func gasCommand(cmd *cobra.Command) runner {
 		if err != nil {
 			return err
 		}
-		var text bytes.Buffer
-		encoder := json.NewEncoder(&text)
-		encoder.SetIndent("", " ")
-		if err := encoder.Encode(limits); err != nil {
+		text, err := encoded(limits)
+		if err != nil {
 			return err
 		}
-		_, err = s.out.Write(text.Bytes())
+		_, err = s.out.Write(text)
 		return err
 	}
 }

@@ -20,15 +20,11 @@ func stateGenerations(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()
 	return generations(ctx, db, s.Own, args, s.out)
 }
 
 func generations(ctx context.Context, db *pg.DB, own Settings, args []string, out printer) error {
-	verb, numbers := "", args
-	if len(args) > 0 {
-		verb, numbers = args[0], args[1:]
-	}
+	verb, numbers := verbOf(args)
 	switch {
 	case verb == "list" && len(numbers) == 0:
 		return listGenerations(ctx, db, out)

@@ -25,18 +25,14 @@ func jobCommand(cmd *cobra.Command) runner {
 		if err != nil {
 			return usagef("%w", err)
 		}
-		ctx, cancel := s.within(ctx)
-		defer cancel()
 		db, err := s.database(ctx)
 		if err != nil {
 			return err
 		}
-		defer db.Close()
 		client, err := s.kafka()
 		if err != nil {
 			return err
 		}
-		defer client.Close()
 		source := jobstory.Source{DB: db, Kafka: client, Keeper: s.Keeper, Tier: s.Tier, Signers: s.Own.Signers,
 			Limit: s.Own.Limit}
 		y, err := source.Read(ctx, wanted)

@@ -50,6 +50,7 @@ type command struct {
 	run     runner          // a verb without one is given to its command's, with its name before the arguments
 	setup   func(*cobra.Command) runner
 	data    bool // it prints data: --output
+	patient bool // it ends after keeperctl.patience, and so do its verbs
 	verbs   []command
 	private bool // for the house, not listed
 }
@@ -181,13 +182,20 @@ func (c command) build(std IO, parent *loader) *cobra.Command {
 		if done || err != nil {
 			return err
 		}
-		err = run(cmd.Context(), s, args)
+		defer s.close()
+		ctx, cancel := cmd.Context(), context.CancelFunc(func() {})
+		if c.patient {
+			ctx, cancel = s.within(ctx)
+		}
+		defer cancel()
+		err = run(ctx, s, args)
 		if err != nil && c.setup != nil {
 			err = fmt.Errorf("%s: %w", strings.TrimPrefix(cmd.CommandPath(), program+" "), err)
 		}
 		return err
 	}
 	for _, v := range c.verbs {
+		v.patient = c.patient
 		if v.run == nil && v.setup == nil {
 			v.run = func(ctx context.Context, s *session, args []string) error {
 				return c.run(ctx, s, append([]string{v.name()}, args...))
@@ -245,6 +253,14 @@ func terminal(out io.Writer) io.Writer {
 		return f
 	}
 	return nil
+}
+
+// verbOf parts a verb from its arguments.
+func verbOf(args []string) (verb string, rest []string) {
+	if len(args) == 0 {
+		return "", nil
+	}
+	return args[0], args[1:]
 }
 
 // operand reads the one argument of a command that takes one: another way to write the flag it is named for.

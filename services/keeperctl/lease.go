@@ -27,7 +27,6 @@ func leaseBreakCommand(cmd *cobra.Command) runner {
 		if err != nil {
 			return err
 		}
-		defer db.Close()
 		b := leaseBreak{leases: outbox.NewLeases(db), by: operator(s.Own.Operator), patience: s.Own.Patience, in: s.in,
 			out: s.out}
 		return b.run(ctx, args[0], *yes)

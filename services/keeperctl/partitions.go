@@ -19,7 +19,6 @@ func raisePartitions(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close()
 	asking, cancel := s.within(ctx)
 	defer cancel()
 	count, err := countPartitions(asking, client, s.Keeper)
@@ -40,7 +39,6 @@ func raisePartitions(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()
 	r := Rebuilder{DB: db, Topic: client, Keeper: s.Keeper, Patience: s.Own.Patience, Show: s.showProgress()}
 	return r.raise(ctx, s.out)
 }

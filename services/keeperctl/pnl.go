@@ -34,13 +34,10 @@ func pnlCommand(cmd *cobra.Command) runner {
 		if err != nil {
 			return usagef("--by: %w", err)
 		}
-		ctx, cancel := s.within(ctx)
-		defer cancel()
 		db, err := s.database(ctx)
 		if err != nil {
 			return err
 		}
-		defer db.Close()
 		return s.profitAndLoss(ctx, db, period, dimension, *check)
 	}
 }
@@ -73,7 +70,6 @@ func (s *session) profitAndLoss(ctx context.Context, db *pg.DB, period time.Dura
 		if err != nil {
 			return err
 		}
-		defer node.Close()
 		balances = node
 	}
 	return printStatement(ctx, s.out, statement, by, balances)

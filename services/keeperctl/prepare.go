@@ -13,8 +13,6 @@ import (
 // prepare creates the topics that are missing and brings the schema up to this build's version. Doing it again changes
 // nothing. What is away is waited for, and what stays away has kept the work from being done.
 func prepare(ctx context.Context, s *session, _ []string) error {
-	ctx, cancel := s.within(ctx)
-	defer cancel()
 	if err := s.prepareTopics(ctx); err != nil {
 		return fmt.Errorf("preparing the topics on %v: %w", s.Kafka.Brokers, err)
 	}
@@ -31,7 +29,6 @@ func (s *session) prepareTopics(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close()
 	specs := bus.Specs(s.Keeper.Topics()...)
 	for i := range specs {
 		specs[i].Replication = s.Own.Replication
@@ -44,11 +41,10 @@ func (s *session) prepareTopics(ctx context.Context) error {
 
 // prepareSchema also gives each process a role of its own, if there are passwords for them.
 func (s *session) prepareSchema(ctx context.Context) error {
-	db, err := pg.Open(ctx, s.Postgres, program)
+	db, err := s.unasked(ctx)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
 	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 2 * time.Second, Factor: 2}
 	if err := retry.Do(ctx, policy,
 		func(ctx context.Context) error { return pg.Lasting(db.Migrate(ctx)) }); err != nil || !s.Own.Roles.IsSet() {

@@ -2,6 +2,7 @@ package keeperctl
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -18,12 +19,10 @@ func rebuild(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	db, err := pg.Open(ctx, s.Postgres, program)
+	db, err := s.unasked(ctx)
 	if err != nil {
-		return notAsked(fmt.Errorf("opening postgres: %w", err))
+		return err
 	}
-	defer db.Close()
 	r := Rebuilder{DB: db, Topic: client, Keeper: s.Keeper, Patience: s.Own.Patience, Show: s.showProgress()}
 	return r.Run(ctx, s.out)
 }
@@ -160,5 +159,27 @@ func (r Rebuilder) follow(ctx context.Context, filling int) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// progressTo shows progress to a person, on one line that is written over, or to a program, as a line of JSON each
+// time.
+func progressTo(out io.Writer, terminal bool) func(generation.Progress) {
+	return func(p generation.Progress) {
+		if !terminal {
+			line, _ := json.Marshal(p) // numbers can always be written
+			_, _ = fmt.Fprintf(out, "%s\n", line)
+			return
+		}
+		left := "?"
+		if p.Left >= 0 {
+			left = (time.Duration(p.Left) * time.Second).String()
+		}
+		end := "\r"
+		if p.Done >= p.Total {
+			end = "\n"
+		}
+		_, _ = fmt.Fprintf(out, "generation %d: %5.1f %% (%d of %d records), %d records/s, %s left   %s",
+			p.Generation, 100*float64(p.Done)/float64(max(p.Total, 1)), p.Done, p.Total, p.PerSecond, left, end)
 	}
 }

@@ -30,8 +30,6 @@ func replayCommand(cmd *cobra.Command) runner {
 				return usagef("--position: %q is no key: %w", *key, err)
 			}
 		}
-		ctx, cancel := s.within(ctx)
-		defer cancel()
 		return s.replay(ctx, *at, max(*at, *until), wanted)
 	}
 }
@@ -41,7 +39,6 @@ func (s *session) replay(ctx context.Context, first, last uint64, key chain.Hash
 	if err != nil {
 		return err
 	}
-	defer client.Close()
 	said, err := replay.ReadJobs(ctx, client, s.Keeper, first, last, key)
 	if err != nil {
 		return notAsked(err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -23,6 +25,26 @@ type session struct {
 	log zerolog.Logger
 	// standard output itself where a person looks at it, for lines that are written over; nil elsewhere
 	terminal io.Writer
+
+	opening sync.Mutex
+	opened  []func() // what ends with the command, in the order of opening
+}
+
+// keep has something closed when the command has ended.
+func (s *session) keep(closing func()) {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	s.opened = append(s.opened, closing)
+}
+
+// close closes what was opened. More can be opened afterwards.
+func (s *session) close() {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	for _, closing := range slices.Backward(s.opened) {
+		closing()
+	}
+	s.opened = nil
 }
 
 // notAskedError says that the question could not be put: nobody there, nobody let in, or a schema of another build.
@@ -44,14 +66,13 @@ func (s *session) within(ctx context.Context) (context.Context, context.CancelFu
 		fmt.Errorf("gave up after %s (keeperctl.patience)", s.Own.Patience))
 }
 
-// database connects to a database that this build can work with.
+// database connects to a database that this build can work with, until the command ends.
 func (s *session) database(ctx context.Context) (*pg.DB, error) {
 	db, err := s.anyDatabase(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := db.CheckSchema(ctx); err != nil {
-		db.Close()
 		return nil, notAsked(err)
 	}
 	return db, nil
@@ -59,14 +80,23 @@ func (s *session) database(ctx context.Context) (*pg.DB, error) {
 
 // anyDatabase connects to a database of whatever schema.
 func (s *session) anyDatabase(ctx context.Context) (*pg.DB, error) {
+	db, err := s.unasked(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Health(ctx); err != nil {
+		return nil, notAsked(pg.Lasting(err))
+	}
+	return db, nil
+}
+
+// unasked prepares connections to the database. It is asked when it is used.
+func (s *session) unasked(ctx context.Context) (*pg.DB, error) {
 	db, err := pg.Open(ctx, s.Postgres, program)
 	if err != nil {
 		return nil, notAsked(fmt.Errorf("opening postgres: %w", err))
 	}
-	if err := db.Health(ctx); err != nil {
-		db.Close()
-		return nil, notAsked(pg.Lasting(err))
-	}
+	s.keep(db.Close)
 	return db, nil
 }
 
@@ -76,6 +106,7 @@ func (s *session) kafka() (*bus.Client, error) {
 	if err != nil {
 		return nil, notAsked(fmt.Errorf("preparing the kafka client: %w", err))
 	}
+	s.keep(client.Close)
 	return client, nil
 }
 
@@ -85,5 +116,6 @@ func (s *session) node(ctx context.Context) (*evm.Client, error) {
 	if err != nil {
 		return nil, notAsked(fmt.Errorf("connecting to the chain: %w", err))
 	}
+	s.keep(node.Close)
 	return node, nil
 }

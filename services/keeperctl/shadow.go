@@ -32,13 +32,10 @@ func shadowReportCommand(cmd *cobra.Command) runner {
 		if len(args) > 0 {
 			return usagef("usage: keeperctl shadow report")
 		}
-		ctx, cancel := s.within(ctx)
-		defer cancel()
 		db, err := s.database(ctx)
 		if err != nil {
 			return err
 		}
-		defer db.Close()
 		standing, err := db.Standing(ctx)
 		if err != nil {
 			return err

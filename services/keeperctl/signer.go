@@ -21,20 +21,12 @@ const signerUsage = "signer list | pause SIGNER REASON | resume SIGNER | balance
 
 // signers lets operators see and steer signers.
 func signers(ctx context.Context, s *session, args []string) error {
-	ctx, cancel := s.within(ctx)
-	defer cancel()
 	db, err := s.database(ctx)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	d := signerDesk{db: db, own: s.Own, out: s.out, dial: func(ctx context.Context) (action.Accounts, func(), error) {
-		node, err := s.node(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		return node, node.Close, nil
-	}}
+	d := signerDesk{db: db, own: s.Own, out: s.out,
+		dial: func(ctx context.Context) (action.Accounts, error) { return s.node(ctx) }}
 	return d.run(ctx, args)
 }
 
@@ -44,14 +36,11 @@ type signerDesk struct {
 	own Settings
 	out printer
 	// dial connects to the chain, for the commands that need it.
-	dial func(ctx context.Context) (action.Accounts, func(), error)
+	dial func(ctx context.Context) (action.Accounts, error)
 }
 
 func (d signerDesk) run(ctx context.Context, args []string) error {
-	verb, rest := "", args
-	if len(args) > 0 {
-		verb, rest = args[0], args[1:]
-	}
+	verb, rest := verbOf(args)
 	switch {
 	case verb == "list" && len(rest) == 0:
 		return d.list(ctx)
@@ -82,11 +71,10 @@ func (d signerDesk) onChain(ctx context.Context, which []string,
 	if err != nil {
 		return err
 	}
-	node, hangUp, err := d.dial(ctx)
+	node, err := d.dial(ctx)
 	if err != nil {
 		return err
 	}
-	defer hangUp()
 	return do(ctx, node, chosen)
 }
 

@@ -70,14 +70,15 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) connect(ctx context.Context) (action.Accounts, func(), error) {
+func (b *bench) connect(ctx context.Context) (action.Accounts, error) {
 	cfg := evm.DefaultConfig()
 	cfg.URLs = []secret.URL{secret.MustURL(b.node.HTTPURL())}
 	node, err := evm.Dial(ctx, b.node.ChainID().Uint64(), cfg, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return node, node.Close, nil
+	b.t.Cleanup(node.Close)
+	return node, nil
 }
 
 // told runs a command line and returns what it printed, or its error after "error: ".
@@ -233,9 +234,9 @@ func TestSignerNoncesOfOneAtWork(t *testing.T) {
 	b := newBench(t)
 	f, n := b.attend(), uint64(0)
 	quiet := b.dial
-	b.dial = func(ctx context.Context) (action.Accounts, func(), error) {
-		node, hangUp, err := quiet(ctx)
-		return busy{node, func() { b.claim(f, n); b.send(n); b.must(b.node.Mine(1)); n++ }}, hangUp, err
+	b.dial = func(ctx context.Context) (action.Accounts, error) {
+		node, err := quiet(ctx)
+		return busy{node, func() { b.claim(f, n); b.send(n); b.must(b.node.Mine(1)); n++ }}, err
 	}
 	for range 3 {
 		if got := b.told("nonces"); strings.Contains(got, "error") || strings.Contains(got, "STRANGER") ||

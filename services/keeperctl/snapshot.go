@@ -41,7 +41,6 @@ func createSnapshot(ctx context.Context, s *session, in snapshot.Store) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()
 	began := time.Now()
 	m, err := backup.Take(ctx, db, in, s.Keeper.ChainID, 0)
 	if err != nil {
@@ -113,12 +112,10 @@ func restoreSnapshot(ctx context.Context, s *session, in snapshot.Source, name s
 	if err != nil {
 		return err
 	}
-	defer client.Close()
 	db, err := s.anyDatabase(ctx)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
 	if name, err = snapshotName(ctx, in, name); err != nil {
 		return err
 	}

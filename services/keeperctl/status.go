@@ -67,13 +67,13 @@ func (s *session) show(found []status.Finding) error {
 
 // look asks every source at the same time. One that cannot be reached is a finding.
 func (s *session) look(ctx context.Context) []status.Finding {
+	defer s.close() // it is called again and again
 	sources := []status.Source{
 		{What: "chain", Ask: func(ctx context.Context, l *status.Looks) error {
 			node, err := s.node(ctx)
 			if err != nil {
 				return err
 			}
-			defer node.Close()
 			return status.Chain(ctx, node, l)
 		}},
 		{What: "database", Ask: func(ctx context.Context, l *status.Looks) error {
@@ -81,7 +81,6 @@ func (s *session) look(ctx context.Context) []status.Finding {
 			if err != nil {
 				return err
 			}
-			defer db.Close()
 			return status.Stores(ctx, db, l)
 		}},
 		{What: "prices", Ask: func(ctx context.Context, l *status.Looks) error {
@@ -89,7 +88,6 @@ func (s *session) look(ctx context.Context) []status.Finding {
 			if err != nil {
 				return err
 			}
-			defer client.Close()
 			return status.Prices(ctx, client, s.Keeper.ChainID, l)
 		}},
 	}

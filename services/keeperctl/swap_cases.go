@@ -109,11 +109,7 @@ func (c *swapCases) rest(state *fold) ([]byte, error) {
 			return nil, err
 		}
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetIndent("", " ")
-	err := encoder.Encode(c.answers)
-	return text.Bytes(), err
+	return encoded(c.answers)
 }
 
 func (c *swapCases) answer(n int, state *fold) error {

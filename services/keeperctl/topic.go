@@ -57,7 +57,6 @@ func topicCommand(follow bool) func(*cobra.Command) runner {
 			if err != nil {
 				return err
 			}
-			defer client.Close()
 			v.client, v.keeper, v.out, v.now = client, s.Keeper, s.out, time.Now()
 			return v.print(ctx, args[0], s.Own.Patience)
 		}

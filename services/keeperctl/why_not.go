@@ -20,18 +20,14 @@ func whyNot(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return usagef("%q is no key: %w", args[0], err)
 	}
-	ctx, cancel := s.within(ctx)
-	defer cancel()
 	db, err := s.database(ctx)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
 	client, err := s.kafka()
 	if err != nil {
 		return err
 	}
-	defer client.Close()
 	board, err := whynot.Reports(ctx, client, s.Keeper.ChainID, s.Own.PriceMaxAge)
 	if err != nil {
 		return notAsked(err)
