@@ -13,12 +13,12 @@ import (
 var (
 	ErrWrong   = errors.New("the name or the password is wrong")
 	ErrTooMany = errors.New("too many tries: wait a minute")
-	ErrInvite  = errors.New("this link was used already, or is over; an admin can make another, and where there are " +
-		"no users yet a restart writes a new one to the log")
+	ErrInvite  = errors.New("this link was used already, or is over; where there are no users yet a restart writes a " +
+		"new one to the log")
 )
 
-// InviteLife is for how long a link that makes a user can be used. The link of the first start holds as long as the
-// process runs and has no users.
+// InviteLife is for how long the form that makes the first user can be sent after it was asked for. The link to it
+// holds as long as the process runs and has no users.
 const InviteLife = time.Hour
 
 // hashesAtOnce bounds the memory that passwords being checked take.
@@ -33,18 +33,13 @@ type Authority struct {
 	hashing  chan struct{}
 
 	mutex   sync.Mutex
-	invites map[[sha256.Size]byte]invite
-}
-
-type invite struct {
-	role  Role
-	until time.Time // zero: while there are no users
+	invites map[[sha256.Size]byte]Role
 }
 
 // NewAuthority decides by a file of users and a clock.
 func NewAuthority(users *Users, now func() time.Time) *Authority {
 	return &Authority{users: users, now: now, hashing: make(chan struct{}, hashesAtOnce),
-		invites: map[[sha256.Size]byte]invite{}}
+		invites: map[[sha256.Size]byte]Role{}}
 }
 
 // First returns the token of the link that makes the first user, an admin; empty where there are users.
@@ -53,39 +48,25 @@ func (a *Authority) First() (token string, err error) {
 	if err != nil || len(all) > 0 {
 		return "", err
 	}
-	return a.remember(invite{role: Admin}), nil
-}
-
-// Invite returns the token of a link that makes one user of a role, for [InviteLife].
-func (a *Authority) Invite(role Role) (token string) {
-	return a.remember(invite{role: role, until: a.now().Add(InviteLife)})
-}
-
-func (a *Authority) remember(i invite) (token string) {
 	token = Random()
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	for key, old := range a.invites {
-		if !old.until.IsZero() && a.now().After(old.until) {
-			delete(a.invites, key)
-		}
-	}
-	a.invites[sha256.Sum256([]byte(token))] = i
-	return token
+	a.invites[sha256.Sum256([]byte(token))] = Admin
+	return token, nil
 }
 
 // Invited returns the role that a link's token gives.
 func (a *Authority) Invited(token string) (Role, error) {
 	a.mutex.Lock()
-	i, known := a.invites[sha256.Sum256([]byte(token))]
+	role, known := a.invites[sha256.Sum256([]byte(token))]
 	a.mutex.Unlock()
-	if !known || !i.until.IsZero() && a.now().After(i.until) {
+	if !known {
 		return 0, ErrInvite
 	}
-	if all, err := a.users.All(); err != nil || i.until.IsZero() && len(all) > 0 {
+	if all, err := a.users.All(); err != nil || len(all) > 0 {
 		return 0, errors.Join(err, ErrInvite)
 	}
-	return i.role, nil
+	return role, nil
 }
 
 // Accept makes the user that a link is for. The link is used up when there is one.
@@ -99,7 +80,7 @@ func (a *Authority) Accept(token, name, password string) (User, error) {
 	}
 	key := sha256.Sum256([]byte(token))
 	a.mutex.Lock()
-	i, known := a.invites[key]
+	_, known := a.invites[key]
 	delete(a.invites, key) // nobody else may use it meanwhile
 	a.mutex.Unlock()
 	if !known {
@@ -108,7 +89,7 @@ func (a *Authority) Accept(token, name, password string) (User, error) {
 	user := User{Name: name, Role: role, Hash: Hash(password)}
 	if err := a.users.Add(user); err != nil {
 		a.mutex.Lock()
-		a.invites[key] = i
+		a.invites[key] = role
 		a.mutex.Unlock()
 		return User{}, err
 	}
@@ -160,4 +141,33 @@ func (a *Authority) Sessions() []Session { return a.sessions.all(a.now()) }
 // Revoke ends the session of an ID.
 func (a *Authority) Revoke(id string) (ended bool) {
 	return a.sessions.end(func(s Session) bool { return s.ID == id }) > 0
+}
+
+// Tries of a minute: of one address, which may be that of a whole office, and of one name from wherever.
+const (
+	triesOfAddress = 20
+	triesOfName    = 10
+	tryWindow      = time.Minute
+	mostCounted    = 10_000 // keys that are counted at a time; beyond it nobody new may try before the minute is over
+)
+
+// limiter counts tries of a minute by key.
+type limiter struct {
+	mutex sync.Mutex
+	began time.Time
+	tries map[string]int
+}
+
+// allow counts one try of a key and tells whether it is within the limit.
+func (l *limiter) allow(now time.Time, key string, most int) bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.tries == nil || now.Sub(l.began) >= tryWindow || now.Before(l.began) {
+		l.began, l.tries = now, map[string]int{}
+	}
+	if _, counted := l.tries[key]; !counted && len(l.tries) >= mostCounted {
+		return false
+	}
+	l.tries[key]++
+	return l.tries[key] <= most
 }
