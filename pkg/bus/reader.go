@@ -221,3 +221,10 @@ func (r *Reader) gap(got int64) error {
 	r.c.metrics.gaps.WithLabelValues(r.topic).Inc()
 	return &GapError{Topic: r.topic, Partition: r.partition, Want: r.next, Got: got}
 }
+
+// Record is one message of a partition. It is the codec's own type, so that nothing is copied between reading and
+// decoding.
+type Record = wire.Record
+
+// Header is one entry of a record's ordered list of headers; keys may repeat.
+type Header = wire.Header

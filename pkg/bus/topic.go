@@ -193,3 +193,64 @@ func leaderless(topic kafka.Topic) error {
 	}
 	return nil
 }
+
+// Replicas is how the partitions of a topic stand at this moment.
+type Replicas struct {
+	Partitions int
+	// Copies and InSync are those of the partition that lacks the most.
+	Copies, InSync int
+	Leaderless     int // partitions that nobody can write to or read from
+}
+
+// Replicas asks one of the brokers about a topic, without waiting for those that are down. NoTopic(err) where there is
+// none.
+func (c *Client) Replicas(ctx context.Context, topic string) (Replicas, error) {
+	t, _, err := c.metadata(ctx, c.seeds(), topic)
+	if err != nil {
+		return Replicas{}, fmt.Errorf("asking %v for topic %s: %w", c.cfg.Brokers, topic, err)
+	}
+	r := Replicas{Partitions: len(t.Partitions)}
+	for i, p := range t.Partitions {
+		if p.Error != nil || p.Leader.Host == "" {
+			r.Leaderless++
+		}
+		if i == 0 || len(p.Replicas)-len(p.Isr) > r.Copies-r.InSync {
+			r.Copies, r.InSync = len(p.Replicas), len(p.Isr)
+		}
+	}
+	return r, nil
+}
+
+// Raise gives a topic as many partitions as its spec says, and tells how many it had. Where it has as many or more it
+// changes nothing. Records stay where they are, and those to come may stand in another partition than earlier ones of
+// their key: this is for topics whose readers can live with that.
+func (c *Client) Raise(ctx context.Context, s TopicSpec) (had int, err error) {
+	err = c.do(ctx, "create partitions", "raising the partitions of topic "+s.Name, func(ctx context.Context) error {
+		topic, _, err := c.metadata(ctx, c.seeds(), s.Name)
+		if err != nil {
+			return err
+		}
+		have := len(topic.Partitions)
+		if had == 0 {
+			had = have
+		}
+		if have < s.Partitions {
+			answer, err := c.kafka.CreatePartitions(ctx, &kafka.CreatePartitionsRequest{
+				Topics: []kafka.TopicPartitionsConfig{{Name: s.Name, Count: int32(s.Partitions)}}})
+			if err == nil {
+				err = answer.Errors[s.Name]
+			}
+			if err == nil {
+				topic, _, err = c.metadata(ctx, c.seeds(), s.Name)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if have = len(topic.Partitions); have < s.Partitions {
+			return fmt.Errorf("the brokers know of %d partitions yet", have)
+		}
+		return leaderless(topic)
+	})
+	return had, err
+}

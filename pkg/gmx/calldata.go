@@ -1,9 +1,13 @@
 package gmx
 
 import (
+	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
 )
 
 // PartialLiquidations says whether the contracts can close a part of a position that is liquidated (LIQ-13):
@@ -79,4 +83,97 @@ func encodeReports(reports [][]byte) []byte {
 func appendNumber(out []byte, n int) []byte {
 	word := wordOf(uint64(n))
 	return append(out, word[:]...)
+}
+
+// selectors are those of the calls, by kind: calldata is read at every transaction.
+var selectors = func() map[job.Kind][4]byte {
+	all := map[job.Kind][4]byte{}
+	for kind, e := range executions {
+		all[kind] = e.selector()
+	}
+	return all
+}()
+
+// Call is what a transaction's calldata asks a handler to execute, whatever became of it.
+type Call struct {
+	Kind job.Kind
+	// Key is as in [job.Job]: that of the order or request, of the position, or the market padded.
+	Key    chain.Hash
+	IsLong bool // of liquidations, deleveragings and updates of a deleveraging: the side
+}
+
+// ReadCall reads what calldata asks for: the inverse of [Config.Call], as far as it names the job. It reads the
+// arguments and leaves the price reports alone, because a call may have failed over them. The answer is false for
+// anything that is no call of a keeper, also for calls made through a contract.
+func ReadCall(calldata []byte) (c Call, is bool) {
+	if len(calldata) < 4 {
+		return Call{}, false
+	}
+	for kind, e := range executions {
+		if selectors[kind] == [4]byte(calldata[:4]) {
+			w := walker{data: calldata[4:]}
+			c.Kind = kind
+			c.Key, c.IsLong = e.read(&w)
+			return c, w.err == nil
+		}
+	}
+	return Call{}, false
+}
+
+// Handlers lists the contracts that jobs are executed by, as far as they are configured.
+func (c Config) Handlers() (handlers []chain.Address) {
+	for _, kind := range job.Kinds() {
+		if h := executions[kind].handler(c); !h.IsZero() && !slices.Contains(handlers, h) {
+			handlers = append(handlers, h)
+		}
+	}
+	return handlers
+}
+
+// OracleSecond reads how old the report was by which the exchange's oracle took a price in a transaction
+// (OraclePriceUpdate): the time its signers gave it, in Unix seconds. The answer is false for any other log.
+func OracleSecond(l chain.Log) (second uint64, is bool) {
+	kind := eventKinds[oraclePriceUpdate]
+	if topics, ok := emitterTopics(&l); !ok || topics != 1 || l.Topics[1] != oraclePriceUpdate {
+		return 0, false
+	}
+	var r reader
+	if r.load(&l, kind) != nil {
+		return 0, false
+	}
+	word := r.uint("timestamp").Bytes32()
+	second = binary.BigEndian.Uint64(word[24:])
+	return second, r.err == nil && wordOf(second) == word
+}
+
+// SimulatedPrices are the prices an execution is rehearsed with (OracleUtils.SimulatePricesParams), one for each token,
+// and the earliest and latest second of the reports they stand for.
+type SimulatedPrices struct {
+	Tokens   []chain.Address
+	Prices   []perp.Price
+	From, To uint64
+}
+
+var selectSimulateOrder = selector("simulateExecuteOrder(bytes32,(address[],(uint256,uint256)[],uint256,uint256))")
+
+// SimulateExecuteOrder encodes OrderHandler.simulateExecuteOrder, which anyone may call for nothing. It executes an
+// order and always reverts: with EndOfOracleSimulation where the order is executed, else with what the venue would
+// cancel or freeze it for. A simulated executeOrder does not tell: where it cancels or freezes, it succeeds.
+func SimulateExecuteOrder(key chain.Hash, p SimulatedPrices) []byte {
+	tokens := encodeAddresses(p.Tokens)
+	out := append(selectSimulateOrder[:], key[:]...)
+	out = appendNumber(out, 2*32)
+	out = appendNumber(out, 4*32)
+	out = appendNumber(out, 4*32+len(tokens))
+	for _, second := range []uint64{p.From, p.To} {
+		word := wordOf(second)
+		out = append(out, word[:]...)
+	}
+	out = append(out, tokens...)
+	out = appendNumber(out, len(p.Prices))
+	for _, price := range p.Prices {
+		low, high := price.Min.Bytes32(), price.Max.Bytes32()
+		out = append(append(out, low[:]...), high[:]...)
+	}
+	return out
 }

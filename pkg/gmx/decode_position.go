@@ -1,6 +1,8 @@
 package gmx
 
-import "perpkeeper/pkg/perp"
+import (
+	"perpkeeper/pkg/perp"
+)
 
 var positionEvents = []eventKind{
 	{"PositionIncrease", 1, ofAccount, decodePositionIncrease},
@@ -91,4 +93,15 @@ func decodePositionIncreasedAt(r *reader) {
 func decodePositionDecreasedAt(r *reader) {
 	at := r.uint("decreasedAtTime")
 	r.emit(perp.PositionTimeInitialized{Key: r.hash("key"), DecreasedAtTime: &at, Stamp: r.stamp})
+}
+
+var feeEvents = []eventKind{
+	{"KeeperExecutionFee", 1, ofAccount, decodeKeeperFee},
+}
+
+// decodeKeeperFee belongs to the keeper's own account: the signer that executed, not the one whose order it was.
+func decodeKeeperFee(r *reader) {
+	r.checkTopic(2, "keeper")
+	r.emit(perp.KeeperPaid{Fee: perp.KeeperFee{Keeper: r.address("keeper"), Amount: r.uint("executionFeeAmount"),
+		Stamp: r.stamp}})
 }

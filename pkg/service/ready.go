@@ -1,12 +1,16 @@
 package service
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/retry"
 )
 
 // Condition is one thing that must hold for a service to be ready for its work. It begins as not held, with the reason
@@ -158,4 +162,30 @@ func (r *readiness) verdicts() (all []verdict, ready bool) {
 		ready = ready && reason == ""
 	}
 	return all, ready
+}
+
+// watchEvery is how old an answer of a watched part may be.
+const watchEvery = 500 * time.Millisecond
+
+// Watch makes a condition of a part that knows its own health, such as a client of a broker: it is asked twice a second
+// until the stop, and its error is the reason why the process is not ready. The error must say what is waited for; it
+// never stops the process.
+func (sh *Shell) Watch(name string, healthy func(ctx context.Context) error) {
+	condition := sh.Ready(name)
+	sh.Go("watch "+name, func(ctx context.Context) error {
+		for {
+			err := healthy(ctx)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				condition.Fail(err.Error())
+			} else {
+				condition.OK()
+			}
+			if !retry.Sleep(ctx, watchEvery) {
+				return ctx.Err()
+			}
+		}
+	})
 }

@@ -1,10 +1,18 @@
 package simulator
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/services/simulator/venue"
 )
@@ -78,4 +86,83 @@ func (s *simulation) count(p *Play, results []JobResult, ref chain.BlockRef) {
 			f.LostGas += sent.Tx.GasUsed
 		}
 	}
+}
+
+// Play is one run of a scenario: what became of every job.
+type Play struct {
+	Seed   uint64
+	Jobs   []JobResult
+	Alerts []Alert
+	// Broken are the promises that were broken, whatever the scenario expects: a job was executed twice on the branch
+	// that stayed, or before it was due.
+	Broken []string
+	// Transcript is the play line by line, if it was asked for.
+	Transcript []string
+	// Length is for how long it was played, and Events how many events it took.
+	Length time.Duration
+	Events int
+}
+
+// JobResult is what became of one job.
+type JobResult struct {
+	Name   string   // as in the transcript
+	Kind   job.Kind // limit orders are a kind of their own
+	Poison bool
+	// Born is since when the job could be executed, from the beginning of the play.
+	Born time.Duration
+	// Executor is the tier whose transaction did it, 0 if nobody's did, and Age how old the job was in the block that
+	// holds it.
+	Executor int
+	Age      time.Duration
+	// Gas is what the execution took. Losers are the mined transactions that found nothing to do, of any tier, and
+	// LostGas is what they took. Reverts are those that failed for another reason.
+	Gas, LostGas    uint64
+	Losers, Reverts int
+	// Sent counts by tier (from 1) the broadcast transactions that were to do the job, each once.
+	Sent []int
+	// Outcomes are by tier (from 1) how the arms ended, in their order.
+	Outcomes [][]job.Outcome
+	// Reported says that some keeper reported the job as expired or given up.
+	Reported bool
+}
+
+// Done reports whether the job was executed.
+func (f JobResult) Done() bool { return f.Executor != 0 }
+
+// Alert is a warning, or worse, that a keeper logged.
+type Alert struct {
+	At     time.Duration
+	Keeper int
+	Text   string
+}
+
+// Run plays a scenario once for each of its seeds, as many at a time as there are processors. Transcribe keeps the
+// transcripts.
+func Run(ctx context.Context, s Scenario, transcribe bool) (Result, error) {
+	if err := s.Validate(); err != nil {
+		return Result{}, err
+	}
+	r := Result{Scenario: s, Plays: make([]Play, s.Seeds)}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range r.Plays {
+		group.Go(func() (err error) {
+			r.Plays[i], err = playSafely(ctx, s, uint64(i+1), transcribe)
+			return err
+		})
+	}
+	return r, group.Wait()
+}
+
+// playSafely names scenario and seed where a play breaks off: they are all that is needed to see it again.
+func playSafely(ctx context.Context, s Scenario, seed uint64, transcribe bool) (p Play, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%v\n%s", value, debug.Stack())
+		}
+		if err != nil && !errors.Is(err, context.Canceled) {
+			err = fmt.Errorf("playing %s with seed %d: %w", s.Name, seed, err)
+		}
+	}()
+	return newSimulation(s, seed, transcribe).play(ctx)
 }
