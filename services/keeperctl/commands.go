@@ -237,11 +237,10 @@ func commands() []command {
 			group: groupSetUp, setup: keystoreCommand,
 		},
 		{
-			use:     "addresses [DATASTORE|ROUTER]",
-			short:   "find the exchange's contracts from one of them, or in a deployments file, as lines of an env file",
-			group:   groupSetUp,
-			patient: true, needs: []string{"keeper", "chain", "keeperctl.deployments", "keeperctl.patience"}, preset: minute,
-			data: true, run: addresses,
+			use:   "addresses [DATASTORE|ROUTER]",
+			short: "find the exchange's contracts from one of them, or in a deployments file, as lines of an env file",
+			needs: []string{"keeper", "chain", "keeperctl.deployments", "keeperctl.patience"},
+			group: groupSetUp, patient: true, preset: minute, data: true, run: addresses,
 		},
 		{
 			use:   "fold LOGS",

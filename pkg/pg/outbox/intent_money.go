@@ -30,7 +30,8 @@ var (
 
 // Spent implements txm.Money.
 func (s Intents) Spent(ctx context.Context, signer chain.Address) (txm.ByLane, error) {
-	return s.byLane(ctx, fmt.Sprintf("summing up what signer %s has spent", signer), selectSpent, signer[:], replaceable())
+	return s.byLane(ctx, fmt.Sprintf("summing up what signer %s has spent", signer), selectSpent, signer[:],
+		replaceable())
 }
 
 // Earned implements txm.Money, by the fees that were booked from final blocks; see Wallets.Book.
