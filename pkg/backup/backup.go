@@ -104,10 +104,11 @@ func Fits(m snapshot.Manifest, chainID uint64, partitions int) error {
 // Restore makes a generation of a snapshot, beside those that there are. It is marked to be kept up to date, from the
 // snapshot's offsets on. After an error there is no such generation.
 func Restore(ctx context.Context, db *pg.DB, from snapshot.Source, m snapshot.Manifest) (generation int, err error) {
-	return db.Import(ctx, len(m.Parts), func(ctx context.Context, part int, to *pg.Import) error {
+	bring := func(ctx context.Context, part int, to *pg.Import) error {
 		return snapshot.ReadPart(ctx, from, m, part, func(table string, rows io.Reader) error {
 			_, err := to.Copy(ctx, table, rows)
 			return err
 		})
-	})
+	}
+	return db.Import(ctx, len(m.Parts), m.TableRows(), bring)
 }

@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"hash"
 	"slices"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/perp"
 )
@@ -19,19 +22,21 @@ var (
 	// takes with them; beyond it the server uses its disk. A hash table that processes share would be in /dev/shm, of
 	// which a container has little.
 	wholeTables = Register("wait for whole tables",
-		`SELECT set_config('statement_timeout', '0', true), set_config('work_mem', '64MB', true),
-		set_config('enable_parallel_hash', 'off', true)`)
-	// countSame counts the rows of two generations, and those that both have, to the last column. A row's key and
-	// partition are unique in each.
-	countSame = perTable("rows that two generations have of", `SELECT x.n, y.n, same.n FROM
-		(SELECT count(*) AS n FROM {state}.{table} t WHERE t.deleted_at IS NULL AND {one copy}) x,
-		(SELECT count(*) AS n FROM {other}.{table} t WHERE t.deleted_at IS NULL AND {one copy}) y,
-		(SELECT count(*) AS n
-			FROM (SELECT {columns}, part FROM {state}.{table} t WHERE t.deleted_at IS NULL AND {one copy}) a
-			JOIN (SELECT {columns}, part FROM {other}.{table} t WHERE t.deleted_at IS NULL AND {one copy}) b
-				ON a.key = b.key AND a.part = b.part
-			WHERE ROW({a.columns}) IS NOT DISTINCT FROM ROW({b.columns})) same`)
+		`SELECT set_config('statement_timeout', '0', true), set_config('work_mem', '32MB', true),
+		set_config('enable_parallel_hash', 'off', true),
+		set_config('client_connection_check_interval', '1s', true)`)
+	// countDiffering counts the rows that one of two generations has and the other has not, to the last column. A row's
+	// key and partition are unique in each.
+	countDiffering = perTable("rows that differ of", `SELECT count(*)
+		FROM (SELECT {columns}, part FROM {state}.{table} t WHERE t.deleted_at IS NULL AND {one copy}) a
+		FULL JOIN (SELECT {columns}, part FROM {other}.{table} t WHERE t.deleted_at IS NULL AND {one copy}) b
+			ON a.key = b.key AND a.part = b.part
+		WHERE ROW({a.columns}) IS DISTINCT FROM ROW({b.columns})`)
+	exportSnapshot = Register("export snapshot", `SELECT pg_export_snapshot()`)
 )
+
+// comparers is how many connections compare tables at the same time.
+const comparers = 4
 
 // Comparison is two generations in one snapshot.
 type Comparison struct {
@@ -70,7 +75,7 @@ func (c Comparison) Equal() bool { return c.SamePlace() && len(c.Differing()) ==
 func (db *DB) Compare(ctx context.Context, a, b int, checksums bool) (c Comparison, err error) {
 	err = pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
-			if c, err = compare(ctx, tx, a, b); err != nil || !checksums || !c.SamePlace() {
+			if c, err = db.compare(ctx, tx, a, b); err != nil || !checksums || !c.SamePlace() {
 				return err
 			}
 			c, err = summed(ctx, tx, c)
@@ -82,29 +87,80 @@ func (db *DB) Compare(ctx context.Context, a, b int, checksums bool) (c Comparis
 	return c, nil
 }
 
-func compare(ctx context.Context, tx pgx.Tx, a, b int) (c Comparison, err error) {
-	if _, err = tx.Exec(ctx, wholeTables.SQL()); err != nil {
-		return c, fmt.Errorf("lifting the time limit: %w", err)
-	}
+func (db *DB) compare(ctx context.Context, tx pgx.Tx, a, b int) (c Comparison, err error) {
 	if c.A, err = standing(ctx, tx, a); err != nil {
 		return c, err
 	}
 	if c.B, err = standing(ctx, tx, b); err != nil {
 		return c, err
 	}
-	if !c.SamePlace() {
-		return c, nil
+	if c.SamePlace() {
+		c.differing, err = db.differing(ctx, tx, a, b)
 	}
+	return c, err
+}
+
+// differing names the tables that do not hold the same rows as of what tx sees. Several are compared at the same time,
+// on whatever connections the pool can spare: one goes on in tx itself.
+func (db *DB) differing(ctx context.Context, tx pgx.Tx, a, b int) (differing []perp.Table, err error) {
+	var snapshot string
+	if err := tx.QueryRow(ctx, exportSnapshot.SQL()).Scan(&snapshot); err != nil {
+		return nil, fmt.Errorf("sharing what a transaction sees: %w", err)
+	}
+	tables := make(chan perp.Table, len(perp.Tables()))
 	for _, table := range perp.Tables() {
-		var inA, inB, same int64
-		if err := tx.QueryRow(ctx, countSame[table].In(a, b)).Scan(&inA, &inB, &same); err != nil {
-			return c, fmt.Errorf("holding the rows of table %s against each other: %w", table, err)
-		}
-		if inA != same || inB != same {
-			c.differing = append(c.differing, table)
-		}
+		tables <- table
 	}
-	return c, nil
+	close(tables)
+	var mutex sync.Mutex
+	compare := func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, wholeTables.SQL()); err != nil {
+			return fmt.Errorf("lifting the time limit: %w", err)
+		}
+		for table := range tables {
+			var n int64
+			if err := tx.QueryRow(ctx, countDiffering[table].In(a, b)).Scan(&n); err != nil {
+				return fmt.Errorf("holding the rows of table %s against each other: %w", table, err)
+			}
+			if n > 0 {
+				mutex.Lock()
+				differing = append(differing, table)
+				mutex.Unlock()
+			}
+		}
+		return nil
+	}
+	work, ctx := errgroup.WithContext(ctx)
+	spare, enough := context.WithCancel(ctx)
+	for range comparers - 1 {
+		work.Go(func() error {
+			conn, err := db.pool.Acquire(spare)
+			if err != nil {
+				return nil //nolint:nilerr // the others do it
+			}
+			defer conn.Release()
+			return alsoSees(ctx, conn, snapshot, compare)
+		})
+	}
+	work.Go(func() error {
+		defer enough()
+		return compare(ctx, tx)
+	})
+	err = work.Wait()
+	slices.Sort(differing)
+	return differing, err
+}
+
+// alsoSees runs f in a transaction that sees what the one sees that has exported a snapshot, and is still there.
+func alsoSees(ctx context.Context, conn *pgxpool.Conn, snapshot string,
+	f func(context.Context, pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "SET TRANSACTION SNAPSHOT '"+snapshot+"'"); err != nil {
+				return fmt.Errorf("seeing what another transaction sees: %w", err)
+			}
+			return f(ctx, tx)
+		})
 }
 
 // summed is a comparison with the checksums of both: of tables that are the same, taken once.

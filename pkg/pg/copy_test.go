@@ -102,7 +102,7 @@ func testCopy(t *testing.T, script play) {
 
 	all, err := export(background, db)
 	must(t, err)
-	if h.generation, err = db.Import(background, 1, all.into(-1)); err != nil {
+	if h.generation, err = db.Import(background, 1, nil, all.into(-1)); err != nil {
 		t.Fatal(err)
 	}
 	h.agree(t, db)
@@ -143,16 +143,16 @@ func TestBrokenCopyLeavesNothing(t *testing.T) {
 	must(t, err)
 	tables := int64(len(pg.StateTables()))
 	for _, fail := range []int64{0, 1, tables, 2*tables - 1} {
-		if _, err := db.Import(t.Context(), 2, all.into(fail)); !errors.Is(err, errCopyEnds) {
+		if _, err := db.Import(t.Context(), 2, nil, all.into(fail)); !errors.Is(err, errCopyEnds) {
 			t.Fatalf("after %d tables: %v", fail, err)
 		}
 	}
 	truncated := copied{0: maps.Clone(all[0]), 1: maps.Clone(all[1])}
 	truncated[1]["perp_order"] = truncated[1]["perp_order"][:len(truncated[1]["perp_order"])-5]
-	if _, err := db.Import(t.Context(), 2, truncated.into(-1)); err == nil {
+	if _, err := db.Import(t.Context(), 2, nil, truncated.into(-1)); err == nil {
 		t.Error("a table without an end was taken")
 	}
-	if _, err := db.Import(t.Context(), 3, all.into(-1)); !pg.Refused(err) {
+	if _, err := db.Import(t.Context(), 3, nil, all.into(-1)); !pg.Refused(err) {
 		t.Errorf("the copy of two partitions was taken for one of three: %v", err)
 	}
 	generations, err := db.Generations(t.Context())
@@ -162,7 +162,7 @@ func TestBrokenCopyLeavesNothing(t *testing.T) {
 	if left := schemas(t, url); !slices.Equal(left, []string{"state_g1"}) {
 		t.Errorf("there are the schemas %v", left)
 	}
-	number, err := db.Import(t.Context(), 2, all.into(-1))
+	number, err := db.Import(t.Context(), 2, nil, all.into(-1))
 	must(t, err)
 	next, err := db.AddGeneration(t.Context())
 	if err != nil || next != number+1 {
@@ -195,11 +195,11 @@ func TestRemainsOfAnImportAreRemoved(t *testing.T) {
 	execute(t, url, `INSERT INTO keeper.generation (number, layout, dropped_at) VALUES (2, 1, now());
 		CREATE SCHEMA state_g2; CREATE TABLE state_g2.perp_order ()`)
 	bring := all.into(-1)
-	number, err := db.Import(t.Context(), 2, func(ctx context.Context, part int, to *pg.Import) error {
+	number, err := db.Import(t.Context(), 2, nil, func(ctx context.Context, part int, to *pg.Import) error {
 		if seen, err := db.Generations(ctx); err != nil || len(seen) != 1 {
 			t.Errorf("before its end there are %v, %v", seen, err)
 		}
-		if _, err := open(t, url).Import(ctx, 2, bring); !pg.Refused(err) {
+		if _, err := open(t, url).Import(ctx, 2, nil, bring); !pg.Refused(err) {
 			t.Errorf("a second import at the same time: %v", err)
 		}
 		return bring(ctx, part, to)
@@ -252,7 +252,7 @@ func TestRolesCopy(t *testing.T) {
 	finalHistory(t, statevm)
 	all, err := export(t.Context(), statevm)
 	must(t, err)
-	number, err := ops.Import(t.Context(), 2, all.into(-1))
+	number, err := ops.Import(t.Context(), 2, nil, all.into(-1))
 	must(t, err)
 	if _, err := statevm.Claim(t.Context(), pg.ClaimRequest{Generation: number, Partitions: 2}); err != nil {
 		t.Error(err)
@@ -292,11 +292,35 @@ func TestCopyHasEveryKey(t *testing.T) {
 	finalHistory(t, db)
 	all, err := export(t.Context(), db)
 	must(t, err)
-	copied, err := db.Import(t.Context(), 2, all.into(-1))
+	few := map[string]int64{}
+	for _, table := range pg.StateTables() {
+		few[table] = 2
+	}
+	for name, rows := range map[string]map[string]int64{"not known": nil, "few": few} {
+		copied, err := db.Import(t.Context(), 2, rows, all.into(-1))
+		must(t, err)
+		want, got := indexes(t, url, 1), indexes(t, url, copied)
+		if len(want) == 0 || !reflect.DeepEqual(got, want) {
+			t.Errorf("the copy whose rows are %s has\n%s\nand must have\n%s", name, strings.Join(got, "\n"),
+				strings.Join(want, "\n"))
+		}
+	}
+}
+
+// The server knows of a copy what the statements on it ask for, without having come by itself.
+func TestCopyHasStatistics(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	finalHistory(t, db)
+	all, err := export(t.Context(), db)
 	must(t, err)
-	want, got := indexes(t, url, 1), indexes(t, url, copied)
-	if len(want) == 0 || !reflect.DeepEqual(got, want) {
-		t.Errorf("the copy has\n%s\nand must have\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	_, err = db.Import(t.Context(), 2, nil, all.into(-1))
+	must(t, err)
+	known := query[[]string](t, url, `SELECT array_agg(attname::text ORDER BY attname) FROM pg_stats
+		WHERE schemaname = 'state_g2' AND tablename = 'perp_order'`)
+	if want := []string{"account", "auto_cancel", "deleted_at", "key", "market", "part", "rev", "status"}; !slices.Equal(
+		known, want) {
+		t.Errorf("it knows of %v, want %v", known, want)
 	}
 }
 
@@ -307,7 +331,7 @@ func TestComparisonFindsDifferences(t *testing.T) {
 	finalHistory(t, db)
 	all, err := export(t.Context(), db)
 	must(t, err)
-	copied, err := db.Import(t.Context(), 2, all.into(-1))
+	copied, err := db.Import(t.Context(), 2, nil, all.into(-1))
 	must(t, err)
 	for _, c := range []struct {
 		name, change string

@@ -107,9 +107,11 @@ func mayExport(ctx context.Context, tx pgx.Tx, at Standing) error {
 	return nil
 }
 
-// limitsOff is for transactions that take as long as copying takes, and wait meanwhile for who stores the copy.
+// limitsOff is for transactions that take as long as copying takes, and wait meanwhile for who stores the copy. Of a
+// process that is killed they end within a second, and hold nobody up.
 var limitsOff = Register("no limits", `SELECT set_config('statement_timeout', '0', true),
-	set_config('idle_in_transaction_session_timeout', '0', true)`)
+	set_config('idle_in_transaction_session_timeout', '0', true),
+	set_config('client_connection_check_interval', '1s', true)`)
 
 func liftLimits(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, limitsOff.SQL()); err != nil {

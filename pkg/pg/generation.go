@@ -143,7 +143,7 @@ func (db *DB) Switch(ctx context.Context, to int, reason string) error {
 			if err != nil {
 				return err
 			}
-			c, err := compare(ctx, tx, from, to)
+			c, err := db.compare(ctx, tx, from, to)
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
@@ -25,22 +28,25 @@ var (
 		dropped_at) VALUES ($1, $2, $3, clock_timestamp())`)
 	publishGeneration = Register("publish generation",
 		`UPDATE keeper.generation SET dropped_at = NULL, followed = true WHERE number = $1`)
-	// analyzeTables has the server count what is there, so that it plans for tables of their real size.
-	analyzeTables = perTable("statistics of", `ANALYZE {state}.{table}`)
-	// roughly has it count a tenth of the rows that it usually takes: each of them costs as much as loading it, and the
-	// server counts again by itself within minutes.
-	roughly = Register("rough statistics", `SELECT set_config('default_statistics_target', '10', true)`)
-	// selectIndexes reads what takes each index of a generation away, and what gives it back, primary keys first.
+	// selectIndexes reads of each table of a generation what takes its indexes away, what gives them back, primary keys
+	// first, and the columns that they ask for.
 	selectIndexes = Register("indexes of a generation", `SELECT t.relname,
-		CASE WHEN c.oid IS NULL THEN format('DROP INDEX %I.%I', n.nspname, i.relname)
-			ELSE format('ALTER TABLE %I.%I DROP CONSTRAINT %I', n.nspname, t.relname, c.conname) END,
-		CASE WHEN c.oid IS NULL THEN pg_get_indexdef(i.oid)
+		string_agg(CASE WHEN c.oid IS NULL THEN format('DROP INDEX %I.%I', n.nspname, i.relname)
+			ELSE format('ALTER TABLE %I.%I DROP CONSTRAINT %I', n.nspname, t.relname, c.conname) END, '; '),
+		string_agg(CASE WHEN c.oid IS NULL THEN pg_get_indexdef(i.oid)
 			ELSE format('ALTER TABLE %I.%I ADD CONSTRAINT %I %s', n.nspname, t.relname, c.conname,
-				pg_get_constraintdef(c.oid)) END
+				pg_get_constraintdef(c.oid)) END, '; ' ORDER BY c.oid IS NULL, i.relname),
+		(SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute a
+			WHERE a.attrelid = t.oid AND EXISTS (SELECT FROM pg_depend d
+				WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid AND d.refobjsubid = a.attnum
+				AND d.objid = ANY (array_agg(i.oid) || array_agg(c.oid))))
 		FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid
 			JOIN pg_namespace n ON n.oid = t.relnamespace
 			LEFT JOIN pg_constraint c ON c.conindid = i.oid AND c.contype = 'p'
-		WHERE t.relnamespace = '{state}'::regnamespace ORDER BY t.relname, c.oid IS NULL, i.relname`)
+		WHERE t.relnamespace = '{state}'::regnamespace AND t.relname = ANY ($1) GROUP BY t.oid, t.relname`)
+	// loading is for the transactions that bring rows. Nobody waits for the disk at their end: the one that publishes
+	// waits for all.
+	loading = Register("load", limitsOff.SQL()+`, set_config('synchronous_commit', 'off', true)`)
 	// releaseOffsets takes a copy from whoever owned the partitions of the original.
 	releaseOffsets = Register("release offsets", `UPDATE {state}.stream_offset SET owner = gen_random_uuid(),
 		owner_label = '', claimed_at = NULL, updated_at = clock_timestamp()`)
@@ -49,21 +55,32 @@ var (
 // copyIn is copyOut's other end.
 const copyIn = `COPY {state}.{table} FROM STDIN (FORMAT binary)`
 
-// importers is how many connections bring rows, and then build indexes, at the same time.
-const importers = 4
+const (
+	// importers is how many connections bring rows, and then build indexes, at the same time.
+	importers = 4
+	// fewRows is for how many rows a table keeps its indexes while they come: to take them away and build them again
+	// takes longer than they do.
+	fewRows = 500
+)
 
-// Import is one partition of a generation that is being made of a copy.
+// Import is a generation that is being made of a copy.
 type Import struct {
+	db         *DB
 	generation int
-	tx         pgx.Tx
+	partitions int
+
+	mutex   sync.Mutex
+	indexes []tableIndexes      // that are not built yet
+	ready   chan<- tableIndexes // to be built
 }
 
 // Import makes a generation of a copy for a log topic of so many partitions: copyPart brings the rows of one of them,
-// and is called for several at the same time. The generation is there with all its rows, and kept up to date from the
-// copy's offsets on, when Import returns; after an error there is nothing of it but a number that is not given again.
-// Nobody sees it before, not even where the process is killed: what that leaves the next call removes. What serves
-// meanwhile is not held up. It is refused while another process is at it.
-func (db *DB) Import(ctx context.Context, partitions int,
+// and is called for several at the same time. rows is how many each table gets, as far as that is known. The generation
+// is there with all its rows, and kept up to date from the copy's offsets on, when Import returns; after an error there
+// is nothing of it but a number that is not given again. Nobody sees it before, not even where the process is killed:
+// what that leaves the next call removes. What serves meanwhile is not held up. It is refused while another process is
+// at it.
+func (db *DB) Import(ctx context.Context, partitions int, rows map[string]int64,
 	copyPart func(ctx context.Context, part int, to *Import) error) (generation int, err error) {
 	if err := db.dropRemains(ctx); err != nil {
 		return 0, err
@@ -79,14 +96,11 @@ func (db *DB) Import(ctx context.Context, partitions int,
 		if err := liftLimits(ctx, tx); err != nil {
 			return err
 		}
-		var build tableIndexes
-		if generation, build, err = db.reserve(ctx, partitions); err != nil {
+		var indexes []tableIndexes
+		if generation, indexes, err = db.reserve(ctx, partitions, rows); err != nil {
 			return err
 		}
-		if err := db.load(ctx, generation, partitions, copyPart); err != nil {
-			return err
-		}
-		if err := db.index(ctx, generation, build); err != nil {
+		if err := db.load(ctx, generation, partitions, indexes, copyPart); err != nil {
 			return err
 		}
 		return publish(ctx, tx, generation, partitions)
@@ -122,7 +136,12 @@ func (db *DB) dropRemains(ctx context.Context) error {
 			return fmt.Errorf("looking for what imports have left: %w", err)
 		}
 		for _, number := range left {
-			if _, err := tx.Exec(ctx, "DROP SCHEMA "+schemaName(number)+" CASCADE"); err != nil {
+			_, err := tx.Exec(ctx, "DROP SCHEMA "+schemaName(number)+" CASCADE")
+			if HasCode(err, codeCanceled) {
+				return Refusef("what a process that was killed began in generation %d is still under way in the "+
+					"database (wait for its end)", number)
+			}
+			if err != nil {
 				return fmt.Errorf("removing what is left of generation %d: %w", number, err)
 			}
 		}
@@ -130,9 +149,10 @@ func (db *DB) dropRemains(ctx context.Context) error {
 	})
 }
 
-// reserve gives a generation its number and makes its tables, without indexes, in a transaction of its own: the lock on
-// numbers is not held for as long as copying takes.
-func (db *DB) reserve(ctx context.Context, partitions int) (number int, build tableIndexes, err error) {
+// reserve gives a generation its number and makes its tables, the large ones without indexes, in a transaction of its
+// own: the lock on numbers is not held for as long as copying takes.
+func (db *DB) reserve(ctx context.Context, partitions int, rows map[string]int64) (number int,
+	indexes []tableIndexes, err error) {
 	err = pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
 			return fmt.Errorf("locking the generations: %w", err)
@@ -146,97 +166,115 @@ func (db *DB) reserve(ctx context.Context, partitions int) (number int, build ta
 		if _, err := tx.Exec(ctx, stateDDL(number)); err != nil {
 			return fmt.Errorf("creating generation %d: %w", number, err)
 		}
-		build, err = dropIndexes(ctx, tx, number)
+		indexes, err = dropIndexes(ctx, tx, number, rows)
 		return err
 	})
-	return number, build, err
+	return number, indexes, err
 }
 
-// tableIndexes are the statements that build the indexes of each table.
-type tableIndexes map[string]string
+// tableIndexes are the indexes of a table: statements that take them away and build them, and their columns.
+type tableIndexes struct {
+	Table, Drop, Build, Columns string
 
-// dropIndexes takes all indexes from the tables of a generation that has no rows yet, and returns what gives them back
-// when the rows are there: sorting once takes a fraction of the time of keeping an index row by row.
-func dropIndexes(ctx context.Context, tx pgx.Tx, generation int) (build tableIndexes, err error) {
-	rows, err := tx.Query(ctx, selectIndexes.In(generation))
+	arrived int // partitions whose rows are there
+}
+
+// dropIndexes takes all indexes from the large tables of a generation that has no rows yet, and returns what gives them
+// back when the rows are there: sorting once takes a fraction of the time of keeping an index row by row.
+func dropIndexes(ctx context.Context, tx pgx.Tx, generation int, rows map[string]int64) ([]tableIndexes, error) {
+	large := slices.DeleteFunc(StateTables(), func(table string) bool {
+		n, known := rows[table]
+		return known && n <= fewRows
+	})
+	found, err := tx.Query(ctx, selectIndexes.In(generation), large)
 	if err != nil {
 		return nil, fmt.Errorf("reading the indexes of generation %d: %w", generation, err)
 	}
-	indexes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct{ Table, Drop, Build string }])
+	indexes, err := pgx.CollectRows(found, pgx.RowToStructByPos[tableIndexes])
 	if err != nil {
 		return nil, fmt.Errorf("reading the indexes of generation %d: %w", generation, err)
 	}
-	build, drop := tableIndexes{}, ""
+	var drop strings.Builder
 	for _, x := range indexes {
-		build[x.Table] += x.Build + ";\n"
-		drop += x.Drop + ";\n"
+		drop.WriteString(x.Drop + ";\n")
 	}
-	if _, err := tx.Exec(ctx, drop); err != nil {
+	if _, err := tx.Exec(ctx, drop.String()); err != nil {
 		return nil, fmt.Errorf("loading generation %d without indexes: %w", generation, err)
 	}
-	return build, nil
+	return indexes, nil
 }
 
 // unhurriedly runs f in a transaction of its own, however long that takes.
 func (db *DB) unhurriedly(ctx context.Context, f func(tx pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		if err := liftLimits(ctx, tx); err != nil {
-			return err
+		if _, err := tx.Exec(ctx, loading.SQL()); err != nil {
+			return fmt.Errorf("lifting the time limits: %w", err)
 		}
 		return f(tx)
 	})
 }
 
-// load brings the rows, several partitions at the same time.
-func (db *DB) load(ctx context.Context, generation, partitions int,
+// load brings the rows, several partitions at the same time, and builds the indexes of a table as soon as all its rows
+// are there.
+func (db *DB) load(ctx context.Context, generation, partitions int, indexes []tableIndexes,
 	copyPart func(context.Context, int, *Import) error) error {
 	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(importers)
-	for part := range partitions {
+	ready := make(chan tableIndexes, len(indexes))
+	for range importers {
 		work.Go(func() error {
-			return db.unhurriedly(ctx, func(tx pgx.Tx) error {
-				return copyPart(ctx, part, &Import{generation: generation, tx: tx})
-			})
-		})
-	}
-	return work.Wait()
-}
-
-// index gives the tables their indexes and statistics, several tables at the same time.
-func (db *DB) index(ctx context.Context, generation int, build tableIndexes) error {
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(importers)
-	for table, statements := range build {
-		work.Go(func() error {
-			return db.unhurriedly(ctx, func(tx pgx.Tx) error {
-				if _, err := tx.Exec(ctx, statements); err != nil {
-					return fmt.Errorf("building the indexes of table %s of generation %d: %w", table, generation, err)
+			for x := range ready {
+				if err := db.index(ctx, generation, x); err != nil {
+					return err
 				}
-				return analyze(ctx, tx, generation, perp.Table(table))
-			})
+			}
+			return nil
 		})
 	}
+	work.Go(func() error {
+		defer close(ready)
+		to := &Import{db: db, generation: generation, partitions: partitions, indexes: indexes, ready: ready}
+		parts, ctx := errgroup.WithContext(ctx)
+		parts.SetLimit(importers)
+		for part := range partitions {
+			parts.Go(func() error { return copyPart(ctx, part, to) })
+		}
+		if err := parts.Wait(); err != nil {
+			return err
+		}
+		for _, x := range to.indexes { // no rows came, or not of every partition
+			ready <- x
+		}
+		return nil
+	})
 	return work.Wait()
 }
 
-// analyze counts what a table of rows holds; of the others the server knows enough by their indexes.
-func analyze(ctx context.Context, tx pgx.Tx, generation int, table perp.Table) error {
-	s, ofRows := analyzeTables[table]
-	if !ofRows {
+// index gives a table its indexes and statistics.
+func (db *DB) index(ctx context.Context, generation int, x tableIndexes) error {
+	return db.unhurriedly(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, x.Build+x.analyze(generation)); err != nil {
+			return fmt.Errorf("building the indexes of table %s of generation %d: %w", x.Table, generation, err)
+		}
 		return nil
+	})
+}
+
+// analyze has the server count what a table of rows holds in the columns that are asked for, so that it plans for
+// tables of their real size; of the others it knows enough by their indexes. It looks at a tenth of the rows that it
+// usually takes: each costs as much as loading it, and the server counts again by itself within minutes.
+func (x tableIndexes) analyze(generation int) string {
+	if _, ofRows := layouts[perp.Table(x.Table)]; !ofRows {
+		return ""
 	}
-	_, err := tx.Exec(ctx, roughly.SQL())
-	if err == nil {
-		_, err = tx.Exec(ctx, s.In(generation))
-	}
-	if err != nil {
-		return fmt.Errorf("analyzing table %s of generation %d: %w", table, generation, err)
-	}
-	return nil
+	return fmt.Sprintf("; SET LOCAL default_statistics_target = 10; ANALYZE %s.%s (%s)", schemaName(generation),
+		pgx.Identifier{x.Table}.Sanitize(), x.Columns)
 }
 
 // publish makes a generation whose rows are there one that is kept up to date.
 func publish(ctx context.Context, tx pgx.Tx, generation, partitions int) error {
+	if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
+		return fmt.Errorf("locking the generations: %w", err)
+	}
 	if err := shareGeneration(ctx, tx, generation); err != nil {
 		return err
 	}
@@ -260,11 +298,30 @@ func publish(ctx context.Context, tx pgx.Tx, generation, partitions int) error {
 	return nil
 }
 
-// Copy brings rows of a table, in the binary form of COPY, and says how many they were.
+// Copy brings the rows of a table that one partition has, in the binary form of COPY, and says how many they were.
 func (i *Import) Copy(ctx context.Context, table string, from io.Reader) (rows int64, err error) {
-	tag, err := i.tx.Conn().PgConn().CopyFrom(ctx, from, copyText(copyIn, i.generation, table, 0))
+	err = i.db.unhurriedly(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Conn().PgConn().CopyFrom(ctx, from, copyText(copyIn, i.generation, table, 0))
+		rows = tag.RowsAffected()
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("copying into table %s: %w", table, err)
 	}
-	return tag.RowsAffected(), nil
+	i.arrive(table)
+	return rows, nil
+}
+
+// arrive has the indexes of a table built when the rows of all partitions are there.
+func (i *Import) arrive(table string) {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	at := slices.IndexFunc(i.indexes, func(x tableIndexes) bool { return x.Table == table })
+	if at < 0 {
+		return
+	}
+	if i.indexes[at].arrived++; i.indexes[at].arrived == i.partitions {
+		i.ready <- i.indexes[at]
+		i.indexes = slices.Delete(i.indexes, at, at+1)
+	}
 }

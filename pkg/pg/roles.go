@@ -49,31 +49,29 @@ func (p Passwords) Validate() error {
 	return nil
 }
 
-// role is one of the roles and what it may do: per privileges, the tables of schema keeper ("*" = all) and whether it
-// writes derived state.
+// role is one of the roles and what it may do: per privileges, the tables of schema keeper ("*" = all).
 type role struct {
-	name        string
-	password    secret.String
-	reads       []string
-	writes      []string
-	writesState bool
-	runs        []string // functions of schema keeper that do what their owner may
+	name     string
+	password secret.String
+	reads    []string
+	writes   []string
+	runs     []string // functions of schema keeper that do what their owner may
 }
 
 func (p Passwords) roles() []role {
 	all := []string{"*"}
 	return []role{
 		{RoleStatevm, p.Statevm, []string{"generation", "active_generation", "generation_switch", "oldest_build"},
-			[]string{"generation"}, true, nil},
+			[]string{"generation"}, nil},
 		{RolePlanner, p.Planner, all, []string{"delayed_job", "delayed_scan", "wallet", "wallet_entry", "commission"},
-			false, nil},
+			nil},
 		{RoleSender, p.Sender, all, []string{
 			"signer", "signer_lease", "signer_event", "signer_nonce_allocation", "tx_intent", "tx_attempt",
 			"tx_receipt", "notified", "shadow_trial", "archived_intent", "archived_attempt", "archived_receipt",
 			"archived_allocation", "archive_week", "archive_mark", "archived_nonce",
 			"archived_job", "pnl_day", "preflight_check",
-		}, false, archiveFunctions},
-		{RoleOps, p.Ops, all, all, true, archiveFunctions},
+		}, archiveFunctions},
+		{RoleOps, p.Ops, all, all, archiveFunctions},
 	}
 }
 

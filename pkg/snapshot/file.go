@@ -108,7 +108,8 @@ var errTorn = errors.New("it is torn or altered")
 func readFile(in io.Reader, want Part, take func(table string, rows io.Reader) error) error {
 	raw := &measured{Writer: io.Discard, sum: sha256.New()}
 	tee := io.TeeReader(in, raw)
-	packed, err := zstd.NewReader(tee, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(windowBytes))
+	packed, err := zstd.NewReader(tee, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(windowBytes),
+		zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return err
 	}

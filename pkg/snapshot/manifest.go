@@ -51,12 +51,21 @@ type Table struct {
 
 // Rows is how many rows all tables have.
 func (m Manifest) Rows() (n int64) {
-	for _, p := range m.Parts {
-		for _, t := range p.Tables {
-			n += t.Rows
-		}
+	for _, rows := range m.TableRows() {
+		n += rows
 	}
 	return n
+}
+
+// TableRows is how many rows each table has, in all partitions.
+func (m Manifest) TableRows() map[string]int64 {
+	rows := map[string]int64{}
+	for _, p := range m.Parts {
+		for _, t := range p.Tables {
+			rows[t.Name] += t.Rows
+		}
+	}
+	return rows
 }
 
 // Bytes is how large all files are.
