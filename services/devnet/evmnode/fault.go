@@ -88,14 +88,25 @@ func (f *faults) take(fits func(*Fault) bool) (Fault, bool) {
 	return hit, true
 }
 
-// strike returns the fault that hits a request or batch; the zero Fault if none does.
-func (f *faults) strike(r request) Fault {
-	hit, _ := f.take(func(fault *Fault) bool {
+// strike returns the fault that hits a request or batch, the zero Fault if none does, and how to answer with it. A
+// message is read only while there is a fault.
+func (f *faults) strike(raw []byte) (hit Fault, r request) {
+	if f.none() {
+		return Fault{}, request{}
+	}
+	r = parse(raw)
+	hit, _ = f.take(func(fault *Fault) bool {
 		return fault.HideLogs == 0 && slices.ContainsFunc(r.calls, func(c call) bool {
 			return c.Method == fault.Method || fault.Method == "" && !strings.HasPrefix(c.Method, "devnet_")
 		})
 	})
-	return hit
+	return hit, r
+}
+
+func (f *faults) none() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.armed) == 0
 }
 
 // hide leaves out the last logs if a fault says so.

@@ -185,8 +185,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var all faults
 		all.armed = []*Fault{{Error: "no", Times: 1}}
-		r := parse(raw)
-		if hit := all.strike(r); hit.Error != "" && !json.Valid(r.errorReply(hit)) {
+		if hit, r := all.strike(raw); hit.Error != "" && !json.Valid(r.errorReply(hit)) {
 			t.Errorf("reply to %q is no JSON: %s", raw, r.errorReply(hit))
 		}
 	})

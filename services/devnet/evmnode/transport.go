@@ -26,8 +26,7 @@ func (n *Node) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	req := parse(body)
-	fault := n.faults.strike(req)
+	fault, req := n.faults.strike(body)
 	if !pause(r.Context().Done(), fault.delay()) {
 		return
 	}
@@ -145,8 +144,7 @@ func (s *socket) receive() {
 		if err != nil {
 			return
 		}
-		req := parse(raw)
-		fault := s.faults.strike(req)
+		fault, req := s.faults.strike(raw)
 		if fault.DelayMS == 0 {
 			s.deliver(raw, req, fault)
 			continue
