@@ -3,6 +3,7 @@ package txmanager
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 )
 
@@ -33,9 +34,11 @@ func (b *broadcast) launch(ctx context.Context, tasks []*Task) {
 			}
 		})
 	}
-	if !l.beside {
-		l.running.Wait()
+	if l.beside {
+		runtime.Gosched() // they go first, before the next look at the queue
+		return
 	}
+	l.running.Wait()
 }
 
 // err returns, once, what went wrong: the tenure is over, or an answer could not be noted.

@@ -2,6 +2,7 @@ package txmanager
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -84,10 +85,12 @@ func (m *Manager) Run(ctx context.Context, changed func(context.Context) error) 
 func (m *Manager) Wake(account chain.Address) { m.roster.wake(account) }
 
 // Expect says that a job is about to be queued, so that its signer, if it is worked here and has nothing to do, need not
-// begin when it has read it from the queue ([Work.Early]). It waits for nothing.
+// begin when it has read it from the queue ([Work.Early]). It waits for nothing, but lets what began go first: the first
+// broadcast waits for that, and not for what the caller does next.
 func (m *Manager) Expect(j job.Job) {
 	if w := m.roster.of(j.Signer); w != nil {
 		w.work.Early(j, w.ready.Load() && w.bears(txm.LaneOf(j.Kind)))
+		runtime.Gosched()
 	}
 }
 
