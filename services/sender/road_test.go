@@ -86,6 +86,12 @@ func TestRoad(t *testing.T) {
 
 	// TIER-9: by the Master of three tiers, in its own window.
 	t.Run("a position under water is liquidated", func(t *testing.T) {
+		s := s.in(t)
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("the rooms did\n%s%+v", w.text(), w.checks)
+			}
+		})
 		r.stop()
 		s.share(1, 2, time.Hour)
 		s.sender([]secret.String{key}, w.on)

@@ -57,11 +57,16 @@ func (w *walk) follow(id string) {
 
 // notef writes a line that is not there yet, if it is about the job.
 func (w *walk) notef(about bool, room, format string, args ...any) {
+	w.noteAt(time.Now(), about, room, format, args...)
+}
+
+// noteAt is notef for what happened at a time.
+func (w *walk) noteAt(at time.Time, about bool, room, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	text := fmt.Sprintf("%-26s %s", room, fmt.Sprintf(format, args...))
 	if about && !slices.ContainsFunc(w.lines, func(l line) bool { return l.text == text }) {
-		w.lines = append(w.lines, line{time.Now(), text})
+		w.lines = append(w.lines, line{at, text})
 	}
 }
 
@@ -103,24 +108,26 @@ type walkedIntents struct {
 }
 
 func (i walkedIntents) Enqueue(ctx context.Context, j job.Job) (txm.Admission, error) {
+	at := time.Now() // before the drain can see it, which may be faster than the answer
 	admission, err := i.Store.Enqueue(ctx, j)
 	i.w.mu.Lock()
 	begins := j.ID == i.w.job && admission == txm.NewArm && !i.w.over
-	if begins { // an arm before this one was not to be done yet
-		i.w.arm, i.w.raw, i.w.lines = 0, nil, nil
-	}
 	i.w.mu.Unlock()
-	i.w.notef(begins, "services/sender", "intake: a job of kind %s is stored as an intent: %s", j.Kind, admission)
+	i.w.noteAt(at, begins, "services/sender", intakeLine+"a job of kind %s is stored as an intent: %s", j.Kind, admission)
 	return admission, err
 }
+
+// intakeLine begins the line of a job that becomes an intent.
+const intakeLine = "intake: "
 
 func (i walkedIntents) Heads(ctx context.Context, s chain.Address, p txm.Pick) ([]txm.Intent, error) {
 	heads, err := i.Store.Heads(ctx, s, p)
 	for _, h := range heads {
 		i.w.mu.Lock()
 		mine := h.Job.ID == i.w.job && !i.w.over
-		if mine {
-			i.w.arm = h.ID
+		if mine && h.ID != i.w.arm { // an arm before this one was not to be done yet
+			i.w.arm, i.w.raw = h.ID, nil
+			i.w.lines = slices.DeleteFunc(i.w.lines, func(l line) bool { return !strings.Contains(l.text, intakeLine) })
 		}
 		i.w.mu.Unlock()
 		i.w.notef(mine, "pkg/txmanager drain", "the intent is among the most urgent: %s, lane %s", h.State,
@@ -155,7 +162,7 @@ func (i walkedIntents) Record(ctx context.Context, f lease.Fence, receipts ...tx
 func (i walkedIntents) Finish(ctx context.Context, f lease.Fence, finals ...txm.FinalReceipt) error {
 	err := i.Store.Finish(ctx, f, finals...)
 	for _, r := range finals {
-		mine := err == nil && i.w.is(r.TxHash)
+		mine := txm.Refused(err) == "" && i.w.is(r.TxHash) // on a busy machine the answer may not come
 		i.w.notef(mine, "pkg/txmanager confirm", "its block is final: the arm ends as %s, its nonce is used up",
 			r.Outcome)
 		i.w.mu.Lock()
@@ -168,7 +175,7 @@ func (i walkedIntents) Finish(ctx context.Context, f lease.Fence, finals ...txm.
 func (i walkedIntents) Reported(ctx context.Context, f lease.Fence, intents []int64) error {
 	err := i.Store.Reported(ctx, f, intents)
 	i.w.mu.Lock()
-	mine := err == nil && i.w.over && slices.Contains(intents, i.w.arm)
+	mine := txm.Refused(err) == "" && i.w.over && slices.Contains(intents, i.w.arm)
 	i.w.mu.Unlock()
 	i.w.notef(mine, "pkg/txmanager record", "the store notes that it was told")
 	return err
@@ -227,23 +234,28 @@ func (p walkedResults) Publish(ctx context.Context, ended []txm.Ended) error {
 	return err
 }
 
+// text is what was written, in the order in which it happened.
+func (w *walk) text() (text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lines := append(w.passed(), w.lines...)
+	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
+	for _, l := range lines {
+		text += l.text + "\n"
+	}
+	return text
+}
+
 // must compares what was written with the walk-through of testdata, whose lines of comment explain it.
 func (w *walk) must(t *testing.T, name string) {
 	t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	file := filepath.Join("testdata", name)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	comment, _, _ := strings.Cut(string(text), "----\n")
-	lines := append(w.passed(), w.lines...)
-	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
-	got := comment + "----\n"
-	for _, l := range lines {
-		got += l.text + "\n"
-	}
+	got := comment + "----\n" + w.text()
 	if *rewrite {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -259,7 +271,7 @@ func (w *walk) must(t *testing.T, name string) {
 func (w *walk) isOver() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.lines) > 0 && strings.HasPrefix(w.lines[len(w.lines)-1].text, "pkg/txmanager record") &&
+	return slices.ContainsFunc(w.lines, func(l line) bool { return strings.HasPrefix(l.text, "pkg/txmanager record") }) &&
 		slices.ContainsFunc(w.checks, func(e checklog.Entry) bool {
 			return e.Intent == w.arm && e.Check == checklog.Call && e.Verdict == "onward"
 		})
