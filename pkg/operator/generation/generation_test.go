@@ -1,0 +1,60 @@
+package generation_test
+
+import (
+	"testing"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/operator/generation"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// The patience is for two generations to come to stand at the same place: comparing and switching take as long as whole
+// tables take.
+func TestPatienceIsForStandingLevel(t *testing.T) {
+	db := pgtest.DB(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.AddGeneration(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at := pg.Block{BlockRef: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}}}
+	apply := func(number int) {
+		t.Helper()
+		p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: number, Partitions: 1})
+		must(err)
+		must(p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{{Block: at}}}))
+	}
+	apply(1)
+	if _, err := generation.Compare(t.Context(), db, 1, 2, false, time.Nanosecond); err == nil {
+		t.Error("two generations that stand at different places were compared")
+	}
+	apply(2)
+	c, err := generation.Compare(t.Context(), db, 1, 2, false, time.Nanosecond)
+	if err != nil || !c.Equal() {
+		t.Errorf("differing in %v, %v", c.Differing(), err)
+	}
+	must(generation.Switch(t.Context(), db, 2, "", time.Nanosecond))
+}
+
+// A generation of a log topic of another number of partitions stands still: it is not being filled.
+func TestFillingIsOfTheTopic(t *testing.T) {
+	all, err := pgtest.DB(t).Generations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := pg.Generation{Number: 2, Layout: all[0].Layout, Partitions: 4, Followed: true}
+	before := pg.Generation{Number: 3, Layout: all[0].Layout, Partitions: 2, Followed: true}
+	for partitions, want := range map[int]int{4: 2, 2: 3, 8: 0} {
+		if got := generation.Filling(append(all, now, before), partitions); got != want {
+			t.Errorf("of %d partitions: generation %d is being filled, want %d", partitions, got, want)
+		}
+	}
+}
