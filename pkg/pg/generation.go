@@ -71,6 +71,11 @@ func (g Generation) Reads(partitions int) bool {
 	return g.Partitions == 0 || g.Partitions == partitions
 }
 
+// KeptUpToDate tells whether statevm keeps it so, from a log topic of so many partitions.
+func (g Generation) KeptUpToDate(partitions int) bool {
+	return (g.Active || g.Followed) && g.Fits() && g.Reads(partitions)
+}
+
 // Generations lists all generations that have not been dropped, oldest first.
 func (db *DB) Generations(ctx context.Context) ([]Generation, error) {
 	return List(ctx, db, "listing generations", pgx.RowToStructByPos[Generation], selectGenerations.SQL())

@@ -57,7 +57,7 @@ func (s *session) countState(ctx context.Context, db *pg.DB, state *doctor.State
 		return err
 	}
 	for _, g := range generations {
-		if g.Followed && !g.Active {
+		if !g.Active && g.KeptUpToDate(s.Keeper.LogPartitions) {
 			state.Leftover = append(state.Leftover, g.Number)
 		}
 	}

@@ -92,16 +92,16 @@ func raiseJobs(ctx context.Context, client *bus.Client, s *session, count map[st
 
 // raise fills a generation from the new log topic, and says what is next.
 func (r Rebuilder) raise(ctx context.Context, out printer) error {
-	active, err := generation.Active(ctx, r.DB)
+	all, err := r.DB.Generations(ctx)
+	if err != nil {
+		return err
+	}
+	active, err := generation.ActiveOf(all)
 	if err != nil {
 		return err
 	}
 	if !active.Reads(r.Keeper.LogPartitions) {
 		return r.Run(ctx, out)
-	}
-	all, err := r.DB.Generations(ctx)
-	if err != nil {
-		return err
 	}
 	var said strings.Builder
 	fmt.Fprintf(&said, "the log topic and generation %d, which readers use, are of %d partitions\n", active.Number,

@@ -75,7 +75,7 @@ func (s *Statevm) wanted(ctx context.Context) (wanted map[int]bool, active int, 
 			active = g.Number
 			s.partitions.serve(active, s.misfit(g))
 		}
-		if s.misfit(g) == "" && (g.Active || g.Followed) {
+		if g.KeptUpToDate(s.cfg.Keeper.LogPartitions) {
 			wanted[g.Number] = true
 		}
 	}

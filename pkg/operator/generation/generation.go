@@ -32,10 +32,16 @@ func HasBeginning(ctx context.Context, topic Topic, keeper wire.Config) (bool, e
 	return true, nil
 }
 
-// Filling returns the number of the generation that is being filled, 0 where none is.
-func Filling(all []pg.Generation) (number int) {
+// IsFilled tells whether a generation is being filled from a log topic of so many partitions.
+func IsFilled(g pg.Generation, partitions int) bool {
+	return !g.Served && g.KeptUpToDate(partitions)
+}
+
+// Filling returns the number of the generation that is being filled from a log topic of so many partitions, 0 where
+// none is.
+func Filling(all []pg.Generation, partitions int) (number int) {
 	for _, g := range all {
-		if g.Followed && !g.Served && g.Fits() {
+		if IsFilled(g, partitions) {
 			number = g.Number
 		}
 	}
@@ -49,8 +55,7 @@ func Fill(ctx context.Context, db *pg.DB, topic Topic, keeper wire.Config, patie
 	if err != nil {
 		return 0, err
 	}
-	all = slices.DeleteFunc(all, func(g pg.Generation) bool { return !g.Reads(keeper.LogPartitions) })
-	if filling := Filling(all); filling != 0 {
+	if filling := Filling(all, keeper.LogPartitions); filling != 0 {
 		return filling, nil
 	}
 	asking, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("gave up after %s", patience))
@@ -72,6 +77,11 @@ func Active(ctx context.Context, db *pg.DB) (pg.Generation, error) {
 	if err != nil {
 		return pg.Generation{}, err
 	}
+	return ActiveOf(all)
+}
+
+// ActiveOf returns the generation of a list that readers use.
+func ActiveOf(all []pg.Generation) (pg.Generation, error) {
 	i := slices.IndexFunc(all, func(g pg.Generation) bool { return g.Active })
 	if i < 0 {
 		return pg.Generation{}, errors.New("the database has no active generation (run keeperctl prepare)")
@@ -101,7 +111,7 @@ func Previous(ctx context.Context, db *pg.DB) (int, error) {
 }
 
 // Compare compares two generations as soon as both stand at the same place, see [pg.DB.Compare]. It reads all rows of
-// both.
+// both. patience is for how long they may come to stand there; comparing takes as long as it takes.
 func Compare(ctx context.Context, db *pg.DB, a, b int, checksums bool, patience time.Duration) (c pg.Comparison,
 	err error) {
 	for _, number := range []int{a, b} {
@@ -126,9 +136,10 @@ func Switch(ctx context.Context, db *pg.DB, to int, reason string, patience time
 	return whenLevel(ctx, db, patience, func(ctx context.Context) error { return db.Switch(ctx, to, reason) })
 }
 
-// whenLevel tries again at every change for as long as two generations have not read equally far.
+// whenLevel tries again at every change for as long as two generations have not read equally far. What tries is not
+// held to the patience: how long whole tables take is no matter of it.
 func whenLevel(ctx context.Context, db *pg.DB, patience time.Duration, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+	waiting, cancel := context.WithTimeoutCause(ctx, patience,
 		fmt.Errorf("gave up after %s (is one of the two not kept up to date?)", patience))
 	defer cancel()
 	changes := db.Listener()
@@ -138,8 +149,8 @@ func whenLevel(ctx context.Context, db *pg.DB, patience time.Duration, try func(
 		if !errors.Is(err, pg.ErrApart) {
 			return err
 		}
-		if changes.WaitChange(ctx) != nil {
-			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		if changes.WaitChange(waiting) != nil {
+			return fmt.Errorf("%w: %w", err, context.Cause(waiting))
 		}
 	}
 }

@@ -61,7 +61,8 @@ func (c *console) fillState(ctx context.Context, _ string) (facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return facts{factFilling: generationName(generation.Filling(all)), "generations": strconv.Itoa(len(all))}, nil
+	return facts{factFilling: generationName(generation.Filling(all, c.Keeper.LogPartitions)),
+		"generations": strconv.Itoa(len(all))}, nil
 }
 
 func fillWill(now facts) (facts, error) {

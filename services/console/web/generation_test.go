@@ -180,3 +180,16 @@ func TestGenerationsAreGuarded(t *testing.T) {
 		t.Errorf("something was done: %s", fmt.Sprint(all))
 	}
 }
+
+// A generation of a log topic of another number of partitions stands still: another one can be filled.
+func TestGenerationOfOtherPartitionsIsNotBeingFilled(t *testing.T) {
+	s := newSite(t)
+	number, err := s.db.AddGeneration(t.Context())
+	s.must(err)
+	_, err = s.db.Claim(t.Context(), pg.ClaimRequest{Generation: number,
+		Partitions: s.deps.Keeper.LogPartitions + 1})
+	s.must(err)
+	if _, page := s.as("anna").get("/generations"); !strings.Contains(page, "generation-rebuild") {
+		t.Errorf("no other one can be filled:\n%s", page)
+	}
+}

@@ -37,7 +37,7 @@ func (c *console) generations(ctx context.Context, _ url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := generationsView{Tasks: c.tasks.all(c.Now()), Filling: generation.Filling(all) != 0}
+	v := generationsView{Tasks: c.tasks.all(c.Now()), Filling: generation.Filling(all, c.Keeper.LogPartitions) != 0}
 	for _, g := range all {
 		row := generationView{Generation: g, Role: g.Role(), Known: g.Fits()}
 		if row.Known {
@@ -59,7 +59,7 @@ func (c *console) howFar(ctx context.Context, row *generationView) error {
 	row.Block, row.Halted, row.Skew = at.Watermark.Number, at.Halted, at.Skew()
 	row.Compared = c.compared.of(row.Number)
 	row.Differs = strings.HasPrefix(row.Compared, differs)
-	if row.Followed && !row.Served {
+	if generation.IsFilled(row.Generation, c.Keeper.LogPartitions) {
 		now, err := generation.Look(ctx, c.DB, c.Kafka, c.Keeper, row.Number)
 		if err != nil {
 			return err
