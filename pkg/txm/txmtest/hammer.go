@@ -77,22 +77,21 @@ func (l *ledger) has(hash chain.Hash, n uint64) bool {
 
 // NON-14: no number twice, no job twice, and all jobs in the end.
 func hammer(b *bench) {
-	t := b.t
-	signer := b.signer(t)
+	signer := b.signer()
 	jobOf := map[int64]string{}
 	for i := range hammerJobs() {
-		if a, err := b.Intents.Enqueue(t.Context(), hammerJob(signer, i)); err != nil || a != txm.NewArm {
-			t.Fatal(a, err)
+		if a, err := b.Intents.Enqueue(b.Context(), hammerJob(signer, i)); err != nil || a != txm.NewArm {
+			b.Fatal(a, err)
 		}
 	}
-	queued, err := b.Intents.Heads(t.Context(), signer, txm.Pick{Limit: hammerJobs()})
+	queued, err := b.Intents.Heads(b.Context(), signer, txm.Pick{Limit: hammerJobs()})
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	for _, i := range queued {
 		jobOf[i.ID] = i.Job.ID
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
 	defer cancel()
 	ring := &ring{bench: b, signer: signer, ledger: &ledger{pool: map[uint64]chain.Hash{}},
 		signed: map[chain.Hash]int64{}}
@@ -119,7 +118,6 @@ type ring struct {
 
 // fight is the life of one process: it owns the signer again and again until nothing is left to do.
 func (r *ring) fight(ctx context.Context, rnd *rand.Rand) {
-	t := r.t
 	owner := lease.NewOwner("node")
 	for ctx.Err() == nil && !r.done(ctx) {
 		fence, err := r.Leases.Acquire(ctx, r.signer, owner, hammerTTL)
@@ -132,7 +130,7 @@ func (r *ring) fight(ctx context.Context, rnd *rand.Rand) {
 			r.fenced++
 			r.mu.Unlock()
 		case err != nil && !lease.Held(err) && !errors.Is(err, errLostReply) && ctx.Err() == nil:
-			t.Error(err)
+			r.Error(err)
 			return
 		}
 		pause(ctx, upTo(rnd, hammerTTL/8))
@@ -143,7 +141,7 @@ func (r *ring) done(ctx context.Context) bool {
 	depth, err := r.Intents.Depth(ctx, r.signer)
 	flights, err2 := r.Intents.InFlight(ctx, r.signer)
 	if err := errors.Join(err, err2); err != nil && ctx.Err() == nil {
-		r.t.Error(err)
+		r.Error(err)
 		return true
 	}
 	return depth+len(flights) == 0
@@ -260,37 +258,32 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 func (r *ring) judge(jobOf map[int64]string) {
-	t := r.t
 	times := map[string]int{}
 	for n, hash := range r.ledger.mined {
 		intent, ours := r.signed[hash]
 		if !ours {
-			t.Fatalf("number %d was mined with bytes nobody signed", n)
+			r.Fatalf("number %d was mined with bytes nobody signed", n)
 		}
 		times[jobOf[intent]]++
 	}
 	for id, n := range times {
 		if n != 1 {
-			t.Errorf("%s was executed %d times", id, n)
+			r.Errorf("%s was executed %d times", id, n)
 		}
 	}
 	jobs := hammerJobs()
 	if len(times) != jobs || len(r.ledger.mined) != jobs {
-		t.Errorf("%d of %d jobs were executed, by %d transactions", len(times), jobs, len(r.ledger.mined))
+		r.Errorf("%d of %d jobs were executed, by %d transactions", len(times), jobs, len(r.ledger.mined))
 	}
 	if r.fenced == 0 {
-		t.Error("nobody was ever fenced out: the hammer proved nothing")
+		r.Error("nobody was ever fenced out: the hammer proved nothing")
 	}
-	ended, err := r.Intents.Unreported(t.Context(), r.signer, 2*jobs)
-	if err != nil || len(ended) != jobs {
-		t.Errorf("%d intents ended, %v", len(ended), err)
-	}
-	for _, e := range ended {
+	for _, e := range r.ended(r.signer, jobs) {
 		if e.Intent.Outcome != job.Done || e.Intent.Arm != 1 {
-			t.Errorf("ended as %+v", e.Intent)
+			r.Errorf("ended as %+v", e.Intent)
 		}
 	}
-	t.Logf("%d jobs, %d tenures fenced out", jobs, r.fenced)
+	r.Logf("%d jobs, %d tenures fenced out", jobs, r.fenced)
 }
 
 func upTo(rnd *rand.Rand, d time.Duration) time.Duration { return time.Duration(rnd.Int64N(int64(d))) }

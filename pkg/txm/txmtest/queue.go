@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -16,37 +15,30 @@ import (
 )
 
 // say enqueues a job and demands what becomes of it.
-func (b *bench) say(t *testing.T, j job.Job, want txm.Admission) {
-	t.Helper()
-	if got, err := b.Intents.Enqueue(t.Context(), j); err != nil || got != want {
-		t.Fatalf("%s: %s, %v; want %s", j.ID, got, err, want)
+func (b *bench) say(j job.Job, want txm.Admission) {
+	b.Helper()
+	if got, err := b.Intents.Enqueue(b.Context(), j); err != nil || got != want {
+		b.Fatalf("%s: %s, %v; want %s", j.ID, got, err, want)
 	}
 }
 
 // NON-3.
 func oneJob(b *bench) {
-	t := b.t
-	signer := b.signer(t)
-	n := b.node(t, signer)
+	n, signer := b.sender()
 	j := anOrder(signer, 1)
-	b.say(t, j, txm.NewArm)
-	b.say(t, j, txm.Refreshed) // read twice from the topic
-	b.say(t, found(j, 1000), txm.Refreshed)
-	b.say(t, j, txm.Flying) // read again from further back
-	if depth, err := b.Intents.Depth(t.Context(), signer); depth != 1 || err != nil {
-		t.Errorf("%d queued, %v", depth, err)
-	}
-	n.mustClaim(t, b.find(t, j))
-	b.say(t, found(j, 2000), txm.Flying)
-	if depth, err := b.Intents.Depth(t.Context(), signer); depth != 0 || err != nil {
-		t.Errorf("%d queued, %v", depth, err)
-	}
+	b.say(j, txm.NewArm)
+	b.say(j, txm.Refreshed) // read twice from the topic
+	b.say(found(j, 1000), txm.Refreshed)
+	b.say(j, txm.Flying) // read again from further back
+	b.depth(signer, 1)
+	n.mustClaim(b.find(j))
+	b.say(found(j, 2000), txm.Flying)
+	b.depth(signer, 0)
 }
 
 // However many senders hear of a job at the same moment. Many jobs, because the moment is short.
 func crowdedQueue(b *bench) {
-	t := b.t
-	signer := b.signer(t)
+	signer := b.signer()
 	for i := range 25 {
 		j := anOrder(signer, byte(i))
 		var born atomic.Int32
@@ -55,9 +47,9 @@ func crowdedQueue(b *bench) {
 		for range 8 {
 			group.Go(func() {
 				<-start
-				a, err := b.Intents.Enqueue(t.Context(), j)
+				a, err := b.Intents.Enqueue(b.Context(), j)
 				if err != nil {
-					t.Error(err)
+					b.Error(err)
 				}
 				if a == txm.NewArm {
 					born.Add(1)
@@ -67,59 +59,53 @@ func crowdedQueue(b *bench) {
 		close(start)
 		group.Wait()
 		if born.Load() != 1 {
-			t.Fatalf("%d arms were born", born.Load())
+			b.Fatalf("%d arms were born", born.Load())
 		}
 	}
 }
 
 // TIER-12: the next arm needs the end of the last one, its cooling down, and a planner that says so afterwards.
 func nextArm(b *bench) {
-	t := b.t
-	signer := b.signer(t)
-	n := b.node(t, signer)
+	n, signer := b.sender()
 	j := anOrder(signer, 1)
-	b.say(t, j, txm.NewArm)
-	n.land(t, n.mustClaim(t, b.find(t, j)))
-	b.say(t, found(j, 10_000), txm.Cooling)
-	b.say(t, found(j, 10_001), txm.NewArm)
-	second := b.find(t, j)
+	b.say(j, txm.NewArm)
+	n.land(n.mustClaim(b.find(j)))
+	b.say(found(j, 10_000), txm.Cooling)
+	b.say(found(j, 10_001), txm.NewArm)
+	second := b.find(j)
 	if second.Arm != 2 {
-		t.Errorf("the next arm is number %d", second.Arm)
+		b.Errorf("the next arm is number %d", second.Arm)
 	}
-	must(t, n.Intents.Skip(t.Context(), n.fence, second.ID,
+	b.must(n.Intents.Skip(b.Context(), n.fence, second.ID,
 		txm.Ending{Verdict: txm.Verdict{Outcome: job.DroppedRecovered}}))
-	b.say(t, found(j, 10_002), txm.NewArm)
-	if third := b.find(t, j); third.Arm != 3 {
-		t.Errorf("the next arm is number %d", third.Arm)
+	b.say(found(j, 10_002), txm.NewArm)
+	if third := b.find(j); third.Arm != 3 {
+		b.Errorf("the next arm is number %d", third.Arm)
 	}
 }
 
 // LIQ-6: the ratio that counts is the last one said, and the signer too.
 func refresh(b *bench) {
-	t := b.t
-	first, second := b.signer(t), b.signer(t)
+	first, second := b.signer(), b.signer()
 	old := aLiquidation(first, 1, 1)
-	b.say(t, old, txm.NewArm)
+	b.say(old, txm.NewArm)
 	j := found(old, 1000)
 	j.Ratio, j.Signer, j.BirthMs, j.Evidence.Reason = perp.Pow10(28), second, 77, "lower"
-	b.say(t, j, txm.Refreshed)
-	if got := b.find(t, j); !reflect.DeepEqual(got.Job, j) || got.Signer != second || got.Arm != 1 ||
+	b.say(j, txm.Refreshed)
+	if got := b.find(j); !reflect.DeepEqual(got.Job, j) || got.Signer != second || got.Arm != 1 ||
 		got.SaidMs != now+1000 {
-		t.Errorf("the intent says %+v", got)
+		b.Errorf("the intent says %+v", got)
 	}
-	if heads := b.heads(t, first); len(heads) != 0 {
-		t.Errorf("the former signer still has %+v", heads)
-	}
-	b.say(t, old, txm.Flying)
-	if got := b.find(t, j); got.Job.Evidence.Reason != "lower" {
-		t.Error("older words won")
+	none(b, "still with the former signer", b.heads(first))
+	b.say(old, txm.Flying)
+	if got := b.find(j); got.Job.Evidence.Reason != "lower" {
+		b.Error("older words won")
 	}
 }
 
 // LIQ-6: class, ratio, age, id, as job.Before has it.
 func order(b *bench) {
-	t := b.t
-	signer := b.signer(t)
+	signer := b.signer()
 	const many = 40
 	jobs, random := make([]job.Job, 0, many), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that can be repeated
 	for i := range many {
@@ -130,7 +116,7 @@ func order(b *bench) {
 		}
 		jobs = append(jobs, j)
 	}
-	b.queue(t, jobs...)
+	b.queue(jobs...)
 	slices.SortFunc(jobs, func(a, c job.Job) int {
 		if a.Before(c) {
 			return -1
@@ -139,62 +125,50 @@ func order(b *bench) {
 	})
 	passed := make([]int64, 0, many)
 	for i, want := range jobs {
-		got, err := b.Intents.Heads(t.Context(), signer, txm.Pick{Except: passed, Limit: 1})
+		got, err := b.Intents.Heads(b.Context(), signer, txm.Pick{Except: passed, Limit: 1})
 		if err != nil || len(got) != 1 || got[0].Job.ID != want.ID {
-			t.Fatalf("place %d: %+v, %v; want %s", i, got, err, want.ID)
+			b.Fatalf("place %d: %+v, %v; want %s", i, got, err, want.ID)
 		}
 		passed = append(passed, got[0].ID)
 	}
 }
 
 func paused(b *bench) {
-	t := b.t
-	signer := b.signer(t)
-	n := b.node(t, signer)
-	b.queue(t, anOrder(signer, 1))
-	must(t, n.Intents.Pause(t.Context(), n.fence, "the node says \x00\xff"))
-	if heads := b.heads(t, signer); len(heads) != 0 {
-		t.Errorf("a paused signer has %+v to do", heads)
+	n, signer := b.sender()
+	b.queue(anOrder(signer, 1))
+	b.must(n.Intents.Pause(b.Context(), n.fence, "the node says \x00\xff"))
+	none(b, "to do for a paused signer", b.heads(signer))
+	if reason, err := b.Intents.Paused(b.Context(), signer); !strings.HasPrefix(reason, "the node says") || err != nil {
+		b.Errorf("paused because %q, %v", reason, err)
 	}
-	if reason, err := b.Intents.Paused(t.Context(), signer); !strings.HasPrefix(reason, "the node says") || err != nil {
-		t.Errorf("paused because %q, %v", reason, err)
-	}
-	if depth, err := b.Intents.Depth(t.Context(), signer); depth != 1 || err != nil {
-		t.Errorf("%d queued, %v", depth, err)
-	}
+	b.depth(signer, 1)
 }
 
 func reports(b *bench) {
-	t := b.t
-	signer := b.signer(t)
-	n := b.node(t, signer)
-	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3))
-	tx := n.mustClaim(t, intents[0])
-	n.land(t, tx)
+	n, signer := b.sender()
+	intents := b.queue(anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3))
+	tx := n.mustClaim(intents[0])
+	n.land(tx)
 	const odd = "reason with \x00 and \xff and \\"
 	refused := txm.Ending{Verdict: txm.Verdict{Outcome: job.Refused, Reason: odd}, Rest: txm.Rest{GivenUp: true}}
-	must(t, n.Intents.Skip(t.Context(), n.fence, intents[1].ID, refused))
-	ended, err := b.Intents.Unreported(t.Context(), signer, 10)
-	if err != nil || len(ended) != 2 {
-		t.Fatalf("%+v, %v", ended, err)
-	}
+	b.must(n.Intents.Skip(b.Context(), n.fence, intents[1].ID, refused))
+	ended := b.ended(signer, 2)
 	done, skipped := ended[0], ended[1]
 	if done.Intent.ID != intents[0].ID || done.Intent.Outcome != job.Done || done.Intent.State != txm.FinalOK ||
 		done.Receipt == nil ||
 		!done.Receipt.Same(minedAt(tx, 5, 0)) || done.Receipt.GasUsed != 20_000 || done.EndedAt.IsZero() ||
 		!reflect.DeepEqual(done.Receipt.Settlement, settlement()) {
-		t.Errorf("executed: %+v", done)
+		b.Errorf("executed: %+v", done)
 	}
 	if skipped.Intent.Outcome != job.Refused || skipped.Intent.Reason != odd || !skipped.Intent.GivenUp ||
 		done.Intent.GivenUp || skipped.Receipt != nil {
-		t.Errorf("refused: %+v", skipped)
+		b.Errorf("refused: %+v", skipped)
 	}
-	must(t, n.Intents.Reported(t.Context(), n.fence, []int64{done.Intent.ID}))
-	if rest, err := b.Intents.Unreported(t.Context(), signer, 10); err != nil || len(rest) != 1 ||
-		rest[0].Intent.ID != skipped.Intent.ID {
-		t.Errorf("%+v, %v", rest, err)
+	b.must(n.Intents.Reported(b.Context(), n.fence, []int64{done.Intent.ID}))
+	if rest := b.ended(signer, 1)[0]; rest.Intent.ID != skipped.Intent.ID {
+		b.Errorf("%+v", rest)
 	}
-	mustBeRefused(t, "reporting what has not ended", n.Intents.Reported(t.Context(), n.fence, []int64{intents[2].ID}),
+	b.mustBeRefused("reporting what has not ended", n.Intents.Reported(b.Context(), n.fence, []int64{intents[2].ID}),
 		txm.Moved)
 }
 
@@ -204,28 +178,26 @@ var unregistered = chain.Address{0xff, 0xee}
 // LIQ-6: whoever looks for work finds nothing that would be refused, so that the most urgent stays the first: no
 // liquidation without a place, none of an account that has one in flight, nothing whose key is in flight.
 func fullHouse(b *bench) {
-	t := b.t
-	signer := b.signer(t)
-	n := b.node(t, signer)
+	n, signer := b.sender()
 	first := aLiquidation(signer, 1, 1)
 	again := anOrder(signer, 9)
 	again.Key = first.Key
-	queued := b.queue(t, first, aLiquidation(signer, 1, 2), aLiquidation(signer, 3, 1), aLiquidation(signer, 4, 1),
+	queued := b.queue(first, aLiquidation(signer, 1, 2), aLiquidation(signer, 3, 1), aLiquidation(signer, 4, 1),
 		again, anOrder(signer, 8))
-	tx := n.mustClaim(t, queued[0])
+	tx := n.mustClaim(queued[0])
 	for most, want := range map[int]int{0: 3, 1: 1, 2: 2, 3: 3, 9: 3} { // the order is always among them
-		heads, err := b.Intents.Heads(t.Context(), signer, txm.Pick{Limit: 10, Liquidations: most})
+		heads, err := b.Intents.Heads(b.Context(), signer, txm.Pick{Limit: 10, Liquidations: most})
 		if err != nil || len(heads) != want {
-			t.Errorf("at most %d liquidations: %d heads, %v; want %d: %+v", most, len(heads), err, want, heads)
+			b.Errorf("at most %d liquidations: %d heads, %v; want %d: %+v", most, len(heads), err, want, heads)
 		}
 		for _, h := range heads {
 			if h.Job.Key == first.Key || h.Job.Kind == job.Liquidation && h.Job.Account == first.Account {
-				t.Errorf("%s would be refused", h.Job.ID)
+				b.Errorf("%s would be refused", h.Job.ID)
 			}
 		}
 	}
-	n.land(t, tx)
-	if heads := b.heads(t, signer); len(heads) != 5 {
-		t.Errorf("%d heads when nothing is in flight any more, want 5", len(heads))
+	n.land(tx)
+	if heads := b.heads(signer); len(heads) != 5 {
+		b.Errorf("%d heads when nothing is in flight any more, want 5", len(heads))
 	}
 }

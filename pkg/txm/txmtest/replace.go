@@ -27,18 +27,17 @@ var recovered = txm.Verdict{Outcome: job.DroppedRecovered, Reason: "healthy"}
 
 // NON-13: every raise is stored at the same number, above the newest attempt, before anybody broadcasts it.
 func replaced(b *bench) {
-	t := b.t
-	ctx, signer := t.Context(), b.signer(t)
-	n := b.node(t, signer)
-	queued := b.queue(t, anOrder(signer, 1))[0]
-	intent, first := queued.ID, n.mustClaim(t, queued)
+	ctx := b.Context()
+	n, signer := b.sender()
+	queued := b.queue(anOrder(signer, 1))[0]
+	intent, first := queued.ID, n.mustClaim(queued)
 	second := dearer(first, txm.Exec, 77, 99)
-	must(t, n.Intents.Replace(ctx, n.fence, after(intent, first, second, txm.Exec, txm.Verdict{})))
-	f := b.onlyFlight(t, signer, txm.Signed)
+	b.must(n.Intents.Replace(ctx, n.fence, after(intent, first, second, txm.Exec, txm.Verdict{})))
+	f := b.onlyFlight(signer, txm.Signed)
 	if a := f.Newest(); len(f.Attempts) != 2 || a.Hash != second.Hash || string(a.Raw) != string(second.Raw) ||
 		a.Seq != 2 || a.Kind != txm.Exec ||
 		a.Nonce != first.Nonce {
-		t.Errorf("stored %+v", f.Attempts)
+		b.Errorf("stored %+v", f.Attempts)
 	}
 	for what, r := range map[string]txm.Replacement{
 		"from an attempt that is not the newest": after(intent, first, dearer(first, txm.Exec, 90, 120), txm.Exec,
@@ -50,159 +49,148 @@ func replaced(b *bench) {
 		"of another intent":      after(intent+1, second, dearer(first, txm.Exec, 90, 120), txm.Exec, txm.Verdict{}),
 		"filling what has a job": after(intent, second, dearer(first, txm.Fill, 90, 120), txm.Fill, txm.Verdict{}),
 	} {
-		mustBeRefused(t, "replacing "+what, n.Intents.Replace(ctx, n.fence, r), txm.Moved)
+		b.mustBeRefused("replacing "+what, n.Intents.Replace(ctx, n.fence, r), txm.Moved)
 	}
-	must(t, n.Intents.Record(ctx, n.fence, minedAt(first, 4, 0))) // the cheaper one was mined all the same
+	b.must(n.Intents.Record(ctx, n.fence, minedAt(first, 4, 0))) // the cheaper one was mined all the same
 	third := dearer(first, txm.Exec, 90, 120)
-	mustBeRefused(t, "replacing what was mined",
+	b.mustBeRefused("replacing what was mined",
 		n.Intents.Replace(ctx, n.fence, after(intent, second, third, txm.Exec, txm.Verdict{})), txm.Moved)
-	must(t, n.Intents.TakeBack(ctx, n.fence, minedAt(first, 4, 0)))
-	must(t, n.Intents.Replace(ctx, n.fence, after(intent, second, third, txm.Exec, txm.Verdict{})))
-	n.land(t, second)
-	if ended, err := b.Intents.Unreported(ctx, signer, 9); err != nil || len(ended) != 1 ||
-		ended[0].Receipt.TxHash != second.Hash {
-		t.Errorf("ended: %+v, %v", ended, err)
+	b.must(n.Intents.TakeBack(ctx, n.fence, minedAt(first, 4, 0)))
+	b.must(n.Intents.Replace(ctx, n.fence, after(intent, second, third, txm.Exec, txm.Verdict{})))
+	n.land(second)
+	if ended := b.ended(signer, 1)[0]; ended.Receipt.TxHash != second.Hash {
+		b.Errorf("ended: %+v", ended)
 	}
 }
 
 // Of several raises that began from the same attempt one is stored.
 func raceToReplace(b *bench) {
-	t := b.t
-	signer := b.signer(t)
-	n := b.node(t, signer)
-	queued := b.queue(t, anOrder(signer, 1))[0]
-	intent, first := queued.ID, n.mustClaim(t, queued)
+	n, signer := b.sender()
+	queued := b.queue(anOrder(signer, 1))[0]
+	intent, first := queued.ID, n.mustClaim(queued)
 	var stored atomic.Int32
 	var group sync.WaitGroup
 	for i := range uint64(6) {
 		group.Go(func() {
-			err := n.Intents.Replace(t.Context(), n.fence, after(intent, first, dearer(first, txm.Exec, 100+i, 100+i),
+			err := n.Intents.Replace(b.Context(), n.fence, after(intent, first, dearer(first, txm.Exec, 100+i, 100+i),
 				txm.Exec, txm.Verdict{}))
 			switch {
 			case err == nil:
 				stored.Add(1)
 			case txm.Refused(err) != txm.Moved:
-				t.Error(err)
+				b.Error(err)
 			}
 		})
 	}
 	group.Wait()
-	if f := b.onlyFlight(t, signer, txm.Signed); stored.Load() != 1 || len(f.Attempts) != 2 {
-		t.Errorf("%d raises were stored, %d attempts", stored.Load(), len(f.Attempts))
+	if f := b.onlyFlight(signer, txm.Signed); stored.Load() != 1 || len(f.Attempts) != 2 {
+		b.Errorf("%d raises were stored, %d attempts", stored.Load(), len(f.Attempts))
 	}
 }
 
 // A job that is given up stays given up: only what frees its nonce is signed from then on, and how the arm ends was
 // said with the first of it.
 func cancelled(b *bench) {
-	t := b.t
-	ctx, signer := t.Context(), b.signer(t)
-	n := b.node(t, signer)
+	ctx := b.Context()
+	n, signer := b.sender()
 	j := aLiquidation(signer, 1, 1)
-	queued := b.queue(t, j)[0]
-	intent, first := queued.ID, n.mustClaim(t, queued)
+	queued := b.queue(j)[0]
+	intent, first := queued.ID, n.mustClaim(queued)
 	second, third := dearer(first, txm.Cancel, 100, 100), dearer(first, txm.Cancel, 200, 200)
-	must(t, n.Intents.Replace(ctx, n.fence, after(intent, first, second, txm.Cancel, recovered)))
+	b.must(n.Intents.Replace(ctx, n.fence, after(intent, first, second, txm.Cancel, recovered)))
 	again := after(intent, second, dearer(first, txm.Exec, 200, 200), txm.Exec, txm.Verdict{})
-	mustBeRefused(t, "executing after all", n.Intents.Replace(ctx, n.fence, again), txm.Moved)
-	must(t, n.Intents.Replace(ctx, n.fence,
+	b.mustBeRefused("executing after all", n.Intents.Replace(ctx, n.fence, again), txm.Moved)
+	b.must(n.Intents.Replace(ctx, n.fence,
 		after(intent, second, third, txm.Cancel, txm.Verdict{Outcome: job.SkippedDone, Reason: "done"})))
-	f := b.onlyFlight(t, signer, txm.Signed)
+	f := b.onlyFlight(signer, txm.Signed)
 	if !f.Leaving() || f.Intent.Cancel != recovered || len(f.Attempts) != 3 {
-		t.Errorf("cancelled: %+v", f)
+		b.Errorf("cancelled: %+v", f)
 	}
 	r := minedAt(third, 4, 0)
 	r.Outcome, r.Reason = recovered.Outcome, recovered.Reason
-	must(t, n.Intents.Record(ctx, n.fence, r))
-	must(t, n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: r, Rest: settled}))
-	ended, err := b.Intents.Unreported(ctx, signer, 9)
-	if err != nil || len(ended) != 1 || ended[0].Intent.State != txm.Cancelled ||
-		ended[0].Intent.Outcome != job.DroppedRecovered {
-		t.Errorf("ended: %+v, %v", ended, err)
+	b.must(n.Intents.Record(ctx, n.fence, r))
+	b.must(n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: r, Rest: settled}))
+	if i := b.ended(signer, 1)[0].Intent; i.State != txm.Cancelled || i.Outcome != job.DroppedRecovered {
+		b.Errorf("ended: %+v", i)
 	}
-	if n = n.succeed(t); n.cursor.Promise() != first.Nonce+1 {
-		t.Errorf("the cancelled number is promised again: %+v", n.cursor)
+	if n = n.succeed(); n.cursor.Promise() != first.Nonce+1 {
+		b.Errorf("the cancelled number is promised again: %+v", n.cursor)
 	}
 }
 
 // NON-6: a number below the cursor that nobody has is spent by a transaction of its own, once, and is nobody's
 // afterwards.
 func filled(b *bench) {
-	t := b.t
-	ctx, signer := t.Context(), b.signer(t)
-	n := b.node(t, signer)
+	ctx := b.Context()
+	n, signer := b.sender()
 	fence := n.fence
 	var err error
 	if n.cursor, err = n.Nonces.TakeOver(ctx, fence, 3); err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
-	queued := b.queue(t, anOrder(signer, 1))[0]
-	mined, taken := queued.ID, n.mustClaim(t, queued) // number 3
+	queued := b.queue(anOrder(signer, 1))[0]
+	mined, taken := queued.ID, n.mustClaim(queued) // number 3
 	gap := sign(0, signer, 1)
-	must(t, n.Intents.Fill(ctx, fence, gap))
-	flights := b.flights(t, signer)
+	b.must(n.Intents.Fill(ctx, fence, gap))
+	flights := b.flights(signer)
 	if len(flights) != 2 || flights[0].Intent.Nonce != 1 || flights[0].Newest().Kind != txm.Fill ||
 		!flights[0].Leaving() ||
 		flights[0].Intent.Job.Kind != txm.Filler || flights[0].Newest().Hash != gap.Hash {
-		t.Fatalf("in flight: %+v", flights)
+		b.Fatalf("in flight: %+v", flights)
 	}
 	for what, n2 := range map[string]uint64{"twice": 1, "with a job": taken.Nonce, "at the cursor": 4, "above it": 9} {
-		mustBeRefused(t, "filling a number "+what, n.Intents.Fill(ctx, fence, sign(99, signer, n2)), txm.Moved)
+		b.mustBeRefused("filling a number "+what, n.Intents.Fill(ctx, fence, sign(99, signer, n2)), txm.Moved)
 	}
 	raise := dearer(gap, txm.Fill, 200, 200)
-	must(t, n.Intents.Replace(ctx, fence, after(flights[0].Intent.ID, gap, raise, txm.Fill, txm.Verdict{})))
-	n.land(t, raise)
-	if ended, err := b.Intents.Unreported(ctx, signer, 9); err != nil || len(ended) != 0 {
-		t.Errorf("the world is told of %+v, %v", ended, err)
-	}
-	mustBeRefused(t, "filling what was spent", n.Intents.Fill(ctx, fence, sign(98, signer, 1)), txm.Moved)
+	b.must(n.Intents.Replace(ctx, fence, after(flights[0].Intent.ID, gap, raise, txm.Fill, txm.Verdict{})))
+	n.land(raise)
+	b.ended(signer, 0)
+	b.mustBeRefused("filling what was spent", n.Intents.Fill(ctx, fence, sign(98, signer, 1)), txm.Moved)
 	old := *n
-	n.succeed(t)
-	mustBeLost(t, "a former owner's filling", old.Intents.Fill(ctx, old.fence, sign(97, signer, 2)))
-	mustBeLost(t, "a former owner's raise",
+	n.succeed()
+	b.mustBeLost("a former owner's filling", old.Intents.Fill(ctx, old.fence, sign(97, signer, 2)))
+	b.mustBeLost("a former owner's raise",
 		old.Intents.Replace(ctx, old.fence, after(mined, taken, dearer(taken, txm.Exec, 200, 200), txm.Exec,
 			txm.Verdict{})))
 }
 
 // What may be spent is known from the store: what was burnt, and the dearest of what is in flight.
 func spent(b *bench) {
-	t := b.t
-	ctx, signer := t.Context(), b.signer(t)
-	n := b.node(t, signer)
+	ctx := b.Context()
+	n, signer := b.sender()
 	sum := func(what string, orders uint64) {
-		t.Helper()
+		b.Helper()
 		got, err := b.Intents.Spent(ctx, signer)
 		if err != nil || got[txm.OrderLane] != perp.U64(orders) || !got[txm.LiquidationLane].IsZero() {
-			t.Errorf("%s: %v wei, %v; want %d, for orders alone", what, got, err, orders)
+			b.Errorf("%s: %v wei, %v; want %d, for orders alone", what, got, err, orders)
 		}
 	}
 	if earned, err := b.Intents.Earned(ctx, signer); err != nil || !earned.Sum().IsZero() {
-		t.Errorf("earned %v, %v", earned, err)
+		b.Errorf("earned %v, %v", earned, err)
 	}
-	intents := b.queue(t, anOrder(signer, 1), anOrder(signer, 2), aLiquidation(signer, 3, 0))
+	intents := b.queue(anOrder(signer, 1), anOrder(signer, 2), aLiquidation(signer, 3, 0))
 	sum("nothing", 0)
-	first := n.mustClaim(t, intents[0])
+	first := n.mustClaim(intents[0])
 	sum("one in flight", 21_000*90)
-	second := n.mustClaim(t, intents[1])
-	must(t, n.Intents.Replace(ctx, n.fence, after(intents[1].ID, second, dearer(second, txm.Exec, 100, 100), txm.Exec,
+	second := n.mustClaim(intents[1])
+	b.must(n.Intents.Replace(ctx, n.fence, after(intents[1].ID, second, dearer(second, txm.Exec, 100, 100), txm.Exec,
 		txm.Verdict{})))
 	sum("two in flight, one raised", 21_000*(90+100))
-	n.land(t, first)
+	n.land(first)
 	sum("one landed", 20_000*7+21_000*100)
 	dear := one(intents[2], sign(intents[2].ID, signer, n.cursor.Promise()), n.cursor.Next)
 	dear.Claims[0].Tx.Gas, dear.Claims[0].Tx.Cap = 6_000_000, 5_000_000_000_000 // 30 BNB
-	must(t, n.Intents.Claim(ctx, n.fence, dear))
+	b.must(n.Intents.Claim(ctx, n.fence, dear))
 	got, err := b.Intents.Spent(ctx, signer)
 	if want := txm.MustBNB("30").Wei(); err != nil || got[txm.LiquidationLane] != want {
-		t.Errorf("more than 64 bits of wei: %v, %v; want %s", got, err, want)
+		b.Errorf("more than 64 bits of wei: %v, %v; want %s", got, err, want)
 	}
 }
 
 // LIQ-10: failures in a row are counted, and anything else ends the row.
 func tries(b *bench) {
-	t := b.t
-	ctx, signer := t.Context(), b.signer(t)
-	n := b.node(t, signer)
+	ctx := b.Context()
+	n, signer := b.sender()
 	j := anOrder(signer, 1)
 	for i, c := range []struct {
 		before job.Outcome // how the arm before ended
@@ -211,20 +199,19 @@ func tries(b *bench) {
 		{job.LostRace, 0}} {
 		if i > 0 {
 			end := txm.Ending{Verdict: txm.Verdict{Outcome: c.before}, Rest: txm.Rest{RearmMs: now + uint64(i) - 1}}
-			must(t, n.Intents.Skip(ctx, n.fence, b.find(t, j).ID, end))
+			b.must(n.Intents.Skip(ctx, n.fence, b.find(j).ID, end))
 		}
-		b.say(t, found(j, uint64(i)), txm.NewArm)
-		if got := b.find(t, j); got.Tries != c.tries || got.Arm != uint32(i+1) {
-			t.Errorf("arm %d after %q: %d tries, want %d", got.Arm, c.before, got.Tries, c.tries)
+		b.say(found(j, uint64(i)), txm.NewArm)
+		if got := b.find(j); got.Tries != c.tries || got.Arm != uint32(i+1) {
+			b.Errorf("arm %d after %q: %d tries, want %d", got.Arm, c.before, got.Tries, c.tries)
 		}
 	}
 }
 
 // NON-3, LIQ-6: a batch is claimed whole or not at all, with numbers in the order of its claims.
 func batches(b *bench) {
-	t := b.t
-	ctx, signer := t.Context(), b.signer(t)
-	n := b.node(t, signer)
+	ctx := b.Context()
+	n, signer := b.sender()
 	batch := func(intents []*txm.Intent, numbers ...uint64) txm.Batch {
 		whole := txm.Batch{Cursor: n.cursor.Next, Limits: limits}
 		for i, intent := range intents {
@@ -233,50 +220,50 @@ func batches(b *bench) {
 		}
 		return whole
 	}
-	intents := b.queue(t, anOrder(signer, 1), aLiquidation(signer, 2, 1), anOrder(signer, 3),
+	intents := b.queue(anOrder(signer, 1), aLiquidation(signer, 2, 1), anOrder(signer, 3),
 		aLiquidation(signer, 4, 1))
-	more := b.queue(t, anOrder(signer, 5), aLiquidation(signer, 2, 2), anOrder(signer, 6))
-	must(t, n.Intents.Claim(ctx, n.fence, batch(intents, 0, 1, 2, 3)))
+	more := b.queue(anOrder(signer, 5), aLiquidation(signer, 2, 2), anOrder(signer, 6))
+	b.must(n.Intents.Claim(ctx, n.fence, batch(intents, 0, 1, 2, 3)))
 	n.cursor.Next = 4
-	flights := b.flights(t, signer)
+	flights := b.flights(signer)
 	for i, f := range flights {
 		if f.Intent.ID != intents[i].ID || f.Intent.Nonce != uint64(i) || f.Newest().
 			Hash != sign(intents[i].ID, signer, uint64(i)).Hash {
-			t.Errorf("flight %d: %+v", i, f)
+			b.Errorf("flight %d: %+v", i, f)
 		}
 	}
-	mustBeRefused(t, "two liquidations of one account, one in a batch",
+	b.mustBeRefused("two liquidations of one account, one in a batch",
 		n.Intents.Claim(ctx, n.fence, batch(more, 4, 5, 6)), txm.AccountBusy)
 	twins := []*txm.Intent{more[0], intents[0]}
-	mustBeRefused(t, "a batch with one that has moved on", n.Intents.Claim(ctx, n.fence, batch(twins, 4, 5)), txm.Moved)
-	mustBeRefused(t, "a batch with one intent twice",
+	b.mustBeRefused("a batch with one that has moved on", n.Intents.Claim(ctx, n.fence, batch(twins, 4, 5)), txm.Moved)
+	b.mustBeRefused("a batch with one intent twice",
 		n.Intents.Claim(ctx, n.fence, batch([]*txm.Intent{more[0], more[0]}, 4, 5)), txm.Moved)
 	free := []*txm.Intent{more[0], more[2]}
 	for what, numbers := range map[string][]uint64{"with a hole": {4, 6}, "twice the same": {4, 4}} {
 		if err := n.Intents.Claim(ctx, n.fence, batch(free, numbers...)); err == nil || txm.Refused(err) != "" {
-			t.Errorf("numbers %s: %v", what, err)
+			b.Errorf("numbers %s: %v", what, err)
 		}
 	}
-	mustBeRefused(t, "a batch with a number that is taken", n.Intents.Claim(ctx, n.fence, batch(free, 3, 4)),
+	b.mustBeRefused("a batch with a number that is taken", n.Intents.Claim(ctx, n.fence, batch(free, 3, 4)),
 		txm.CursorMoved)
-	if len(flights) != 4 || len(b.flights(t, signer)) != 4 || len(b.heads(t, signer)) != 2 {
-		t.Error("a refused batch left something behind")
+	if len(flights) != 4 || len(b.flights(signer)) != 4 || len(b.heads(signer)) != 2 {
+		b.Error("a refused batch left something behind")
 	}
-	must(t, n.Intents.Claim(ctx, n.fence, batch(free, 4, 5)))
+	b.must(n.Intents.Claim(ctx, n.fence, batch(free, 4, 5)))
 	n.cursor.Next = 6
-	few := batch(b.queue(t, anOrder(signer, 7), anOrder(signer, 8)), 6, 7)
+	few := batch(b.queue(anOrder(signer, 7), anOrder(signer, 8)), 6, 7)
 	few.Limits.Signer = 7
-	mustBeRefused(t, "a batch that is too large by one", n.Intents.Claim(ctx, n.fence, few), txm.SignerFull)
-	narrow := batch(b.queue(t, aLiquidation(signer, 9, 1), aLiquidation(signer, 10, 1)), 6, 7)
+	b.mustBeRefused("a batch that is too large by one", n.Intents.Claim(ctx, n.fence, few), txm.SignerFull)
+	narrow := batch(b.queue(aLiquidation(signer, 9, 1), aLiquidation(signer, 10, 1)), 6, 7)
 	narrow.Limits.Liquidations = 3
-	mustBeRefused(t, "a batch with a liquidation too many", n.Intents.Claim(ctx, n.fence, narrow), txm.KeeperFull)
+	b.mustBeRefused("a batch with a liquidation too many", n.Intents.Claim(ctx, n.fence, narrow), txm.KeeperFull)
 	narrow.Limits.Liquidations = 10
 	for i := range narrow.Claims {
 		narrow.Claims[i].Kind = job.Order
 	}
-	mustBeRefused(t, "liquidations that are called orders", n.Intents.Claim(ctx, n.fence, narrow), txm.Moved)
-	if got := b.flights(t, signer); len(got) != 6 ||
+	b.mustBeRefused("liquidations that are called orders", n.Intents.Claim(ctx, n.fence, narrow), txm.Moved)
+	if got := b.flights(signer); len(got) != 6 ||
 		!slices.IsSortedFunc(got, func(a, c txm.Flight) int { return int(a.Intent.Nonce) - int(c.Intent.Nonce) }) {
-		t.Errorf("in flight: %+v", got)
+		b.Errorf("in flight: %+v", got)
 	}
 }

@@ -38,7 +38,7 @@ func Run(t *testing.T, setup Setup) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(&bench{Stores: setup(t), t: t})
+			test(&bench{T: t, Stores: setup(t)})
 		})
 	}
 }
@@ -101,17 +101,17 @@ var limits = txm.Limits{Signer: 16, Liquidations: 10}
 
 // bench is what one test works with.
 type bench struct {
+	*testing.T
 	Stores
-	t     *testing.T
 	count atomic.Uint32
 }
 
 // signer registers a fresh one.
-func (b *bench) signer(t *testing.T) chain.Address {
-	t.Helper()
+func (b *bench) signer() chain.Address {
+	b.Helper()
 	s := chain.Address{0xaa, byte(b.count.Add(1))}
-	if err := b.Register(t.Context(), s); err != nil {
-		t.Fatal(err)
+	if err := b.Register(b.Context(), s); err != nil {
+		b.Fatal(err)
 	}
 	return s
 }
@@ -125,40 +125,47 @@ type node struct {
 }
 
 // node acquires a signer's lease and opens its account.
-func (b *bench) node(t *testing.T, signer chain.Address) *node {
-	t.Helper()
+func (b *bench) node(signer chain.Address) *node {
+	b.Helper()
 	n := &node{bench: b, owner: lease.NewOwner("node")}
-	n.begin(t, signer)
+	n.begin(signer)
 	return n
 }
 
-func (n *node) begin(t *testing.T, signer chain.Address) {
-	t.Helper()
+// sender is a node with a signer of its own.
+func (b *bench) sender() (*node, chain.Address) {
+	b.Helper()
+	signer := b.signer()
+	return b.node(signer), signer
+}
+
+func (n *node) begin(signer chain.Address) {
+	n.Helper()
 	var err error
-	if n.fence, err = n.Leases.Acquire(t.Context(), signer, n.owner, long); err != nil {
-		t.Fatal(err)
+	if n.fence, err = n.Leases.Acquire(n.Context(), signer, n.owner, long); err != nil {
+		n.Fatal(err)
 	}
-	if n.cursor, err = n.Nonces.TakeOver(t.Context(), n.fence, 0); err != nil {
-		t.Fatal(err)
+	if n.cursor, err = n.Nonces.TakeOver(n.Context(), n.fence, 0); err != nil {
+		n.Fatal(err)
 	}
 }
 
 // expire ends the tenure as time does, sooner.
-func (n *node) expire(t *testing.T) {
-	t.Helper()
-	if _, err := n.Leases.Acquire(t.Context(), n.fence.Signer, n.owner, short); err != nil {
-		t.Fatal(err)
+func (n *node) expire() {
+	n.Helper()
+	if _, err := n.Leases.Acquire(n.Context(), n.fence.Signer, n.owner, short); err != nil {
+		n.Fatal(err)
 	}
 	<-time.After(2 * short)
 }
 
 // succeed makes another process the owner.
-func (n *node) succeed(t *testing.T) *node {
-	t.Helper()
-	if err := n.Leases.Release(t.Context(), n.fence); err != nil {
-		t.Fatal(err)
+func (n *node) succeed() *node {
+	n.Helper()
+	if err := n.Leases.Release(n.Context(), n.fence); err != nil {
+		n.Fatal(err)
 	}
-	return n.node(t, n.fence.Signer)
+	return n.node(n.fence.Signer)
 }
 
 // order returns a job that executes an order of an account.
@@ -189,36 +196,36 @@ func aLiquidation(signer chain.Address, account, position byte) job.Job {
 }
 
 // queue stores jobs and returns their intents.
-func (b *bench) queue(t *testing.T, jobs ...job.Job) []*txm.Intent {
-	t.Helper()
+func (b *bench) queue(jobs ...job.Job) []*txm.Intent {
+	b.Helper()
 	intents := make([]*txm.Intent, 0, len(jobs))
 	for _, j := range jobs {
-		if a, err := b.Intents.Enqueue(t.Context(), j); err != nil || a != txm.NewArm {
-			t.Fatalf("%s: %s, %v", j.ID, a, err)
+		if a, err := b.Intents.Enqueue(b.Context(), j); err != nil || a != txm.NewArm {
+			b.Fatalf("%s: %s, %v", j.ID, a, err)
 		}
-		intents = append(intents, b.find(t, j))
+		intents = append(intents, b.find(j))
 	}
 	return intents
 }
 
 // find looks for the intent of a job in its signer's queue.
-func (b *bench) find(t *testing.T, j job.Job) *txm.Intent {
-	t.Helper()
-	for _, i := range b.heads(t, j.Signer) {
+func (b *bench) find(j job.Job) *txm.Intent {
+	b.Helper()
+	for _, i := range b.heads(j.Signer) {
 		if i.Job.ID == j.ID {
 			return &i
 		}
 	}
-	t.Fatalf("%s is not queued", j.ID)
+	b.Fatalf("%s is not queued", j.ID)
 	return nil
 }
 
 // heads is a signer's whole queue.
-func (b *bench) heads(t *testing.T, signer chain.Address) []txm.Intent {
-	t.Helper()
-	heads, err := b.Intents.Heads(t.Context(), signer, txm.Pick{Limit: 1000})
+func (b *bench) heads(signer chain.Address) []txm.Intent {
+	b.Helper()
+	heads, err := b.Intents.Heads(b.Context(), signer, txm.Pick{Limit: 1000})
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	return heads
 }
@@ -236,41 +243,59 @@ func one(intent *txm.Intent, tx txm.SignedTx, cursor uint64) txm.Batch {
 }
 
 // claim signs with the promised number and claims. The cursor moves if the claim succeeds.
-func (n *node) claim(t *testing.T, intent *txm.Intent) (txm.SignedTx, error) {
-	t.Helper()
+func (n *node) claim(intent *txm.Intent) (txm.SignedTx, error) {
+	n.Helper()
 	tx := sign(intent.ID, n.fence.Signer, n.cursor.Promise())
-	err := n.Intents.Claim(t.Context(), n.fence, one(intent, tx, n.cursor.Next))
+	err := n.Intents.Claim(n.Context(), n.fence, one(intent, tx, n.cursor.Next))
 	if err == nil {
 		n.cursor = n.cursor.Taken(tx.Nonce)
 	}
 	return tx, err
 }
 
-func (n *node) mustClaim(t *testing.T, intent *txm.Intent) txm.SignedTx {
-	t.Helper()
-	tx, err := n.claim(t, intent)
+func (n *node) mustClaim(intent *txm.Intent) txm.SignedTx {
+	n.Helper()
+	tx, err := n.claim(intent)
 	if err != nil {
-		t.Fatal(err)
+		n.Fatal(err)
 	}
 	return tx
 }
 
 // flights lists what is in flight.
-func (b *bench) flights(t *testing.T, signer chain.Address) []txm.Flight {
-	t.Helper()
-	flights, err := b.Intents.InFlight(t.Context(), signer)
+func (b *bench) flights(signer chain.Address) []txm.Flight {
+	b.Helper()
+	flights, err := b.Intents.InFlight(b.Context(), signer)
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	return flights
 }
 
+// ended demands how many ended arms the world has not been told of, and returns them.
+func (b *bench) ended(signer chain.Address, want int) []txm.Ended {
+	b.Helper()
+	ended, err := b.Intents.Unreported(b.Context(), signer, want+1)
+	if err != nil || len(ended) != want {
+		b.Fatalf("to be told: %+v, %v; want %d", ended, err, want)
+	}
+	return ended
+}
+
+// depth demands how many intents are queued.
+func (b *bench) depth(signer chain.Address, want int) {
+	b.Helper()
+	if depth, err := b.Intents.Depth(b.Context(), signer); err != nil || depth != want {
+		b.Errorf("%d queued, %v; want %d", depth, err, want)
+	}
+}
+
 // onlyFlight demands that one intent is in flight, in a state.
-func (b *bench) onlyFlight(t *testing.T, signer chain.Address, want txm.State) txm.Flight {
-	t.Helper()
-	flights := b.flights(t, signer)
+func (b *bench) onlyFlight(signer chain.Address, want txm.State) txm.Flight {
+	b.Helper()
+	flights := b.flights(signer)
 	if len(flights) != 1 || flights[0].Intent.State != want {
-		t.Fatalf("in flight: %+v, want one that is %s", flights, want)
+		b.Fatalf("in flight: %+v, want one that is %s", flights, want)
 	}
 	return flights[0]
 }
@@ -295,30 +320,38 @@ func minedAt(tx txm.SignedTx, block uint64, branch byte) txm.Receipt {
 }
 
 // land records and finishes a transaction.
-func (n *node) land(t *testing.T, tx txm.SignedTx) {
-	t.Helper()
+func (n *node) land(tx txm.SignedTx) {
+	n.Helper()
 	r := minedAt(tx, 5, 0)
-	must(t, n.Intents.Record(t.Context(), n.fence, r))
-	must(t, n.Intents.Finish(t.Context(), n.fence, txm.FinalReceipt{Receipt: r, Rest: settled}))
+	n.must(n.Intents.Record(n.Context(), n.fence, r))
+	n.must(n.Intents.Finish(n.Context(), n.fence, txm.FinalReceipt{Receipt: r, Rest: settled}))
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
+func (b *bench) must(err error) {
+	b.Helper()
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 }
 
-func mustBeLost(t *testing.T, what string, err error) {
-	t.Helper()
+// none demands that there is nothing of a kind.
+func none[T any](b *bench, what string, some []T) {
+	b.Helper()
+	if len(some) != 0 {
+		b.Errorf("%s: %+v", what, some)
+	}
+}
+
+func (b *bench) mustBeLost(what string, err error) {
+	b.Helper()
 	if !lease.Lost(err) {
-		t.Errorf("%s: got %v, want to be fenced out", what, err)
+		b.Errorf("%s: got %v, want to be fenced out", what, err)
 	}
 }
 
-func mustBeRefused(t *testing.T, what string, err error, why txm.Refusal) {
-	t.Helper()
+func (b *bench) mustBeRefused(what string, err error, why txm.Refusal) {
+	b.Helper()
 	if txm.Refused(err) != why {
-		t.Errorf("%s: got %v, want %q", what, err, why)
+		b.Errorf("%s: got %v, want %q", what, err, why)
 	}
 }
