@@ -1,9 +1,11 @@
 package evm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +28,7 @@ func (r Reader) OldNonces(ctx context.Context, asked []AccountAt) ([]uint64, err
 		some, err := eachInTurn(ctx, r, ForOldStates,
 			func(e *endpoint) ([]uint64, error) { return e.nonces(ctx, rest) })
 		if err != nil {
-			return nil, fmt.Errorf("asking for nonces at blocks %d to %d: %w", lowest(asked), highest(asked), err)
+			return nil, fmt.Errorf("asking for nonces at %s: %w", blocksOf(asked), err)
 		}
 		nonces = append(nonces, some...)
 	}
@@ -44,7 +46,7 @@ func (c *Client) SettledNonces(ctx context.Context, asked []AccountAt) ([]uint64
 		return writeNonces(nonces), err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("asking two hosts for nonces at blocks %d to %d: %w", lowest(asked), highest(asked), err)
+		return nil, fmt.Errorf("asking two hosts for nonces at %s: %w", blocksOf(asked), err)
 	}
 	return list.read()
 }
@@ -72,20 +74,10 @@ func (l nonceList) read() ([]uint64, error) {
 	return nonces, nil
 }
 
-func lowest(asked []AccountAt) uint64 {
-	least := asked[0].Block
-	for _, a := range asked {
-		least = min(least, a.Block)
-	}
-	return least
-}
-
-func highest(asked []AccountAt) uint64 {
-	most := asked[0].Block
-	for _, a := range asked {
-		most = max(most, a.Block)
-	}
-	return most
+// blocksOf names them for people.
+func blocksOf(asked []AccountAt) string {
+	byBlock := func(a, b AccountAt) int { return cmp.Compare(a.Block, b.Block) }
+	return fmt.Sprintf("blocks %d to %d", slices.MinFunc(asked, byBlock).Block, slices.MaxFunc(asked, byBlock).Block)
 }
 
 // nonces asks one endpoint for the first of them, for fewer each time it does not answer.
