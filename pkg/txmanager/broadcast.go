@@ -1,6 +1,7 @@
 package txmanager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,13 +105,20 @@ func (b *broadcast) relay(ctx context.Context, raw []byte, untilMs uint64) evm.C
 
 // hide notes whether the public nodes are not given a transaction of an intent.
 func (b *broadcast) hide(hash chain.Hash, intent int64, hidden bool) {
+	b.update(hash, func(s *sent) {
+		if s.hidden = 0; hidden {
+			s.hidden = intent
+		}
+	})
+}
+
+// update changes what is remembered of a transaction.
+func (b *broadcast) update(hash chain.Hash, change func(*sent)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	was := b.last[hash]
-	if was.hidden = 0; hidden {
-		was.hidden = intent
-	}
-	b.last[hash] = was
+	s := b.last[hash]
+	change(&s)
+	b.last[hash] = s
 }
 
 // close waits for what is still being said to nodes, public and private.
@@ -153,24 +161,13 @@ func (b *broadcast) stop(ctx context.Context, tx txm.SignedTx, class evm.Class, 
 
 // expect notes that a transaction is broadcast now.
 func (b *broadcast) expect(hash chain.Hash) {
-	head, _ := b.heads.Newest()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	was := b.last[hash]
-	if was.first == 0 {
-		was.first = head.Number
-	}
-	was.last = head.Number
-	b.last[hash] = was
+	head := b.heads.Number()
+	b.update(hash, func(s *sent) { s.first, s.last = cmp.Or(s.first, head), head })
 }
 
 // atCap notes that a transaction's price cannot be raised, and tells whether that is news.
 func (b *broadcast) atCap(hash chain.Hash) (news bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	was := b.last[hash]
-	news, was.capped = !was.capped, true
-	b.last[hash] = was
+	b.update(hash, func(s *sent) { news, s.capped = !s.capped, true })
 	return news
 }
 
@@ -183,12 +180,7 @@ func (b *broadcast) restart(hash chain.Hash) {
 
 // answered notes an answer and tells whether it is another one than before.
 func (b *broadcast) answered(hash chain.Hash, class evm.Class) (news bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	was := b.last[hash]
-	news = was.class != class
-	was.class = class
-	b.last[hash] = was
+	b.update(hash, func(s *sent) { news, s.class = s.class != class, class })
 	return news
 }
 

@@ -145,11 +145,6 @@ func newMoneyMetrics(in metric.In) moneyMetrics {
 	}
 }
 
-// claimed counts the time an intent has waited.
-func (m *Metrics) claimed(i txm.Intent) {
-	m.queueSeconds.Observe(i.Waited.Seconds())
-}
-
 // money says what a signer has spent of a day's money, and which part of it each lane.
 func (m *Metrics) money(signer chain.Address, limit txm.Budget, spent, earned txm.ByLane) {
 	m.spent.WithLabelValues(signer.Hex()).Set(spent.Sum().Float())
@@ -171,13 +166,9 @@ func (m *Metrics) balance(signer chain.Address, has, spent, earned perp.Uint) {
 
 // forget drops what was said of a signer that is no longer ours.
 func (m *Metrics) forget(signer chain.Address) {
-	m.inFlight.DeleteLabelValues(signer.Hex())
 	m.unlanded.forget(signer)
-	m.liquidations.DeleteLabelValues(signer.Hex())
-	m.held.DeleteLabelValues(signer.Hex())
-	m.queueDepth.DeleteLabelValues(signer.Hex())
-	m.spent.DeleteLabelValues(signer.Hex())
-	m.budgetUsed.DeletePartialMatch(prometheus.Labels{"signer": signer.Hex()})
-	m.balances.DeleteLabelValues(signer.Hex())
-	m.lasts.DeleteLabelValues(signer.Hex())
+	for _, of := range []*prometheus.GaugeVec{m.inFlight, m.liquidations, m.held, m.queueDepth, m.spent, m.budgetUsed,
+		m.balances, m.lasts} {
+		of.DeletePartialMatch(prometheus.Labels{"signer": signer.Hex()})
+	}
 }

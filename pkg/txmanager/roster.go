@@ -2,8 +2,6 @@ package txmanager
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 
 	"perpkeeper/pkg/chain"
@@ -51,14 +49,10 @@ func (r *roster) follow(ctx context.Context, heard func(context.Context) error) 
 		if err := heard(ctx); err != nil {
 			return context.Cause(ctx)
 		}
-		for _, signer := range r.signers() {
-			r.wake(signer)
+		r.mu.Lock()
+		for _, w := range r.workers {
+			signal(w.queued)
 		}
+		r.mu.Unlock()
 	}
-}
-
-func (r *roster) signers() []chain.Address {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Collect(maps.Keys(r.workers))
 }
