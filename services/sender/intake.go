@@ -72,9 +72,9 @@ func (s *Sender) take(ctx context.Context, part string, r bus.Record) error {
 	if err == nil {
 		return nil
 	}
-	bad := damaged{wire.JobTopic(s.cfg.Keeper.ChainID), r, err}
-	s.unreadable.report(bad.topic, bad.record, bad.why)
-	return s.setAside(ctx, part, bad)
+	topic := wire.JobTopic(s.cfg.Keeper.ChainID)
+	s.unreadable.report(topic, r, err)
+	return s.setAside(ctx, part, damaged{topic, r, err})
 }
 
 // patiently does what the database has to be there for, however long it is away.

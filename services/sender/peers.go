@@ -2,6 +2,8 @@ package sender
 
 import (
 	"fmt"
+	"slices"
+
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/tier"
 )
@@ -9,12 +11,10 @@ import (
 // notPeers refuses signers that the configuration says are another keeper's.
 func notPeers(cfg tier.Config, keys []signer.Signer) error {
 	for i, p := range cfg.Peers {
-		for _, address := range p.Signers {
-			for _, key := range keys {
-				if key.Address() == address {
-					return fmt.Errorf("tier.peers[%d]: signer %s is one of this keeper's own (a signer belongs to "+
-						"one keeper: remove it here or there)", i, address)
-				}
+		for _, key := range keys {
+			if slices.Contains(p.Signers, key.Address()) {
+				return fmt.Errorf("tier.peers[%d]: signer %s is one of this keeper's own (a signer belongs to one "+
+					"keeper: remove it here or there)", i, key.Address())
 			}
 		}
 	}

@@ -57,13 +57,11 @@ func newUnreadable(found *prometheus.CounterVec, log zerolog.Logger) *unreadable
 
 // report counts a record and says where it is, once.
 func (u *unreadable) report(topic string, r bus.Record, why error) {
-	d := damaged{topic, r, why}
-	if u.knows(place{d.topic, d.record.Partition, d.record.Offset}) {
+	if u.knows(place{topic, r.Partition, r.Offset}) {
 		return
 	}
-	u.found.WithLabelValues(d.topic).Inc()
-	u.log.Error().Err(d.why).Str("topic", d.topic).Int("partition", d.record.Partition).
-		Int64("offset", d.record.Offset).
+	u.found.WithLabelValues(topic).Inc()
+	u.log.Error().Err(why).Str("topic", topic).Int("partition", r.Partition).Int64("offset", r.Offset).
 		Msg("passing over a record that nobody can read")
 }
 
@@ -84,11 +82,10 @@ func (u *unreadable) knows(at place) bool {
 // price reports a record of the price topic and has a letter written, without waiting for it.
 func (u *unreadable) price(topic string, r bus.Record, why error) {
 	u.report(topic, r, why)
-	d := damaged{topic, r, why}
 	select {
-	case u.prices <- d:
+	case u.prices <- damaged{topic, r, why}:
 	default:
-		u.log.Error().Int64("offset", d.record.Offset).Msg("too many price records that nobody can read: this one " +
+		u.log.Error().Int64("offset", r.Offset).Msg("too many price records that nobody can read: this one " +
 			"becomes no dead letter")
 	}
 }

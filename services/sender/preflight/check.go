@@ -91,7 +91,7 @@ func (r *Checker) call(ctx context.Context, t *txmanager.Task) (opinion, txmanag
 			return first, txmanager.Verdict{}, err
 		}
 	}
-	decided := r.second.decide(ctx, t.Intent.ID, j.Evidence.Block.Number, first,
+	decided := r.second.decide(t.Intent.ID, j.Evidence.Block.Number, first,
 		func(ctx context.Context, other simulator) (opinion, error) {
 			return r.simulate(ctx, other, j, made)
 		})

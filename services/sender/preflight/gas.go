@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,13 +59,7 @@ func (g *gasLimits) refresh(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the markets of GLVs: %w", err)
 	}
-	words, glvs := gmx.GasWordsOf(parameters), due.GlvsOf(func(yield func(perp.MarketValue) bool) {
-		for _, v := range markets {
-			if !yield(v) {
-				return
-			}
-		}
-	})
+	words, glvs := gmx.GasWordsOf(parameters), due.GlvsOf(slices.Values(markets))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.words, g.glvs, g.read = words, glvs, now

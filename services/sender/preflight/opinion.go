@@ -76,7 +76,7 @@ func (o *opinions) close() {
 // success, if another host says the same, or if there is no other. While another is being asked, and where the two do
 // not agree, the job waits. Ask makes the call elsewhere. Found is the number of the block that the job was found in:
 // of a state before it nobody can say that the job is done or gone.
-func (o *opinions) decide(_ context.Context, intent int64, found uint64, first opinion, ask simulation) opinion {
+func (o *opinions) decide(intent int64, found uint64, first opinion, ask simulation) opinion {
 	if o == nil || first.verdict.Kind == txmanager.Onward || !o.another(first.from) {
 		return first
 	}

@@ -79,7 +79,7 @@ func TestTwoHaveToSayIt(t *testing.T) {
 			asked.Add(1)
 			return c.second, c.err
 		})
-		got := o.decide(t.Context(), 1, 100, c.first, ask)
+		got := o.decide(1, 100, c.first, ask)
 		release()
 		if c.asks {
 			if got.verdict.Kind != txmanager.Waiting || got.verdict.News == nil || got.verdict.Heads != 1 {
@@ -87,7 +87,7 @@ func TestTwoHaveToSayIt(t *testing.T) {
 			}
 			<-heard
 			<-got.verdict.News
-			got = o.decide(t.Context(), 1, 100, c.first, ask)
+			got = o.decide(1, 100, c.first, ask)
 		}
 		o.close()
 		if n := asked.Load(); n > 1 || (n == 1) != c.asks {
@@ -143,10 +143,10 @@ func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
 			NewMetrics(prometheus.NewRegistry()))
 		o.elsewhere = elsewhere(c.first, c.others)
 		ask, release := held(func(context.Context, simulator) (opinion, error) { return healthy, nil })
-		o.decide(t.Context(), 1, 100, healthy, ask)
+		o.decide(1, 100, healthy, ask)
 		release()
 		<-heard
-		got := o.decide(t.Context(), 1, 100, healthy, ask).verdict
+		got := o.decide(1, 100, healthy, ask).verdict
 		if ends := c.first >= 100 && c.others >= 100; ends != (got.Kind == txmanager.Ended) || !ends &&
 			!strings.Contains(got.Reason, "its head is block 99") {
 			t.Errorf("heads %d and %d: %+v", c.first, c.others, got)
@@ -170,20 +170,20 @@ func TestSecondWordsGrowOld(t *testing.T) {
 		return first, nil
 	}
 	once, release := held(ask)
-	o.decide(t.Context(), 1, 100, first, once)
+	o.decide(1, 100, first, once)
 	release()
 	<-heard
 	now = now.Add(opinionFresh + time.Millisecond)
 	again, release := held(ask)
-	if got := o.decide(t.Context(), 1, 100, first, again); got.verdict.Kind != txmanager.Waiting {
+	if got := o.decide(1, 100, first, again); got.verdict.Kind != txmanager.Waiting {
 		t.Errorf("an old word was taken: %+v", got)
 	}
 	release()
 	<-heard
-	if got := o.decide(t.Context(), 1, 100, first, ask); got.verdict.Kind != txmanager.Ended || asked.Load() != 2 {
+	if got := o.decide(1, 100, first, ask); got.verdict.Kind != txmanager.Ended || asked.Load() != 2 {
 		t.Errorf("%+v after %d questions", got, asked.Load())
 	}
-	o.decide(t.Context(), 2, 100, first, func(ctx context.Context, _ simulator) (opinion, error) {
+	o.decide(2, 100, first, func(ctx context.Context, _ simulator) (opinion, error) {
 		<-ctx.Done()
 		return opinion{}, ctx.Err()
 	})

@@ -114,12 +114,7 @@ func (t *Tracker) Published(j job.Job) {
 	t.find(j)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := j.Need()
-	s := t.needs[n]
-	if s == nil {
-		s = &sighting{}
-		t.needs[n] = s
-	}
+	s := t.sighted(j.Need())
 	if !slices.Contains(s.ids, j.ID) {
 		s.ids = append(s.ids, j.ID)
 	}
@@ -216,6 +211,16 @@ func (t *Tracker) Executed(found []execution.Execution) {
 	}
 }
 
+// sighted is what was heard of a need. The lock is held.
+func (t *Tracker) sighted(n job.Need) *sighting {
+	s := t.needs[n]
+	if s == nil {
+		s = &sighting{last: t.cfg.Clock()}
+		t.needs[n] = s
+	}
+	return s
+}
+
 // note notes one execution and returns the jobs it has ended.
 func (t *Tracker) note(e execution.Execution) []string {
 	by := t.keepers.Tier(e.Tx.From)
@@ -223,12 +228,7 @@ func (t *Tracker) note(e execution.Execution) []string {
 		by = 0 // whoever sent that executed something else
 	}
 	t.noteOwn(e)
-	n := e.Need()
-	s := t.needs[n]
-	if s == nil {
-		s = &sighting{last: t.cfg.Clock()}
-		t.needs[n] = s
-	}
+	s := t.sighted(e.Need())
 	s.done = max(s.done, e.Pos.Block)
 	newest := fmt.Sprintf("%s:%s", e.Kind, e.Key) // of a job that we never heard of
 	if len(s.ids) > 0 {
