@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"perpkeeper/pkg/metric"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
@@ -83,18 +85,11 @@ func (c *Condition) set(reason string) {
 	changed := c.reason != reason
 	c.reason = reason
 	if c.held != nil {
-		c.held.Set(oneIf(reason == ""))
+		c.held.Set(metric.Bool(reason == ""))
 	}
 	if changed && c.log != nil {
 		c.log.change(reason)
 	}
-}
-
-func oneIf(holds bool) float64 {
-	if holds {
-		return 1
-	}
-	return 0
 }
 
 func (c *Condition) why() string {
@@ -105,12 +100,8 @@ func (c *Condition) why() string {
 
 // newReadyGauge makes the metric of what /readyz says.
 func newReadyGauge(reg prometheus.Registerer) *prometheus.GaugeVec {
-	held := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "perpkeeper_ready",
-		Help: "1 while a condition of readiness holds, 0 while it does not; /readyz says why.",
-	}, []string{"condition"})
-	reg.MustRegister(held)
-	return held
+	return metric.In{Registerer: reg}.Gauges("perpkeeper_ready",
+		"1 while a condition of readiness holds, 0 while it does not; /readyz says why.", "condition")
 }
 
 // ownCondition is the shell's: it holds from the return of the start function until the process is to stop.

@@ -17,6 +17,7 @@ import (
 	"perpkeeper/pkg/evidence"
 	"perpkeeper/pkg/execution"
 	"perpkeeper/pkg/headtrack"
+	"perpkeeper/pkg/metric"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/wire"
@@ -57,15 +58,11 @@ type monitorMetrics struct {
 }
 
 func newMonitorMetrics(reg prometheus.Registerer) *monitorMetrics {
-	m := &monitorMetrics{
+	return &monitorMetrics{
 		evidence: evidence.NewMetrics(reg),
-		alarm: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "monitor_alarm",
-			Help: "1 while a monitor finds something wrong with the keepers of its venue, by what it is.",
-		}, []string{"alarm"}),
+		alarm: metric.In{Registerer: reg}.Gauges("monitor_alarm",
+			"1 while a monitor finds something wrong with the keepers of its venue, by what it is.", "alarm"),
 	}
-	reg.MustRegister(m.alarm)
-	return m
 }
 
 func newMonitor(cfg Config, log zerolog.Logger, metrics *monitorMetrics, client *bus.Client, node heads,

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/metric"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/wire"
@@ -50,25 +51,18 @@ type noticeMetrics struct {
 }
 
 func newNoticeMetrics(reg prometheus.Registerer) *noticeMetrics {
-	m := &noticeMetrics{
-		messages: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "notify_messages_total",
-			Help: "Messages to a receiver (label audience), by what became of them: delivered; refused, or " +
-				"unreadable (dead letters).",
-		}, []string{"audience", "result"}),
-		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "notify_failed_tries",
-			Help: "Tries in a row that a receiver (label audience) has not taken the message that is due; 0 while " +
-				"all is well.",
-		}, []string{"audience", "partition"}),
-		stopped: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "notify_stopped",
-			Help: "1 when a receiver (label audience) gets nothing any more until this process is started again; its " +
-				"log says why.",
-		}, []string{"audience"}),
+	in := metric.In{Registerer: reg}
+	return &noticeMetrics{
+		messages: in.Counters("notify_messages_total",
+			"Messages to a receiver (label audience), by what became of them: delivered; refused, or unreadable "+
+				"(dead letters).", "audience", "result"),
+		failing: in.Gauges("notify_failed_tries",
+			"Tries in a row that a receiver (label audience) has not taken the message that is due; 0 while all is "+
+				"well.", "audience", "partition"),
+		stopped: in.Gauges("notify_stopped",
+			"1 when a receiver (label audience) gets nothing any more until this process is started again; its log "+
+				"says why.", "audience"),
 	}
-	reg.MustRegister(m.messages, m.failing, m.stopped)
-	return m
 }
 
 // Run delivers to every receiver until ctx ends. What it cannot go on with is logged and counted, and the other

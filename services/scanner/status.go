@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/metric"
 )
 
 // status is what the scanner is at, for readiness, metrics and the status page.
@@ -120,10 +121,7 @@ func (s *status) newest() uint64 {
 func (s *status) decided(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.metrics.undecided.Set(0)
-	if err != nil {
-		s.metrics.undecided.Set(1)
-	}
+	s.metrics.undecided.Set(metric.Bool(err != nil))
 	if s.finality == nil && err != nil {
 		s.since = time.Now()
 	}
