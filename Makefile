@@ -99,9 +99,12 @@ bench: setup ## every benchmark behind a figure of docs/performance.md; on a qui
 	@go test -run '^$$' -bench . ./pkg/ttl
 	@go test -run '^$$' -bench Pages -benchtime 40x ./services/console/web
 
-bench-peers: setup ## calls a second beside OP's transaction manager, whose modules are downloaded for it (minutes; on a quiet machine)
+# Both peers are downloaded into .cache: the Go modules of one, the npm packages of the other.
+bench-peers: setup ## beside OP's transaction manager and Ponder, which are downloaded for it (needs Node; ten minutes; on a quiet machine)
 	@cd test/bench/peers/txmgr && go build -o "$(CURDIR)/.cache/peers/txmgr" .
 	@KEEPER_TXMGR="$(CURDIR)/.cache/peers/txmgr" go test -count=1 -v -timeout 20m -run 'TestTxmgr$$' ./test/hammer
+	@mkdir -p .cache/peers && cp -r test/bench/peers/ponder .cache/peers/ && cd .cache/peers/ponder && npm install --silent --no-audit
+	@KEEPER_PONDER="$(CURDIR)/.cache/peers/ponder" go test -count=1 -v -timeout 20m -run 'TestPonder$$' ./test/bench
 
 bench-planners: setup ## four planners of 10 thousand to 10 million positions: load, memory, ticks, a rebalance (8 GB of disk, half an hour)
 	@KEEPER_LONG=1 KEEPER_RESULTS="$(CURDIR)/docs/performance" KEEPER_POSITIONS=$(POSITIONS) \

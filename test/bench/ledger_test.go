@@ -10,10 +10,12 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/eth/filters"
 	"github.com/ethereum/go-ethereum/trie"
 
 	"perpkeeper/pkg/chain"
@@ -32,6 +34,7 @@ type ledger struct {
 	number map[string]uint64 // of every block there ever was, by hash
 	asked  uint64            // the newest block whose content was asked for
 	until  int               // logs to make
+	delay  time.Duration     // before each answer
 }
 
 // mined is a block as the node says it.
@@ -39,6 +42,13 @@ type mined struct {
 	ref                chain.BlockRef
 	header, txs        []byte // JSON: an object without its last brace, an array
 	receipts, onlyLogs []byte // JSON arrays
+	logs               []said
+}
+
+// said is a log as the node says it.
+type said struct {
+	topic common.Hash // its first
+	text  []byte
 }
 
 const (
@@ -121,7 +131,10 @@ func (l *ledger) written(ref chain.BlockRef, header *types.Header, receipts type
 	var all []*types.Log
 	for i, tx := range txs {
 		at := map[string]any{"blockHash": ref.Hash, "transactionIndex": hexutil.Uint64(i), "from": tx.From, "to": tx.To}
-		short := map[string]any{"hash": tx.Hash, "nonce": hexutil.Uint64(tx.Nonce)}
+		short := map[string]any{"hash": tx.Hash, "nonce": hexutil.Uint64(tx.Nonce),
+			"blockNumber": hexutil.Uint64(ref.Number), "type": "0x0", "input": "0x01020304", "value": "0x0",
+			"gas": hexutil.Uint64(5_000_000), "gasPrice": hexutil.Uint64(tx.GasPrice), "v": "0x93", "r": tx.Hash,
+			"s": tx.Hash}
 		receipt := map[string]any{
 			"transactionHash": tx.Hash, "blockNumber": hexutil.Uint64(ref.Number), "type": "0x0", "status": "0x1",
 			"logsBloom":         receipts[i].Bloom,
@@ -141,8 +154,11 @@ func (l *ledger) written(ref chain.BlockRef, header *types.Header, receipts type
 	}
 	head := bytes.TrimSuffix(l.json(header), []byte("}"))
 	head = fmt.Appendf(head, `,"milliTimestamp":"0x%x","uncles":[]`, ref.TimeMs)
-	return mined{ref: ref, header: head, txs: l.array(shortTxs), receipts: l.array(shortReceipts),
-		onlyLogs: l.array(all)}
+	m := mined{ref: ref, header: head, txs: l.array(shortTxs), receipts: l.array(shortReceipts), onlyLogs: l.array(all)}
+	for _, log := range all {
+		m.logs = append(m.logs, said{log.Topics[0], l.json(log)})
+	}
+	return m
 }
 
 func (l *ledger) array(v any) []byte {
@@ -171,6 +187,10 @@ func (l *ledger) serve(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(r.Body).Decode(&raw); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
+	}
+	if l.delay > 0 {
+		timer := time.NewTimer(l.delay)
+		<-timer.C
 	}
 	var calls []rpcCall
 	if raw[0] != '[' {
@@ -214,16 +234,37 @@ func (l *ledger) answer(c rpcCall) []byte {
 		}
 	case "eth_getTransactionReceipt": // of a block that was forgotten
 	case "eth_getLogs":
-		var which struct{ BlockHash json.RawMessage }
-		if err := json.Unmarshal(c.Params[0], &which); err == nil && which.BlockHash != nil {
-			if b := l.find(which.BlockHash); b != nil {
-				return b.onlyLogs
-			}
+		var which filters.FilterCriteria
+		if err := json.Unmarshal(c.Params[0], &which); err != nil {
+			l.tb.Error(err)
+		}
+		if which.BlockHash == nil {
+			return l.logsBetween(which)
+		}
+		if b := l.find(l.json(which.BlockHash)); b != nil {
+			return b.onlyLogs
 		}
 	default:
 		l.tb.Errorf("nobody answers %s", c.Method)
 	}
 	return []byte("null")
+}
+
+// logsBetween are the logs of the emitter in a range of blocks that are remembered, by their first topic.
+func (l *ledger) logsBetween(which filters.FilterCriteria) []byte {
+	first, text := l.blocks[0].ref.Number, []byte("[")
+	for n := which.FromBlock.Uint64(); n <= which.ToBlock.Uint64() && n < first+uint64(len(l.blocks)); n++ {
+		for _, log := range l.blocks[n-first].logs {
+			if len(which.Topics) > 0 && len(which.Topics[0]) > 0 && !slices.Contains(which.Topics[0], log.topic) {
+				continue
+			}
+			if len(text) > 1 {
+				text = append(text, ',')
+			}
+			text = append(text, log.text...)
+		}
+	}
+	return append(text, ']')
 }
 
 // find looks a block up by tag, number or hash. Whoever asks for the newest and has read all there was finds more.

@@ -82,38 +82,67 @@ type member struct {
 // newCrew starts the log road as an operator does.
 func newCrew(t *testing.T, node *ledger, kafka string) crew {
 	t.Helper()
-	folder, err := programs.Folder()
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := []string{
+	env := roadEnv(t, node, kafka, pgtest.URL(t))
+	prepareRoad(t, env)
+	return startRoad(t, env)
+}
+
+// roadEnv is the configuration of the log road.
+func roadEnv(t *testing.T, node *ledger, kafka, database string) []string {
+	t.Helper()
+	return []string{
 		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.Itoa(chainID), "PERPKEEPER_CHAIN_URLS=" + node.URL,
 		"PERPKEEPER_CHAIN_POLL_INTERVAL=50ms",
-		"PERPKEEPER_KAFKA_BROKERS=" + kafka, "PERPKEEPER_POSTGRES_URL=" + pgtest.URL(t), "PERPKEEPER_LOG_FORMAT=json",
+		"PERPKEEPER_KAFKA_BROKERS=" + kafka, "PERPKEEPER_POSTGRES_URL=" + database, "PERPKEEPER_LOG_FORMAT=json",
 		"PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(), "PERPKEEPER_VENUE_DATA_STORE=" + chain.Address{0xc0}.Hex(),
 		"PERPKEEPER_SCANNER_START_BLOCK=1", "PERPKEEPER_KEEPER_LOG_PARTITIONS=1",
 	}
-	prepare := exec.CommandContext(t.Context(), filepath.Join(folder, "keeperctl"), "prepare")
+}
+
+// prepareRoad makes topics and tables.
+func prepareRoad(t *testing.T, env []string) {
+	t.Helper()
+	prepare := exec.CommandContext(t.Context(), filepath.Join(programFolder(t), "keeperctl"), "prepare")
 	prepare.Env = append(os.Environ(), env...)
 	if out, err := prepare.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	var c crew
+}
+
+func startRoad(t *testing.T, env []string) (c crew) {
+	t.Helper()
 	for _, name := range []string{"scanner", "statevm"} {
-		c = append(c, start(t, folder, name, env))
+		c = append(c, start(t, programFolder(t), name, env))
 	}
 	return c
 }
 
+func programFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := programs.Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// start runs a program of a folder until the test ends.
 func start(t *testing.T, folder, name string, env []string) *member {
 	t.Helper()
-	m := &member{name: name, http: freeAddress(t), log: filepath.Join(t.TempDir(), name+".log")}
+	m := &member{name: name, http: freeAddress(t), cmd: exec.CommandContext(t.Context(), filepath.Join(folder, name))}
+	m.cmd.Env = append(append(os.Environ(), env...), "PERPKEEPER_HTTP_LISTEN="+m.http)
+	m.run(t)
+	return m
+}
+
+// run runs the command until the test ends.
+func (m *member) run(t *testing.T) {
+	t.Helper()
+	m.log = filepath.Join(t.TempDir(), m.name+".log")
 	out, err := os.Create(m.log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.cmd = exec.CommandContext(t.Context(), filepath.Join(folder, name))
-	m.cmd.Env = append(append(os.Environ(), env...), "PERPKEEPER_HTTP_LISTEN="+m.http)
 	m.cmd.Stdout, m.cmd.Stderr = out, out
 	if err := m.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -123,10 +152,9 @@ func start(t *testing.T, folder, name string, env []string) *member {
 		_ = m.cmd.Wait()
 		_ = out.Close()
 		if text, err := os.ReadFile(m.log); err == nil && t.Failed() {
-			t.Logf("%s: %s", name, text[max(0, len(text)-2000):])
+			t.Logf("%s: %s", m.name, text[max(0, len(text)-2000):])
 		}
 	})
-	return m
 }
 
 func freeAddress(t *testing.T) string {
