@@ -108,12 +108,12 @@ type walkedIntents struct {
 }
 
 func (i walkedIntents) Enqueue(ctx context.Context, j job.Job) (txm.Admission, error) {
-	at := time.Now() // before the drain can see it, which may be faster than the answer
-	admission, err := i.Store.Enqueue(ctx, j)
+	at := time.Now() // before the drain can see it, which may be faster than the answer, as may be all that follows
 	i.w.mu.Lock()
-	begins := j.ID == i.w.job && admission == txm.NewArm && !i.w.over
+	begins := j.ID == i.w.job && !i.w.over
 	i.w.mu.Unlock()
-	i.w.noteAt(at, begins, "services/sender", intakeLine+"a job of kind %s is stored as an intent: %s", j.Kind, admission)
+	admission, err := i.Store.Enqueue(ctx, j)
+	i.w.noteAt(at, begins && admission == txm.NewArm, "services/sender", intakeLine+"a job of kind %s is stored as an intent: %s", j.Kind, admission)
 	return admission, err
 }
 
@@ -266,12 +266,15 @@ func (w *walk) must(t *testing.T, name string) {
 	}
 }
 
-// isOver tells whether the store has noted that the job's result was reported, and all of its checks are written:
-// nothing comes after that.
+// isOver tells whether the store has noted that the job's result was reported, the answer to its storing has come, and
+// all of its checks are written: nothing comes after that.
 func (w *walk) isOver() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.lines, func(l line) bool { return strings.HasPrefix(l.text, "pkg/txmanager record") }) &&
+	has := func(part string) bool {
+		return slices.ContainsFunc(w.lines, func(l line) bool { return strings.Contains(l.text, part) })
+	}
+	return has(intakeLine) && has("pkg/txmanager record") &&
 		slices.ContainsFunc(w.checks, func(e checklog.Entry) bool {
 			return e.Intent == w.arm && e.Check == checklog.Call && e.Verdict == "onward"
 		})
