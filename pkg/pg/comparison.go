@@ -136,7 +136,7 @@ func (db *DB) differing(ctx context.Context, tx pgx.Tx, a, b int) (differing []p
 		work.Go(func() error {
 			conn, err := db.pool.Acquire(spare)
 			if err != nil {
-				return nil //nolint:nilerr // the others do it
+				return nil // the others do it
 			}
 			defer conn.Release()
 			return alsoSees(ctx, conn, snapshot, compare)

@@ -318,8 +318,8 @@ func TestCopyHasStatistics(t *testing.T) {
 	must(t, err)
 	known := query[[]string](t, url, `SELECT array_agg(attname::text ORDER BY attname) FROM pg_stats
 		WHERE schemaname = 'state_g2' AND tablename = 'perp_order'`)
-	if want := []string{"account", "auto_cancel", "deleted_at", "key", "market", "part", "rev", "status"}; !slices.Equal(
-		known, want) {
+	want := []string{"account", "auto_cancel", "deleted_at", "key", "market", "part", "rev", "status"}
+	if !slices.Equal(known, want) {
 		t.Errorf("it knows of %v, want %v", known, want)
 	}
 }

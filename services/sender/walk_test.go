@@ -57,11 +57,11 @@ func (w *walk) follow(id string) {
 
 // notef writes a line that is not there yet, if it is about the job.
 func (w *walk) notef(about bool, room, format string, args ...any) {
-	w.noteAt(time.Now(), about, room, format, args...)
+	w.noteAtf(time.Now(), about, room, format, args...)
 }
 
-// noteAt is notef for what happened at a time.
-func (w *walk) noteAt(at time.Time, about bool, room, format string, args ...any) {
+// noteAtf is notef for what happened at a time.
+func (w *walk) noteAtf(at time.Time, about bool, room, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	text := fmt.Sprintf("%-26s %s", room, fmt.Sprintf(format, args...))
@@ -113,7 +113,8 @@ func (i walkedIntents) Enqueue(ctx context.Context, j job.Job) (txm.Admission, e
 	begins := j.ID == i.w.job && !i.w.over
 	i.w.mu.Unlock()
 	admission, err := i.Store.Enqueue(ctx, j)
-	i.w.noteAt(at, begins && admission == txm.NewArm, "services/sender", intakeLine+"a job of kind %s is stored as an intent: %s", j.Kind, admission)
+	i.w.noteAtf(at, begins && admission == txm.NewArm, "services/sender",
+		intakeLine+"a job of kind %s is stored as an intent: %s", j.Kind, admission)
 	return admission, err
 }
 

@@ -28,7 +28,8 @@ func TestPonder(t *testing.T) {
 		t.Run(delay.String(), func(t *testing.T) {
 			ours := measureRoad(t, delay)
 			theirs := measurePonder(t, delay, project)
-			t.Logf("a node that answers after %s      events/s   CPU s per 1000 events   Postgres   node and broker", delay)
+			t.Logf("a node that answers after %s      events/s   CPU s per 1000 events   Postgres   node and broker",
+				delay)
 			for _, r := range []effort{ours, theirs} {
 				t.Logf("%-34s %8.0f %23.3f %10.3f %17.3f", r.name, r.rate(), r.per1000(r.own), r.per1000(r.database),
 					r.per1000(r.rest))

@@ -3,7 +3,9 @@ package bustest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -220,16 +222,16 @@ func boundsAndTimes(s *site) {
 	wantAt(start.Add(-time.Hour), 7)
 	wantScan := func(from int64, want string) {
 		s.Helper()
-		got := ""
+		var got strings.Builder
 		for r, err := range c.Scan(s.ctx, topic, 0, from) {
 			s.must(err)
-			if got += string(r.Value) + " "; r.Offset == 9 { // what comes meanwhile is not waited for
+			if _, _ = fmt.Fprintf(&got, "%s ", r.Value); r.Offset == 9 { // what comes meanwhile is not waited for
 				_, err = c.Producer(topic).Produce(s.ctx, 0, numbered(10, 1))
 				s.must(err)
 			}
 		}
-		if got != want {
-			s.Fatalf("a scan from %d yields %q, want %q", from, got, want)
+		if got.String() != want {
+			s.Fatalf("a scan from %d yields %q, want %q", from, got.String(), want)
 		}
 	}
 	wantScan(11, "")
