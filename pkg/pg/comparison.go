@@ -18,11 +18,12 @@ import (
 )
 
 var (
-	// wholeTables lets the statements of a transaction take as long as whole tables take, and a join the memory that it
-	// takes with them; beyond it the server uses its disk. A hash table that processes share would be in /dev/shm, of
-	// which a container has little.
+	// wholeTables lets the statements of a transaction take as long as whole tables take, and the transaction wait for
+	// those of others between two of its own; and it gives a join the memory that it takes with such tables; beyond it
+	// the server uses its disk. A hash table that processes share would be in /dev/shm, of which a container has little.
 	wholeTables = Register("wait for whole tables",
-		`SELECT set_config('statement_timeout', '0', true), set_config('work_mem', '32MB', true),
+		`SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true),
+		set_config('work_mem', '32MB', true),
 		set_config('enable_parallel_hash', 'off', true),
 		set_config('client_connection_check_interval', '1s', true)`)
 	// countDiffering counts the rows that one of two generations has and the other has not, to the last column. A row's
@@ -35,7 +36,7 @@ var (
 	exportSnapshot = Register("export snapshot", `SELECT pg_export_snapshot()`)
 )
 
-// comparers is how many connections compare tables at the same time.
+// comparers is how many connections compare tables at the same time, at most: half of a pool is left to others.
 const comparers = 4
 
 // Comparison is two generations in one snapshot.
@@ -101,7 +102,7 @@ func (db *DB) compare(ctx context.Context, tx pgx.Tx, a, b int) (c Comparison, e
 }
 
 // differing names the tables that do not hold the same rows as of what tx sees. Several are compared at the same time,
-// on whatever connections the pool can spare: one goes on in tx itself.
+// by up to half of the pool's connections: one goes on in tx itself.
 func (db *DB) differing(ctx context.Context, tx pgx.Tx, a, b int) (differing []perp.Table, err error) {
 	var snapshot string
 	if err := tx.QueryRow(ctx, exportSnapshot.SQL()).Scan(&snapshot); err != nil {
@@ -132,7 +133,7 @@ func (db *DB) differing(ctx context.Context, tx pgx.Tx, a, b int) (differing []p
 	}
 	work, ctx := errgroup.WithContext(ctx)
 	spare, enough := context.WithCancel(ctx)
-	for range comparers - 1 {
+	for range min(comparers, db.cfg.MaxConns/2) - 1 {
 		work.Go(func() error {
 			conn, err := db.pool.Acquire(spare)
 			if err != nil {
