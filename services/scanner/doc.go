@@ -17,9 +17,10 @@
 // order, cut so that each is wholly new or wholly held for every partition, and end at or below the finalized block;
 // from there on it is block by block.
 //
-// PARAMs are words of the DataStore that no event carries, read at the block they stand in: the topic's first, the head
-// when this scanner has caught up with it, and a head every now and then if a word has changed. A TX stands beside
-// every transaction with one of our logs, and beside every transaction of a configured signer.
+// PARAMs are words of the DataStore that no event carries. The configured ones are read at the topic's first block and
+// stand in it. All others are read by audits, at an earlier final block (adr 0011), and stand in the next new block of
+// every partition. An AUDIT says in a later one that every word that rules read for a market was compared. A TX stands
+// beside every transaction with one of our logs, and beside every transaction of a configured signer.
 //
 // # How it goes on
 //
@@ -40,13 +41,16 @@
 // # Completeness
 //
 // Verified blocks are proven: either the header's bloom rules out any log of ours, or the block's receipts hash to the
-// header's receipts root and the logs are taken from them; the block's hash was recomputed. What no node can prove is
-// published all the same, from the log index, and not called verified. It is then proven in the background, by what
-// stands on the topic: scanner_unverified_blocks goes down when it is right. When it is wrong the block and everything
-// above it is taken back by a CORRECTION in every partition and published again under a higher attempt, below the
-// finalized block too. A block's identity is its number, hash and attempt; the blocks above a correction carry its
-// attempt, later ones included, until a range begins anew at 0. A block that turns out to be what it was
-// said to be gets a PROVEN in each partition that has it unverified.
+// header's receipts root and the logs are taken from them; the block's hash was recomputed. That is said of logs: the TX
+// of a signer in a block that its bloom proves to be without our logs may be one node's word. What no node can prove is
+// published all the same, from the log index, and not called verified; but a block with logs that are neither proven
+// nor routable is not published. What was is then proven in the background, by what stands on the topic:
+// scanner_unverified_blocks goes down when it is right, and when it is wrong. Then the block and everything above it is
+// taken back by a CORRECTION in every partition and published again under a higher attempt, below the finalized block
+// too; one too deep for that is counted by scanner_corrections_too_deep_total. A block's identity is its number, hash
+// and attempt; the blocks above a correction carry its attempt, later ones included. Ranges carry none: a tenure that
+// finds nothing above one begins at 0. A block that turns out to be what it was said to be gets a PROVEN in each
+// partition that has it unverified.
 //
 // In ranges, blocks that hold transactions of signers alone are found by the signers' nonces: ends and finds are what
 // two hosts say, and the blocks' bodies are held against them. Where that cannot be had every block is read.

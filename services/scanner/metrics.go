@@ -73,7 +73,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"Times the owner of an order or position had to be read from the DataStore."),
 
 		unproven: in.Gauge("scanner_unverified_blocks",
-			"Blocks published without proof that have not been proven since."),
+			"Blocks published without proof that have been neither proven nor found wrong since."),
 		corrections: in.Counter("scanner_corrections_total",
 			"Blocks found to have been published wrong, and published again with everything above them."),
 		tooDeep: in.Counter("scanner_corrections_too_deep_total",
