@@ -11,8 +11,9 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// bury sends the record that halted a partition to the dead letter topic, once: the next owner halts at it again and
-// finds it sent. A process that dies between sending and noting it makes its successor send it once more.
+// bury sends the record that halted a partition to the dead letter topic if it, or its log, could not be decoded. It
+// does so once: the next owner halts at it again and finds it sent. A process that dies between sending and noting it
+// makes its successor send it once more.
 func (s *Statevm) bury(ctx context.Context, p *pg.Partition, why error) error {
 	h, own := errors.AsType[halt](why)
 	if !own || h.record == nil {

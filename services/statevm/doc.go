@@ -9,9 +9,10 @@
 //   - The apply rule: what stands on the last block is applied, be it a block or a range; what is known is skipped; a
 //     reorg and a correction take blocks back once. Anything else halts the partition: a hole, another branch without a
 //     reorg, a batch that is not what its end says, an unknown record or event, an event that contradicts the rows, a
-//     block that contradicts finality.
+//     block that contradicts finality. But while the block of such an event, or one below it, is unproven and can be
+//     taken back, the partition reads on without applying anything (adr 0013).
 //   - A partition that was halted has committed everything before the record it cannot accept, and nothing of it. A
-//     record that is not understood stands in the dead letter topic as well.
+//     record or log that cannot be decoded stands in the dead letter topic as well.
 //   - Two instances share the partitions (PIPE-7). One that lost a partition without knowing writes nothing.
 //   - Every block within the undo horizon keeps its journal, however final it is when it is applied: a correction may
 //     come after finality, and a replay of the topic meets it again. Only ranges have none.
