@@ -38,10 +38,11 @@ type Standing struct {
 	Halted string
 }
 
-// HasView reports whether there is a state to judge by: that of the watermark (see [DB.Changes]). There is none while a
-// partition is halted, while the partitions have no block in common that all of them could go back to, and while one is
-// below a block that it knows to be finalized: a correction is on its way there, and what was decided above would be
-// decided again.
+// HasView reports whether there is a state to judge by: that of the watermark (see [DB.Changes]). There is none while
+// the state is halted, because finality was broken; while the partitions have no block in common that all of them could
+// go back to; and while one is below a block that it knows to be finalized: a correction is on its way there, and what
+// was decided above would be decided again. A partition that has stopped for another reason only keeps the watermark
+// from rising.
 func (s Standing) HasView() bool {
 	if s.Halted != "" || s.Watermark.Hash.IsZero() {
 		return false
@@ -111,7 +112,7 @@ func standing(ctx context.Context, tx pgx.Tx, generation int) (Standing, error) 
 	return s, err
 }
 
-// haltOf joins why partitions are halted, each reason once.
+// haltOf joins why nobody may act, as partitions say it, each reason once.
 func haltOf(offsets []Offset) string {
 	var reasons []string
 	for _, o := range offsets {
