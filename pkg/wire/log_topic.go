@@ -77,7 +77,8 @@ type BlockEnd struct {
 	Digest  [32]byte
 	// Verified says that the block's logs were proven complete.
 	Verified bool
-	// Attempt is 0, or higher when the same block is published again with a corrected set of logs.
+	// Attempt is the number of the newest [Correction] when the block was published, 0 before the first: it is no count
+	// of the block's own publications.
 	Attempt uint32
 	// FinalDepth says that the block's ancestor so many blocks below it is final, as a [Finalized] would; 0 says
 	// nothing. A reader that does not hold the ancestor learns it from a later record.

@@ -67,7 +67,7 @@ func (t Topic) Settings() map[string]string {
 }
 
 // Partition maps a routing key to a partition of a topic. It is fixed for ever: rows live where their key points. The
-// zero key (tokens and parameters) is partition 0.
+// zero key (what belongs to the whole exchange) is partition 0.
 func Partition(key chain.Hash, partitions int) int {
 	if key.IsZero() {
 		return 0
