@@ -204,8 +204,8 @@ func (d *drain) stage(ctx context.Context, t *Task) step {
 	return step{task: t}
 }
 
-// send claims tasks and broadcasts them. A batch that is refused is claimed in halves, the more urgent first, until the
-// one that is in the way stands alone and waits, or until all places are taken.
+// send claims tasks and broadcasts them. A batch that is refused is claimed in two parts, the more urgent first: as many
+// as there are places for, or half, until the one that is in the way stands alone and waits, or all places are taken.
 func (d *drain) send(ctx context.Context, tasks []*Task) (open bool, err error) {
 	const claiming = "claim"
 	v, err := d.claim(ctx, tasks)
@@ -226,11 +226,21 @@ func (d *drain) send(ctx context.Context, tasks []*Task) (open bool, err error) 
 	case len(tasks) == 1:
 		return d.obey(ctx, claiming, tasks[0].Intent, v)
 	}
-	half := len(tasks) / 2
-	if open, err = d.send(ctx, tasks[:half]); err != nil || !open {
+	first := len(tasks) / 2
+	if v.Kind == Closed {
+		switch pick, err := d.room(ctx); {
+		case err != nil:
+			return false, err
+		case pick.Limit == 0:
+			return d.obey(ctx, claiming, tasks[0].Intent, v)
+		case pick.Limit < len(tasks):
+			first = pick.Limit
+		}
+	}
+	if open, err = d.send(ctx, tasks[:first]); err != nil || !open {
 		return open, err
 	}
-	return d.send(ctx, tasks[half:])
+	return d.send(ctx, tasks[first:])
 }
 
 // obey does what a verdict says about an intent. It returns false where it holds for every other one too.
