@@ -85,7 +85,11 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 // answer decides nothing: they promise nothing, and refuse for reasons of their own.
 func (b *broadcast) transmit(ctx context.Context, raw []byte, private time.Duration) error {
 	if private > 0 {
-		if answer := b.relay(ctx, raw, b.heads.Time()+uint64(private.Milliseconds())); answer != evm.Accepted {
+		until := b.heads.Time()
+		if until > 0 { // before the first head the builder's own bound has to do
+			until += uint64(private.Milliseconds())
+		}
+		if answer := b.relay(ctx, raw, until); answer != evm.Accepted {
 			return fmt.Errorf("no private endpoint has taken it (%s)", answer) // which says nothing of the transaction
 		}
 		return nil

@@ -89,8 +89,10 @@ func (m *Manager) Wake(account chain.Address) { m.roster.wake(account) }
 // broadcast waits for that, and not for what the caller does next.
 func (m *Manager) Expect(j job.Job) {
 	if w := m.roster.of(j.Signer); w != nil {
-		w.work.Early(j, w.ready.Load() && w.bears(txm.LaneOf(j.Kind)))
-		runtime.Gosched()
+		ready := w.ready.Load() && w.bears(txm.LaneOf(j.Kind))
+		if w.work.Early(j, ready); ready {
+			runtime.Gosched()
+		}
 	}
 }
 
