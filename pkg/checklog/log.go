@@ -49,8 +49,8 @@ type Store interface {
 
 // Bounds of what is held in memory, and for how long entries are kept.
 const (
-	mostWaiting = 8192             // entries that are not written yet
-	mostOfArm   = 64               // entries of one arm: what goes to and fro says nothing new
+	mostWaiting = 16384            // entries that are not written yet
+	mostOfArm   = 128              // entries of one arm: what goes to and fro says nothing new
 	mostSaid    = 1000             // bytes of what one check says: an endpoint may answer with megabytes
 	armForgot   = 10 * time.Minute // after the last verdict on it
 	kept        = 14 * 24 * time.Hour

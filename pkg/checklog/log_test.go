@@ -101,8 +101,8 @@ func TestToAndFroIsBounded(t *testing.T) {
 		}
 		l.Note(checklog.Entry{Intent: 2, Check: checklog.Call, Verdict: "onward"})
 		after(2 * time.Second)
-		if got := len(store.told()); got != 65 {
-			t.Errorf("%d entries, want 64 of the first arm and 1 of the second", got)
+		if got := len(store.told()); got != 129 {
+			t.Errorf("%d entries, want 128 of the first arm and 1 of the second", got)
 		}
 	})
 }
@@ -125,18 +125,18 @@ func TestLongAnswersAreCut(t *testing.T) {
 func TestStoreThatIsAway(t *testing.T) {
 	running(t, func(l *checklog.Log, store *memory, dropped *int) {
 		store.away = true
-		for n := range 9000 {
+		for n := range 17000 {
 			l.Note(checklog.Entry{Intent: int64(n), Check: checklog.Pending, Verdict: "onward"})
 		}
 		after(2 * time.Second)
-		if *dropped != 9000-8192 || len(store.told()) != 0 {
+		if *dropped != 17000-16384 || len(store.told()) != 0 {
 			t.Errorf("%d dropped, %d written", *dropped, len(store.told()))
 		}
 		store.mu.Lock()
 		store.away = false
 		store.mu.Unlock()
 		after(2 * time.Second)
-		if got := len(store.told()); got != 8192 {
+		if got := len(store.told()); got != 16384 {
 			t.Errorf("%d written afterwards", got)
 		}
 	})
