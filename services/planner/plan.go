@@ -130,8 +130,8 @@ func (p *Planner) look(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if !looked.first.IsZero() {
-		p.metrics.ticked(time.Since(looked.first))
+	for _, arrived := range looked.waited {
+		p.metrics.ticked(time.Since(arrived))
 	}
 	p.work.took += time.Since(began)
 	p.note(failures)

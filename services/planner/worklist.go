@@ -70,7 +70,7 @@ func (w *worklist) end() (ended bool, took time.Duration, after *bool) {
 
 // looked is what a slice has looked at.
 type looked struct {
-	first  time.Time       // when the first report came that a market of it had waited for; zero for none
+	waited []time.Time     // when the first report came, for each market that had one to be judged with
 	repeat []chain.Address // the markets of which all that is due is to be published again
 }
 
@@ -79,8 +79,8 @@ func (w *worklist) next(began time.Time, l *looked) iter.Seq[chain.Address] {
 	return func(yield func(chain.Address) bool) {
 		for len(w.left)+len(w.moved) > 0 {
 			market := w.choose()
-			if arrived, waits := w.moved[market]; waits && (l.first.IsZero() || arrived.Before(l.first)) {
-				l.first = arrived
+			if arrived, waits := w.moved[market]; waits {
+				l.waited = append(l.waited, arrived)
 			}
 			if w.repeat && w.left[market] {
 				l.repeat = append(l.repeat, market)

@@ -211,5 +211,11 @@ func TestPassEndsWithItsContext(t *testing.T) {
 	got := d.live.all()
 	if d.live.order(got); !slices.Equal(ids(got), ids(want)) {
 		t.Errorf("due: %v, want %v", ids(got), ids(want))
+		return
+	}
+	for i := range want {
+		if got[i].BirthMs != want[i].BirthMs {
+			t.Errorf("%s is born at %d, want %d", want[i].ID, got[i].BirthMs, want[i].BirthMs)
+		}
 	}
 }
