@@ -243,10 +243,14 @@ func boundsAndTimes(s *site) {
 		}
 		break
 	}
+	asked := false
 	for _, err := range c.Scan(s.ctx, s.name(), 0, 0) {
-		if !bus.NoTopic(err) {
+		if asked = true; !bus.NoTopic(err) {
 			s.Fatalf("no such topic: %v", err)
 		}
+	}
+	if !asked {
+		s.Fatalf("a scan of no topic says nothing")
 	}
 	if _, _, err := c.Bounds(s.ctx, topic, 2); !bus.NoTopic(err) {
 		s.Fatalf("no such partition: %v", err)
