@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -64,7 +65,8 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 		upkeep: upkeep{reconcile: nothing, tidy: nothing, idle: nothing,
 			count: func(context.Context) error { return nil }, called: func() bool { return false },
 			ready: o.ready.Store},
-		places: places{batch: 1, held: func() string { return "" }, waiting: new(waiting)},
+		places: places{batch: 1, held: func() string { return "" }, waiting: new(waiting),
+			free: func(context.Context) (int, int, error) { return math.MaxInt, math.MaxInt, nil }},
 		passedOver: passedOver{clock: time.Now, head: o.height.Load, asleep: map[int64]nap{},
 			yielded: map[int64]time.Time{}},
 		endings: endings{maxWait: time.Hour, ended: func() {},
