@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,8 +158,9 @@ func (d deadLetters) replay(ctx context.Context, which string) error {
 		return err
 	}
 	_, err = fmt.Fprintf(d.out, "%d said again as of block %d; a sender takes a job up unless it is doing it, "+
-		"or ended it less than %s of chain time before that block; what becomes of it is in %s\n",
-		len(said), at.Number, txm.CoolDown(job.Refused, txm.Retries, 0), wire.ResultTopic(d.Keeper.ChainID))
+		"or the rest after its last arm is not over at that block (%s of chain time, up to %s for what goes on "+
+		"reverting); what becomes of it is in %s\n", len(said), at.Number, txm.CoolDown(job.Refused, txm.Retries, 0),
+		txm.CoolDown(job.Reverted, math.MaxUint32, 0), wire.ResultTopic(d.Keeper.ChainID))
 	return err
 }
 
