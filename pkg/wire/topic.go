@@ -46,8 +46,9 @@ func Topics(chainID uint64, logPartitions, jobPartitions int) []Topic {
 		{LogTopic(chainID), "routing key: account, market, or 32 zero bytes", logPartitions, 0, "scanner",
 			"statevm, sender and console (evidence), scanner (its own tail), operators (planner: assignment only)"},
 		{PriceTopic(chainID), "token", 1, 7 * day, "scanner (price feed)", "planner, sender"},
-		{JobTopic(chainID), "signer", jobPartitions, 7 * day, "planner", "sender"},
-		{ResultTopic(chainID), "job id", jobPartitions, 30 * day, "sender", "console, alerts, audit"},
+		{JobTopic(chainID), "signer", jobPartitions, 7 * day, "planner",
+			"sender, console (monitor), operators"},
+		{ResultTopic(chainID), "job id", jobPartitions, 30 * day, "sender", "console, operators"},
 		{DeadLetterTopic(chainID), "source topic", 1, 30 * day, "any", "operator"},
 	}
 }
