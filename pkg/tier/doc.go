@@ -6,7 +6,7 @@
 // job. Where the chain stands still, its clock stands still, and nobody fires into a halted chain.
 //
 // [Windows] and [Delay] are the rules of turns, [Queue] holds the jobs that wait for theirs, [Evidence] is what the
-// chain shows of the others, and [Bounds] is the gate in front of every send.
+// chain shows of the others, and [Bounds] is the gate before everything that is signed to execute a job.
 //
 // # Guaranteed
 //

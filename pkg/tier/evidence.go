@@ -8,7 +8,7 @@ import (
 // Limits of TIER-10.
 const (
 	missesToSuspect = 3                // an owner that missed so many jobs running is suspected
-	probeEvery      = 60 * time.Second // of chain time: the first job of each is offered to everybody, suspected or not
+	probeEvery      = 60 * time.Second // of chain time: the first job of each goes by the clock, whoever is suspected
 	othersLag       = 3 * time.Second  // by how much later others apply what the suspect applies to itself
 	remembered      = 15 * time.Minute // of chain time: how long jobs and changes are kept
 )
@@ -36,8 +36,8 @@ type Evidence struct {
 	probes       map[uint64]probe // by minute of birth
 }
 
-// probe is the job of a minute that is offered to everybody: the first by birth, and of those born together the one of
-// the lowest id, so that keepers that learnt of the jobs in another order choose the same.
+// probe is the job of a minute that goes by the clock, whoever is suspected: the first by birth, and of those born
+// together the one of the lowest id, so that keepers that learnt of the jobs in another order choose the same.
 type probe struct {
 	birthMs uint64
 	id      string

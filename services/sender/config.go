@@ -54,10 +54,10 @@ type Settings struct {
 
 	ConfirmTimeout time.Duration `toml:"confirm_timeout" help:"after how long without a receipt people are told; the transaction goes on being broadcast"`
 
-	HeadMaxAge  time.Duration `toml:"head_max_age" help:"nothing is sent when the newest block came longer ago than this"`
-	HeadMaxSkew time.Duration `toml:"head_max_skew" help:"nothing is sent when the newest block and the newest price report are further apart than this"`
-	StateMaxLag time.Duration `toml:"state_max_lag" help:"nothing is sent when the state in Postgres is further behind the chain than this"`
-	PriceMaxAge time.Duration `toml:"price_max_age" help:"nothing is sent when the newest price report is older than the chain by more than this"`
+	HeadMaxAge  time.Duration `toml:"head_max_age" help:"nothing new is signed when the newest block came longer ago than this"`
+	HeadMaxSkew time.Duration `toml:"head_max_skew" help:"nothing new is signed when the newest block and the newest price report are further apart than this"`
+	StateMaxLag time.Duration `toml:"state_max_lag" help:"nothing new is signed when the state in Postgres is further behind the chain than this"`
+	PriceMaxAge time.Duration `toml:"price_max_age" help:"nothing new is signed when the newest price report is older than the chain by more than this"`
 
 	Fee     txm.Policy    `toml:"fee"`
 	Nervous Nervous       `toml:"nervous"`

@@ -15,9 +15,10 @@ import (
 	"perpkeeper/pkg/txmanager"
 )
 
-// Gate is the freshness gate (TIER-8): nothing is sent by a keeper that does not see what happens. It is asked before
-// every send, so that a keeper that has just started, or has fallen behind, holds back exactly as long as it must. What
-// closes it is the rule of [tier.Bounds]; this gathers what is known.
+// Gate is the freshness gate (TIER-8): a keeper that does not see what happens signs nothing to execute a job. It is
+// asked before everything that is so signed, so that a keeper that has just started, or has fallen behind, holds back
+// exactly as long as it must; stored bytes that are public are repeated without it. What closes it is the rule of
+// [tier.Bounds]; this gathers what is known.
 //
 // All ages are on the chain's clock, but for that of the head itself.
 type Gate struct {
