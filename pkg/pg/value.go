@@ -28,7 +28,7 @@ func ScanHash(row pgx.CollectableRow) (h chain.Hash, err error) { return h, row.
 // stored reads a column of type T into a value that keeps it otherwise.
 type stored[T any] func(T) error
 
-// Scan implements sql.Scanner. NULL is the zero value.
+// Scan implements sql.Scanner. NULL is read as the zero T. Of an [Amount] that is an error: no digits are no number.
 func (s stored[T]) Scan(value any) error {
 	column, is := value.(T)
 	if !is && value != nil {
@@ -37,7 +37,7 @@ func (s stored[T]) Scan(value any) error {
 	return s(column)
 }
 
-// Amount reads a number that is selected as text.
+// Amount reads a number that is selected as text; NULL is an error.
 func Amount(into encoding.TextUnmarshaler) any {
 	return stored[string](func(text string) error { return into.UnmarshalText([]byte(text)) })
 }
