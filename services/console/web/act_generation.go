@@ -13,7 +13,8 @@ import (
 	"perpkeeper/services/console/signin"
 )
 
-// levelPatience is for how long two generations may come to stand at the same place, and be compared.
+// levelPatience is for how long two generations may come to stand at the same place; comparing them is bounded by
+// longTimeout.
 const levelPatience = 10 * time.Minute
 
 // generationActs are those of the page of generations. What compares reads whole tables, and is done beside the page.
