@@ -72,8 +72,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		damaged: in.Counter("planner_unreadable_prices_total",
 			"Records of the price topic that nobody can read and that were passed over; those read again at a "+
 				"start count again."),
-		passes: seconds("planner_pass_seconds", "Time of one pass over all markets through the index, without the "+
-			"snapshot."),
+		passes: seconds("planner_pass_seconds", "Computing time of the slices of one pass over all markets "+
+			"through the index."),
 		ticks: seconds("planner_tick_seconds", "Time from a price report's arrival in this process to the "+
 			"candidates it makes, for each market whose price moved.", 0.5), // a bound, because none may wait for longer while partitions change hands
 		sweeps: seconds("planner_sweep_seconds", "Time of one exact judgement of every position."),
