@@ -108,11 +108,12 @@ func newFlightMetrics(in metric.In) flightMetrics {
 	return flightMetrics{
 		inFlight: in.Gauges("sender_in_flight", "Transactions of a signer whose fate is open.", "signer"),
 		liquidations: in.Gauges("sender_liquidations_in_flight",
-			"Liquidations of a signer in flight; the sum over all senders of a keeper is limited.", "signer"),
+			"Liquidations of a signer in flight, also what is mined and not final; the sum over all senders of a "+
+				"keeper of what is not mined is limited.", "signer"),
 		unlanded: u,
 		held: in.Gauges("sender_held",
-			"1 while a signer claims nothing because it cannot pay for gas, or the nodes take no more of it; it "+
-				"goes on by itself.", "signer"),
+			"1 while a signer claims nothing because it cannot pay for gas, the nodes take no more of it or, with "+
+				"tiers, a transaction has not landed for 12 blocks; it goes on by itself.", "signer"),
 		timeouts: in.Counters("sender_confirmation_timeouts_total",
 			"Arms without a receipt for longer than the confirmation timeout, each counted once a tenure.", "kind"),
 		reorgs: in.Counter("sender_receipts_taken_back_total",
