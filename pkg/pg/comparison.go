@@ -20,7 +20,7 @@ import (
 var (
 	// wholeTables lets the statements of a transaction take as long as whole tables take, and the transaction wait for
 	// those of others between two of its own; and it gives a join the memory that it takes with such tables; beyond it
-	// the server uses its disk. A hash table that processes share would be in /dev/shm, of which a container has little.
+	// the server uses its disk. A hash table that processes share would be in /dev/shm: a container has little of it.
 	wholeTables = Register("wait for whole tables",
 		`SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true),
 		set_config('work_mem', '32MB', true),
