@@ -6,19 +6,12 @@ import (
 	"time"
 
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/pg/pgtest"
 )
 
 // The transaction that shares what it sees waits for those that compare the last tables, for longer than a silent
 // client may hold a transaction open.
 func TestComparisonWaitsForItsSlowestTable(t *testing.T) {
-	url := pgtest.URL(t)
-	db := open(t, url)
-	finalHistory(t, db)
-	all, err := export(t.Context(), db)
-	must(t, err)
-	copied, err := db.Import(t.Context(), 2, nil, all.into(-1))
-	must(t, err)
+	url, _, copied := copiedHistory(t)
 	cfg := configFor(url)
 	cfg.IdleInTransactionTimeout = 100 * time.Millisecond
 	hurried := openConfig(t, cfg)

@@ -324,15 +324,22 @@ func TestCopyHasStatistics(t *testing.T) {
 	}
 }
 
-// A comparison finds every difference between two generations at the same place, and nothing else.
-func TestComparisonFindsDifferences(t *testing.T) {
-	url := pgtest.URL(t)
-	db := open(t, url)
+// copiedHistory is a history in generation 1, and its copy in the generation that is returned.
+func copiedHistory(t *testing.T) (url string, db *pg.DB, copied int) {
+	t.Helper()
+	url = pgtest.URL(t)
+	db = open(t, url)
 	finalHistory(t, db)
 	all, err := export(t.Context(), db)
 	must(t, err)
-	copied, err := db.Import(t.Context(), 2, nil, all.into(-1))
+	copied, err = db.Import(t.Context(), 2, nil, all.into(-1))
 	must(t, err)
+	return url, db, copied
+}
+
+// A comparison finds every difference between two generations at the same place, and nothing else.
+func TestComparisonFindsDifferences(t *testing.T) {
+	url, db, copied := copiedHistory(t)
 	for _, c := range []struct {
 		name, change string
 		want         []perp.Table
