@@ -75,7 +75,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		passes: seconds("planner_pass_seconds", "Computing time of the slices of one pass over all markets "+
 			"through the index."),
 		ticks: seconds("planner_tick_seconds", "Time from a price report's arrival in this process to the "+
-			"candidates it makes, for each market whose price moved.", 0.5), // a bound, because none may wait for longer while partitions change hands
+			"candidates it makes, for each market whose price moved.",
+			0.5), // a bound, because none may wait for longer while partitions change hands
 		sweeps: seconds("planner_sweep_seconds", "Time of one exact judgement of every position."),
 		reported: seconds("planner_report_to_job_seconds", "Time from a price report's own time to the liquidation "+
 			"it makes due standing on the job topic; "+
