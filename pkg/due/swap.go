@@ -7,15 +7,15 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// SwapMargin is how much more than its minimum a limit swap has to give before it is due, as a 30-decimal factor: 0.001
+// swapMargin is how much more than its minimum a limit swap has to give before it is due, as a 30-decimal factor: 0.001
 // %. Sent too early, the venue freezes it and keeps its execution fee, and between the decision and the block the pools
 // may move by a trade, and prices by a tick. It is more than two ticks of prices with six significant digits, one for
 // each token. See [withMargin] for what is added at least.
-var SwapMargin = perp.Pow10(25)
+var swapMargin = perp.Pow10(25)
 
 // withMargin is what a swap has to give for an order with this minimum: more by the margin, and by one unit at least.
 func withMargin(minimum perp.Uint) perp.Uint {
-	return minimum.Add(minimum.MulDivUp(SwapMargin, perp.One).Max(perp.U64(1)))
+	return minimum.Add(minimum.MulDivUp(swapMargin, perp.One).Max(perp.U64(1)))
 }
 
 // limitSwap is due while the venue's whole swap rule gives what it asks for, with the margin.

@@ -36,7 +36,7 @@ type Swept struct {
 
 // The tiers of risk by margin ratio (LIQ-5), as 30-decimal factors.
 var (
-	WatchRatio = perp.U64(2).Mul(perp.One)
+	watchRatio = perp.U64(2).Mul(perp.One)
 	ArmedRatio = perp.U64(11).Mul(perp.Pow10(29))
 )
 
@@ -121,7 +121,7 @@ func (s *Swept) note(p *perp.Position, v perp.Verdict) {
 	if v.Ratio.Less(ArmedRatio) {
 		s.Armed++
 	}
-	if v.Ratio.Less(WatchRatio) {
+	if v.Ratio.Less(watchRatio) {
 		s.Watch++
 		s.Risky = append(s.Risky, p.PositionKey)
 	}

@@ -15,14 +15,14 @@ const (
 	Operator Audience = "operator" // of this keeper
 )
 
-// Audiences lists them.
-func Audiences() []Audience { return []Audience{Owner, Operator} }
+// audiences lists them.
+func audiences() []Audience { return []Audience{Owner, Operator} }
 
 // The events.
 const (
 	PositionLiquidated = "position.liquidated" // final on the chain, by this keeper's transaction
-	// PositionDeleveraged: as above: a part of it, or all, was closed because its side had gained too much.
-	PositionDeleveraged = "position.deleveraged"
+	// positionDeleveraged: as above: a part of it, or all, was closed because its side had gained too much.
+	positionDeleveraged = "position.deleveraged"
 	LiquidationFailed   = "liquidation.failed" // LIQUIDATION_FAILED: this keeper tries no further arm by itself
 	KeepersAlarm        = "keepers.alarm"      // an alarm of a monitor about the keepers of a venue
 	Emergency           = "keepers.emergency"  // an emergency action that was taken, or only rehearsed
@@ -73,7 +73,7 @@ func About(chainID uint64, r job.Result) (m Message, to Audience, concerns bool)
 	case r.Kind == job.Liquidation && r.Outcome == job.Done:
 		event, to = PositionLiquidated, Owner
 	case r.Kind == job.Adl && r.Outcome == job.Done:
-		event, to = PositionDeleveraged, Owner
+		event, to = positionDeleveraged, Owner
 	case r.Kind == job.Liquidation && r.GivenUp:
 		event, to = LiquidationFailed, Operator
 	default:

@@ -44,7 +44,7 @@ func (t Target) Problems() (problems []string) {
 	if !targetName.MatchString(t.Name) {
 		problems = append(problems, fmt.Sprintf("name: %q is not lower case letters, digits and dashes", t.Name))
 	}
-	if !slices.Contains(Audiences(), t.Audience) {
+	if !slices.Contains(audiences(), t.Audience) {
 		problems = append(problems, fmt.Sprintf("audience: %q is neither %s nor %s", t.Audience, Owner, Operator))
 	}
 	return problems

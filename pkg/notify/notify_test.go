@@ -37,7 +37,7 @@ func TestAbout(t *testing.T) {
 		t.Errorf("%s, %v", body, err)
 	}
 	r.Kind = job.Adl
-	if m, to, concerns = About(56, r); !concerns || to != Owner || m.Event != PositionDeleveraged ||
+	if m, to, concerns = About(56, r); !concerns || to != Owner || m.Event != positionDeleveraged ||
 		m.Liquidation.Settlement != r.Settlement {
 		t.Errorf("%t, to %s: %+v", concerns, to, m)
 	}

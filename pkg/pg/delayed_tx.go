@@ -71,7 +71,7 @@ func (t delayedTx) explain(ctx context.Context, agent string, amount perp.Uint) 
 
 // Waiting implements delayed.Requests.
 func (t delayedTx) Waiting(ctx context.Context, key chain.Hash) (waits bool, err error) {
-	generation, err := ActiveGeneration(ctx, t.tx)
+	generation, err := activeGeneration(ctx, t.tx)
 	if err != nil {
 		return false, err
 	}

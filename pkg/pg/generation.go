@@ -113,11 +113,11 @@ func follow(ctx context.Context, tx pgx.Tx, number int, followed bool) error {
 	return nil
 }
 
-// ActiveGeneration returns the generation that readers use.
+// activeGeneration returns the generation that readers use.
 func (db *DB) ActiveGeneration(ctx context.Context) (int, error) {
 	ctx, cancel := db.Bounded(ctx)
 	defer cancel()
-	return ActiveGeneration(ctx, db.pool)
+	return activeGeneration(ctx, db.pool)
 }
 
 // PreviousGeneration returns the generation that readers used before the present one; 0 = there is none any more.
@@ -144,7 +144,7 @@ func (db *DB) Switch(ctx context.Context, to int, reason string) error {
 			return err
 		}
 		if reason == "" {
-			from, err := ActiveGeneration(ctx, tx)
+			from, err := activeGeneration(ctx, tx)
 			if err != nil {
 				return err
 			}
@@ -200,9 +200,9 @@ func activate(ctx context.Context, tx pgx.Tx, generation int, reason string) err
 	return nil
 }
 
-// ActiveGeneration is the generation that readers use. It is ErrLayout where this build cannot read it: every look at
+// activeGeneration is the generation that readers use. It is ErrLayout where this build cannot read it: every look at
 // the state asks here first, so that nothing is read of tables of another layout after a switch.
-func ActiveGeneration(ctx context.Context, q Querier) (generation int, err error) {
+func activeGeneration(ctx context.Context, q Querier) (generation int, err error) {
 	generation, layout, err := activeLayout(ctx, q)
 	if err == nil && layout != stateLayout {
 		return 0, fmt.Errorf("generation %d has state layout %d, this build needs %d: %w (fill a new generation from "+

@@ -144,7 +144,7 @@ func (db *DB) WatchLayout(ctx context.Context) error {
 func (db *DB) checkLayout(ctx context.Context) error {
 	ctx, cancel := db.Bounded(ctx)
 	defer cancel()
-	_, err := ActiveGeneration(ctx, db.pool)
+	_, err := activeGeneration(ctx, db.pool)
 	return err
 }
 

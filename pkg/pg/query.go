@@ -90,7 +90,7 @@ func (db *DB) Read(ctx context.Context, doing string, f func(context.Context, pg
 func (db *DB) ReadActive(ctx context.Context, doing string,
 	f func(ctx context.Context, tx pgx.Tx, generation int) error) error {
 	return db.Read(ctx, doing, func(ctx context.Context, tx pgx.Tx) error {
-		generation, err := ActiveGeneration(ctx, tx)
+		generation, err := activeGeneration(ctx, tx)
 		if err != nil {
 			return err
 		}

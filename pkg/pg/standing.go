@@ -91,7 +91,7 @@ func (db *DB) StandingOf(ctx context.Context, generation int) (s Standing, err e
 
 // ActiveStanding returns where the active generation stands, read in a transaction of the caller.
 func ActiveStanding(ctx context.Context, tx pgx.Tx) (Standing, error) {
-	generation, err := ActiveGeneration(ctx, tx)
+	generation, err := activeGeneration(ctx, tx)
 	if err != nil {
 		return Standing{}, err
 	}

@@ -25,7 +25,7 @@ func TestReportAheadSilencesNobody(t *testing.T) {
 	observe(1, 0, 100_000)
 	now = now.Add(time.Second)
 	for _, ahead := range []time.Duration{2001 * time.Millisecond, 3 * time.Second, 55 * time.Second, time.Hour} {
-		if v := observe(0, ahead, 100_000); len(v.emit) != 0 || len(v.refused) != 1 || v.refused[0].reason != Future {
+		if v := observe(0, ahead, 100_000); len(v.emit) != 0 || len(v.refused) != 1 || v.refused[0].reason != future {
 			t.Errorf("%s ahead: %+v", ahead, v)
 		}
 	}
@@ -67,7 +67,7 @@ func TestReportsAreJudgedByTheChainsClock(t *testing.T) {
 	lone, alone := newDefaultArbiter(1, now)
 	alone.clock = r.clock
 	if v := lone.observe(0, at(now.UnixMilli()-nowMs, 100, 100), now); len(v.refused) != 1 ||
-		v.refused[0].reason != Future {
+		v.refused[0].reason != future {
 		t.Errorf("a lone source ahead of the chain: %+v", v)
 	}
 }

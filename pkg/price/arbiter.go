@@ -77,7 +77,7 @@ type decision struct {
 }
 
 type refusal struct {
-	reason Reason
+	reason reason
 	err    error
 }
 
@@ -99,12 +99,12 @@ func (a *arbiter) observe(from int, r Report, now time.Time) (d decision) {
 		return d
 	}
 	reason, err := a.rules.gates.check(r, a.rules.nowMs(now), a.rules.maxAge[from])
-	if reason == Future && a.timely(from, r, now) {
+	if reason == future && a.timely(from, r, now) {
 		reason = ""
 	}
 	if reason != "" {
 		d.refused = append(d.refused, refusal{reason, err})
-		if reason == Future {
+		if reason == future {
 			s.tooEarly = observation{r, now}
 		}
 		return d
@@ -179,12 +179,12 @@ func (a *arbiter) compare(d *decision, from int, r Report, now time.Time) {
 		a.pass(d, from, r, now, g.MaxDeviation)
 		return
 	case jumps:
-		why = refusal{Jump, fmt.Errorf("%s jumps from %s..%s to %s..%s", a.token, s.reference.Min, s.reference.Max,
+		why = refusal{jump, fmt.Errorf("%s jumps from %s..%s to %s..%s", a.token, s.reference.Min, s.reference.Max,
 			r.Min, r.Max)}
 	case deviate:
-		why = refusal{Deviation, fmt.Errorf("%s at %s..%s deviates from all other sources", a.token, r.Min, r.Max)}
+		why = refusal{deviation, fmt.Errorf("%s at %s..%s deviates from all other sources", a.token, r.Min, r.Max)}
 	case a.missing(from, now):
-		why = refusal{Alone,
+		why = refusal{alone,
 			fmt.Errorf("%s at %s..%s is the first report of it, and another source has not given one yet", a.token,
 				r.Min, r.Max)}
 	default:
@@ -194,7 +194,7 @@ func (a *arbiter) compare(d *decision, from int, r Report, now time.Time) {
 	if n := len(s.withheld); n > 0 && apart(r, s.withheld[n-1], g.MaxJump) {
 		s.withheld = nil // the run did not hold; its reports were counted when they were withheld
 	}
-	if !deviate && why.reason == Jump && len(s.withheld)+1 >= g.Confirmations {
+	if !deviate && why.reason == jump && len(s.withheld)+1 >= g.Confirmations {
 		a.pass(d, from, r, now, g.MaxJump)
 		return
 	}

@@ -13,8 +13,8 @@ import (
 const (
 	// Window is how far back a Board remembers, counted from each token's newest report.
 	Window = 10 * time.Minute
-	// MaxReports bounds how many reports of a token a Board remembers; the window of a token that has more is shorter.
-	MaxReports = 20_000
+	// maxReports bounds how many reports of a token a Board remembers; the window of a token that has more is shorter.
+	maxReports = 20_000
 )
 
 // Board stores the reports of the last Window of each token, in memory. It is safe for concurrent use. Looking up takes
@@ -32,7 +32,7 @@ type history struct {
 }
 
 // NewBoard returns an empty board.
-func NewBoard() *Board { return newBoard(MaxReports) }
+func NewBoard() *Board { return newBoard(maxReports) }
 
 func newBoard(most int) *Board { return &Board{most: most, tokens: map[chain.Address]*history{}} }
 

@@ -230,12 +230,12 @@ func TestSetNamesWhatIsWrong(t *testing.T) {
 		t.Errorf("a set 60 s wide: %+v, %v", set, err)
 	}
 	_, err = Set([]chain.Address{token(0), token(2)}, board.Latest)
-	if spread, is := errors.AsType[*SpreadError](err); !is || spread.Oldest.Token != token(0) ||
+	if spread, is := errors.AsType[*spreadError](err); !is || spread.Oldest.Token != token(0) ||
 		spread.Newest.Token != token(2) {
 		t.Errorf("a set 61 s wide: %v", err)
 	}
 	_, err = Set([]chain.Address{token(0), token(9)}, board.Latest)
-	if missing, is := errors.AsType[*MissingError](err); !is || missing.Token != token(9) {
+	if missing, is := errors.AsType[*missingError](err); !is || missing.Token != token(9) {
 		t.Errorf("a set without a report: %v", err)
 	}
 	if set, err := Set(nil, board.Latest); set != nil || err != nil {
@@ -308,7 +308,7 @@ func TestSetWithinGoesBack(t *testing.T) {
 	}
 	board.Add(Report{Token: token(2), TimeMs: 300_000})
 	_, err = board.SetWithin([]chain.Address{token(2), token(1)}, 0, 1000)
-	if spread, is := errors.AsType[*SpreadError](err); !is || spread.Oldest.Token != token(1) {
+	if spread, is := errors.AsType[*spreadError](err); !is || spread.Oldest.Token != token(1) {
 		t.Errorf("no set fits: %v", err)
 	}
 }

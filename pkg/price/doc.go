@@ -29,7 +29,7 @@
 //   - What a Board answers depends on the reports it was given, not on the order in which they came. Of two reports of
 //     one token and moment the first to come stays.
 //   - A Board never answers by a report from before the second asked for, and never mixes reports further apart than
-//     the exchange allows. Its memory is bounded by Window and MaxReports.
+//     the exchange allows. Its memory is bounded by Window and maxReports.
 //
 // # Not guaranteed
 //

@@ -154,12 +154,12 @@ func (f *Feed) judge(a arrival) (passed []Report) {
 	name := f.members[a.from].Name
 	f.metrics.received.WithLabelValues(name).Add(float64(len(a.reports) + len(a.unreadable)))
 	for _, err := range a.unreadable {
-		f.refuse(name, refusal{Invalid, err}, a.at)
+		f.refuse(name, refusal{invalid, err}, a.at)
 	}
 	for _, r := range a.reports {
 		r.Source, r.ReceivedMs = name, uint64(a.at.UnixMilli())
 		if r.Token.IsZero() {
-			f.refuse(name, refusal{Invalid, r.Validate()}, a.at)
+			f.refuse(name, refusal{invalid, r.Validate()}, a.at)
 			continue
 		}
 		passed = append(passed, f.count(name, f.arbiter(r.Token, a.at).observe(a.from, r, a.at), a.at)...)

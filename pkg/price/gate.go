@@ -9,23 +9,23 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Reason is why a report did not pass.
-type Reason string
+// reason is why a report did not pass.
+type reason string
 
 // The reasons, as metrics name them.
 const (
-	Invalid Reason = "invalid" // it makes no sense, or the source sent something that is no report
-	Stale   Reason = "stale"   // older than Gates.MaxAge
-	// Future: from further ahead than Gates.MaxAhead, and no other source is there yet: it would hide all that follow.
-	Future    Reason = "future"
-	Spread    Reason = "spread"    // minimum and maximum are further apart than Gates.MaxSpread
-	Jump      Reason = "jump"      // further than Gates.MaxJump from the price before, and not confirmed yet
-	Deviation Reason = "deviation" // further than Gates.MaxDeviation from every other source's report of the time
-	Alone     Reason = "alone"     // among the first of its token, while another source has not given a report yet
+	invalid reason = "invalid" // it makes no sense, or the source sent something that is no report
+	stale   reason = "stale"   // older than Gates.MaxAge
+	// future: from further ahead than Gates.MaxAhead, and no other source is there yet: it would hide all that follow.
+	future    reason = "future"
+	spread    reason = "spread"    // minimum and maximum are further apart than Gates.MaxSpread
+	jump      reason = "jump"      // further than Gates.MaxJump from the price before, and not confirmed yet
+	deviation reason = "deviation" // further than Gates.MaxDeviation from every other source's report of the time
+	alone     reason = "alone"     // among the first of its token, while another source has not given a report yet
 )
 
 // reasons lists them all, so that every count exists from the start.
-var reasons = []Reason{Invalid, Stale, Future, Spread, Jump, Deviation, Alone}
+var reasons = []reason{invalid, stale, future, spread, jump, deviation, alone}
 
 // basis is the number of basis points in one.
 const basis = 10_000
@@ -62,16 +62,16 @@ func (g Gates) Validate() error {
 
 // check checks a report by itself, at a Unix time in milliseconds. No reason means that it passes. A report that is
 // only ahead of that time may be confirmed by other sources.
-func (g Gates) check(r Report, nowMs uint64, maxAge time.Duration) (Reason, error) {
+func (g Gates) check(r Report, nowMs uint64, maxAge time.Duration) (reason, error) {
 	switch err := r.Validate(); {
 	case err != nil:
-		return Invalid, err
+		return invalid, err
 	case r.TimeMs < nowMs-min(nowMs, uint64(maxAge.Milliseconds())):
-		return Stale, fmt.Errorf("a report of %s is %d ms old", r.Token, nowMs-r.TimeMs)
+		return stale, fmt.Errorf("a report of %s is %d ms old", r.Token, nowMs-r.TimeMs)
 	case wide(r, g.MaxSpread):
-		return Spread, fmt.Errorf("a report of %s from %s to %s", r.Token, r.Min, r.Max)
+		return spread, fmt.Errorf("a report of %s from %s to %s", r.Token, r.Min, r.Max)
 	case ahead(r.TimeMs, nowMs, g.MaxAhead):
-		return Future, fmt.Errorf("a report of %s is %d ms ahead of the chain's clock", r.Token, r.TimeMs-nowMs)
+		return future, fmt.Errorf("a report of %s is %d ms ahead of the chain's clock", r.Token, r.TimeMs-nowMs)
 	}
 	return "", nil
 }

@@ -21,21 +21,21 @@ func TestGates(t *testing.T) {
 	huge.Max = perp.Pow10(60)
 	for name, tt := range map[string]struct {
 		r    Report
-		want Reason
+		want reason
 	}{
 		"good":                {at(0, 1000, 1000), ""},
 		"just young enough":   {at(-1000, 1000, 1000), ""},
-		"too old":             {at(-1001, 1000, 1000), Stale},
+		"too old":             {at(-1001, 1000, 1000), stale},
 		"a little ahead":      {at(500, 1000, 1000), ""},
-		"from the future":     {at(501, 1000, 1000), Future},
-		"the end of time":     {Report{Token: token(0), TimeMs: 1<<64 - 1, Min: perp.U64(1), Max: perp.U64(1)}, Future},
+		"from the future":     {at(501, 1000, 1000), future},
+		"the end of time":     {Report{Token: token(0), TimeMs: 1<<64 - 1, Min: perp.U64(1), Max: perp.U64(1)}, future},
 		"spread at the bound": {at(0, 199, 201), ""},
-		"spread above it":     {at(0, 19899, 20100), Spread},
-		"no price":            {at(0, 0, 1), Invalid},
-		"inverted":            {at(0, 2, 1), Invalid},
-		"absurd":              {huge, Invalid},
-		"no token":            {Report{TimeMs: nowMs, Min: perp.U64(1), Max: perp.U64(1)}, Invalid},
-		"no time":             {Report{Token: token(0), Min: perp.U64(1), Max: perp.U64(1)}, Invalid},
+		"spread above it":     {at(0, 19899, 20100), spread},
+		"no price":            {at(0, 0, 1), invalid},
+		"inverted":            {at(0, 2, 1), invalid},
+		"absurd":              {huge, invalid},
+		"no token":            {Report{TimeMs: nowMs, Min: perp.U64(1), Max: perp.U64(1)}, invalid},
+		"no time":             {Report{Token: token(0), Min: perp.U64(1), Max: perp.U64(1)}, invalid},
 	} {
 		if got, err := gates.check(tt.r, nowMs, gates.MaxAge); got != tt.want || (err == nil) != (tt.want == "") {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, tt.want)

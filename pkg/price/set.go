@@ -21,22 +21,22 @@ func (b *Board) AtOrAfter(second uint64) Chooser {
 	return func(token chain.Address) (Report, bool) { return b.FirstAtOrAfter(token, second) }
 }
 
-// MissingError says that there is no report of a token.
-type MissingError struct{ Token chain.Address }
+// missingError says that there is no report of a token.
+type missingError struct{ Token chain.Address }
 
-func (e *MissingError) Error() string { return fmt.Sprintf("no price report of %s", e.Token) }
+func (e *missingError) Error() string { return fmt.Sprintf("no price report of %s", e.Token) }
 
-// SpreadError says that reports are too far apart for one transaction.
-type SpreadError struct{ Oldest, Newest Report }
+// spreadError says that reports are too far apart for one transaction.
+type spreadError struct{ Oldest, Newest Report }
 
-func (e *SpreadError) Error() string {
+func (e *spreadError) Error() string {
 	return fmt.Sprintf("price reports are %d s apart, at most %d are allowed: %s at second %d, %s at second %d",
 		e.Newest.Second()-e.Oldest.Second(), int(MaxSpread.Seconds()), e.Oldest.Token, e.Oldest.Second(),
 		e.Newest.Token, e.Newest.Second())
 }
 
 // Set returns the chosen report of each token, each token once, in the order in which they are first named. The reports
-// fit one transaction; the error is a MissingError or a SpreadError otherwise. No tokens give an empty set.
+// fit one transaction; the error is a missingError or a spreadError otherwise. No tokens give an empty set.
 func Set(tokens []chain.Address, choose Chooser) ([]Report, error) {
 	var set []Report
 	for _, token := range tokens {
@@ -45,7 +45,7 @@ func Set(tokens []chain.Address, choose Chooser) ([]Report, error) {
 		}
 		r, ok := choose(token)
 		if !ok {
-			return nil, &MissingError{token}
+			return nil, &missingError{token}
 		}
 		set = append(set, r)
 	}
@@ -54,7 +54,7 @@ func Set(tokens []chain.Address, choose Chooser) ([]Report, error) {
 	}
 	oldest, newest := extremes(set)
 	if newest.Second()-oldest.Second() > uint64(MaxSpread.Seconds()) {
-		return nil, &SpreadError{oldest, newest}
+		return nil, &spreadError{oldest, newest}
 	}
 	return set, nil
 }
@@ -74,7 +74,7 @@ func (b *Board) SetWithin(tokens []chain.Address, from, to uint64) ([]Report, er
 	for {
 		newest := func(token chain.Address) (Report, bool) { return b.newestWithin(token, from, to) }
 		set, err := Set(tokens, newest)
-		wide, is := errors.AsType[*SpreadError](err)
+		wide, is := errors.AsType[*spreadError](err)
 		switch {
 		case err == nil:
 			return set, nil

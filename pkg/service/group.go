@@ -116,18 +116,18 @@ func (g *group) failed() []error {
 	return slices.Clone(g.failures)
 }
 
-// PanicError is the error that a panic in a member or in a clean-up becomes.
-type PanicError struct {
+// panicError is the error that a panic in a member or in a clean-up becomes.
+type panicError struct {
 	Value any
 	At    string // the function and line that panicked
 	Stack []byte
 }
 
 // Error is one line: the value and the place. The stack is for the log.
-func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v (in %s)", p.Value, p.At) }
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v (in %s)", p.Value, p.At) }
 
 // Unwrap gives the panic's value if it is an error.
-func (p *PanicError) Unwrap() error {
+func (p *panicError) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err
 }
@@ -140,7 +140,7 @@ func spawn(fn func() error, done func(error)) {
 		err := errExited
 		defer func() {
 			if value := recover(); value != nil {
-				err = &PanicError{Value: value, At: panicSite(), Stack: debug.Stack()}
+				err = &panicError{Value: value, At: panicSite(), Stack: debug.Stack()}
 			}
 			done(err)
 		}()

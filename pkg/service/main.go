@@ -217,7 +217,7 @@ func announce(log zerolog.Logger, set *config.Set, b Build) {
 func (p *program) report(log zerolog.Logger, console bool, stderr io.Writer, err error) {
 	text := OneLine(strings.TrimSpace(err.Error()))
 	fatal := log.WithLevel(zerolog.FatalLevel).Str("error", text) // Fatal itself would exit.
-	panicked, ok := errors.AsType[*PanicError](err)
+	panicked, ok := errors.AsType[*panicError](err)
 	if ok {
 		fatal.Bytes("stack", panicked.Stack)
 	}

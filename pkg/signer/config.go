@@ -32,7 +32,7 @@ type Config struct {
 }
 
 // DefaultConfig names no key. A remote signer is a Web3Signer that answers within a second.
-func DefaultConfig() Config { return Config{RemoteDialect: Web3Signer, RemoteTimeout: time.Second} }
+func DefaultConfig() Config { return Config{RemoteDialect: web3Signer, RemoteTimeout: time.Second} }
 
 // Validate names every setting that cannot work. It opens no file.
 func (c Config) Validate() error {
@@ -80,7 +80,7 @@ func (c Config) validateRemote() error {
 			"signer can spend with it)", c.RemoteURL),
 		file("remote_ca", c.RemoteCA), file("remote_cert", c.RemoteCert), file("remote_key", c.RemoteKey),
 		check.Refuse(len(c.RemoteAccounts) == 0, "remote_accounts: is empty (name the accounts to sign with)"),
-		check.Refuse(!known, "remote_dialect: %q is neither %s nor %s", c.RemoteDialect, Web3Signer, Clef),
+		check.Refuse(!known, "remote_dialect: %q is neither %s nor %s", c.RemoteDialect, web3Signer, clef),
 		check.Between("remote_timeout", c.RemoteTimeout, 10*time.Millisecond, time.Minute),
 	)
 }

@@ -17,11 +17,11 @@ import (
 
 // The dialects of remote signers. They differ in the method's name and in what surrounds the bytes of the answer.
 const (
-	// Web3Signer: Consensys Web3Signer in its eth1 mode: eth_signTransaction. The chain id is that signer's own
+	// web3Signer: Consensys Web3Signer in its eth1 mode: eth_signTransaction. The chain id is that signer's own
 	// setting.
-	Web3Signer = "web3signer"
-	// Clef: geth's Clef: account_signTransaction. It speaks no TLS itself, so that a proxy has to stand before it.
-	Clef = "clef"
+	web3Signer = "web3signer"
+	// clef: geth's Clef: account_signTransaction. It speaks no TLS itself, so that a proxy has to stand before it.
+	clef = "clef"
 )
 
 // dialect is how to ask for a signature and where in the answer it is.
@@ -31,10 +31,10 @@ type dialect struct {
 }
 
 var dialects = map[string]dialect{
-	Web3Signer: {"eth_signTransaction", func(result json.RawMessage) (raw hexutil.Bytes, err error) {
+	web3Signer: {"eth_signTransaction", func(result json.RawMessage) (raw hexutil.Bytes, err error) {
 		return raw, json.Unmarshal(result, &raw)
 	}},
-	Clef: {"account_signTransaction", func(result json.RawMessage) (hexutil.Bytes, error) {
+	clef: {"account_signTransaction", func(result json.RawMessage) (hexutil.Bytes, error) {
 		var answer struct {
 			Raw hexutil.Bytes `json:"raw"`
 		}

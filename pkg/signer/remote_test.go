@@ -247,7 +247,7 @@ func someTx() Tx {
 
 // A remote signer's bytes are those that the same key would have signed here, in either dialect.
 func TestRemoteSigns(t *testing.T) {
-	for _, dialect := range []string{Web3Signer, Clef} {
+	for _, dialect := range []string{web3Signer, clef} {
 		t.Run(dialect, func(t *testing.T) {
 			v := newVault(t)
 			s := v.open(func(c *Config) { c.RemoteDialect = dialect })
@@ -325,7 +325,7 @@ func TestRemoteThatLiesIsRefused(t *testing.T) {
 		vaults[want] = func(v *vault) { v.cheat = func(tx *types.DynamicFeeTx) types.TxData { change(tx); return tx } }
 	}
 	for want, set := range vaults {
-		for _, dialect := range []string{Web3Signer, Clef} {
+		for _, dialect := range []string{web3Signer, clef} {
 			t.Run(want+" "+dialect, func(t *testing.T) {
 				v := newVault(t)
 				set(v)

@@ -13,8 +13,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Format is the version of manifest and files. It is raised by whoever changes either.
-const Format = 1
+// format is the version of manifest and files. It is raised by whoever changes either.
+const format = 1
 
 // Manifest says what a snapshot is, and what its files have to be.
 type Manifest struct {
@@ -138,9 +138,9 @@ func decodeManifest(text []byte) (m Manifest, err error) {
 	if err := json.Unmarshal(text[:line], &m); err != nil {
 		return Manifest{}, fmt.Errorf("%w: %w", errManifest, err)
 	}
-	if m.Format != Format {
+	if m.Format != format {
 		return Manifest{}, fmt.Errorf("it has format %d, this build reads %d (use the build that wrote it)", m.Format,
-			Format)
+			format)
 	}
 	for i, p := range m.Parts {
 		if p.Partition != i || p.File != fileOf(i) {

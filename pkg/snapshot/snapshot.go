@@ -34,7 +34,7 @@ type Store interface {
 // and tables is filled in. It is there when Write has returned without an error, and not before.
 func Write(ctx context.Context, to Store, m Manifest, fill func(context.Context, int, *Writer) error) (Manifest,
 	error) {
-	m.Format = Format
+	m.Format = format
 	m.Parts = slices.Clone(m.Parts)
 	for i := range m.Parts {
 		p := &m.Parts[i]

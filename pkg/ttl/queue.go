@@ -10,8 +10,8 @@ import (
 // with Unix time of the chain as its origin, an expiry is an absolute time of the chain.
 type Clock func() time.Duration
 
-// Monotonic returns a clock that starts now and follows the process's monotonic time.
-func Monotonic() Clock {
+// monotonic returns a clock that starts now and follows the process's monotonic time.
+func monotonic() Clock {
 	start := time.Now()
 	return func() time.Duration { return time.Since(start) }
 }
@@ -26,7 +26,7 @@ type Options[K comparable] struct {
 	Callback func(Try[K]) error
 	// DeadLetter takes an entry that has failed for the last time and is no longer in the queue; may be nil.
 	DeadLetter func(key K, failures int, err error)
-	// OnFailure is called for every failure, outside all locks; may be nil. A panic is a *PanicError.
+	// OnFailure is called for every failure, outside all locks; may be nil. A panic is a *panicError.
 	OnFailure func(key K, failures int, err error)
 	// Metrics may be nil.
 	Metrics *Watched
@@ -72,7 +72,7 @@ func newFunc[K comparable](o Options[K], compare func(a, b K) int) *Queue[K] {
 		}},
 	}
 	if q.clock == nil {
-		q.clock = Monotonic()
+		q.clock = monotonic()
 	}
 	if q.metrics == nil {
 		q.metrics = NewMetrics(nil).Watch("")

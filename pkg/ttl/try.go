@@ -73,20 +73,20 @@ func (t Try[K]) fail(err error) (failures int) {
 // open tells whether a report on the try still counts. The queue is locked.
 func (t Try[K]) open() bool { return t.entry.state != gone && t.entry.open && t.entry.try == t.number }
 
-// PanicError is a panic of a callback.
-type PanicError struct {
+// panicError is a panic of a callback.
+type panicError struct {
 	Value any
 	Stack []byte
 }
 
 // Error names the value the callback panicked with.
-func (e *PanicError) Error() string { return fmt.Sprintf("the callback panicked: %v", e.Value) }
+func (e *panicError) Error() string { return fmt.Sprintf("the callback panicked: %v", e.Value) }
 
 // recovered runs f and returns its error, or its panic as one.
 func recovered(f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			err = &PanicError{Value: value, Stack: debug.Stack()}
+			err = &panicError{Value: value, Stack: debug.Stack()}
 		}
 	}()
 	return f()

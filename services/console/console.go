@@ -17,19 +17,19 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// Metrics are what the console counts.
-type Metrics struct {
+// metrics are what the console counts.
+type metrics struct {
 	notices *noticeMetrics
 	monitor *monitorMetrics
 }
 
-// NewMetrics registers them.
-func NewMetrics(reg prometheus.Registerer) *Metrics {
-	return &Metrics{notices: newNoticeMetrics(reg), monitor: newMonitorMetrics(reg)}
+// newMetrics registers them.
+func newMetrics(reg prometheus.Registerer) *metrics {
+	return &metrics{notices: newNoticeMetrics(reg), monitor: newMonitorMetrics(reg)}
 }
 
-// RegisterMetrics is NewMetrics for a catalogue.
-func RegisterMetrics(reg prometheus.Registerer) { NewMetrics(reg) }
+// RegisterMetrics is newMetrics for a catalogue.
+func RegisterMetrics(reg prometheus.Registerer) { newMetrics(reg) }
 
 // Start acquires what the console needs and hands its members to the shell. Pages are served by the shell, see
 // [service.Shell.Handle].
@@ -54,7 +54,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	if err := startPages(sh, cfg, db, client, node); err != nil {
 		return err
 	}
-	metrics := NewMetrics(sh.Registry)
+	metrics := newMetrics(sh.Registry)
 	n := &notifier{to: cfg.Notify.Open(), policy: cfg.Notify.Policy(), keeper: cfg.Keeper, client: client,
 		offsets: db.Notified(), metrics: metrics.notices, log: sh.Log}
 	work := sh.Ready("notices")

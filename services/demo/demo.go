@@ -71,7 +71,7 @@ func perform(
 	screen.Print("  data and logs " + s.Dir())
 	screen.Print("  look inside   set -a; . " + s.Keepers[0].EnvFile() + "; set +a; " + filepath.Join(s.binaries,
 		"keeperctl") + " signer list")
-	w, err := NewWatch(ctx, s)
+	w, err := newWatch(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func perform(
 }
 
 // show shows the keepers until the play is over.
-func (w *Watch) show(ctx context.Context, screen Screen, p *Play, over <-chan error) error {
+func (w *watch) show(ctx context.Context, screen Screen, p *Play, over <-chan error) error {
 	tick := time.NewTicker(screen.Every())
 	defer tick.Stop()
 	for {

@@ -51,16 +51,16 @@ func (v KeeperStatus) Health() string {
 	return ready
 }
 
-// Watch looks at a stack from outside: at its databases and its processes' pages.
-type Watch struct {
+// watch looks at a stack from outside: at its databases and its processes' pages.
+type watch struct {
 	stack *Stack
 	began time.Time
 	dbs   []*pg.DB
 }
 
-// NewWatch opens the databases.
-func NewWatch(ctx context.Context, s *Stack) (*Watch, error) {
-	w := &Watch{stack: s, began: time.Now()}
+// newWatch opens the databases.
+func newWatch(ctx context.Context, s *Stack) (*watch, error) {
+	w := &watch{stack: s, began: time.Now()}
 	for _, k := range s.Keepers {
 		cfg := pg.DefaultConfig()
 		cfg.URL, cfg.MaxConns = secret.MustURL(k.Postgres), 2
@@ -75,7 +75,7 @@ func NewWatch(ctx context.Context, s *Stack) (*Watch, error) {
 }
 
 // Close closes the databases.
-func (w *Watch) Close() {
+func (w *watch) Close() {
 	for _, db := range w.dbs {
 		db.Close()
 	}
@@ -85,7 +85,7 @@ func (w *Watch) Close() {
 const lookTime = 5 * time.Second
 
 // Look asks every database and every process, all at once. It never fails: what cannot be seen is shown as such.
-func (w *Watch) Look(ctx context.Context) Snapshot {
+func (w *watch) Look(ctx context.Context) Snapshot {
 	sight := Snapshot{At: time.Since(w.began), Keepers: make([]KeeperStatus, len(w.dbs))}
 	var asking sync.WaitGroup
 	for i, db := range w.dbs {

@@ -13,16 +13,16 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// Mnemonic is the seed phrase every Ethereum development tool uses. Its keys are public: whatever they own on a real
+// mnemonic is the seed phrase every Ethereum development tool uses. Its keys are public: whatever they own on a real
 // chain belongs to everybody.
-const Mnemonic = "test test test test test test test test test test test junk" //nolint:dupword // That is the phrase.
+const mnemonic = "test test test test test test test test test test test junk" //nolint:dupword // That is the phrase.
 
 // Fixed indices of the development accounts.
 const (
 	DeployerIndex   = 0
 	FaucetIndex     = 1
 	FeedSignerIndex = 2
-	GlvManagerIndex = 3
+	glvManagerIndex = 3
 	FirstKeeper     = 10 // The keepers' senders: FirstKeeper … FirstKeeper+Keepers-1.
 	Keepers         = 12 // Three regions with four senders each.
 	FirstTrader     = 100
@@ -37,7 +37,7 @@ type Account struct {
 
 // Accounts derives count development accounts from index first on (BIP-39, BIP-32 path m/44'/60'/0'/0/index).
 func Accounts(first, count uint32) ([]Account, error) {
-	seed, err := pbkdf2.Key(sha512.New, Mnemonic, []byte("mnemonic"), 2048, 64)
+	seed, err := pbkdf2.Key(sha512.New, mnemonic, []byte("mnemonic"), 2048, 64)
 	if err != nil {
 		return nil, fmt.Errorf("deriving the development seed: %w", err)
 	}

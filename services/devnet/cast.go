@@ -21,7 +21,7 @@ func newCast() (cast, error) {
 	}
 	return cast{
 		deployer: first[DeployerIndex], faucet: first[FaucetIndex], feedSigner: first[FeedSignerIndex],
-		glvManager: first[GlvManagerIndex],
+		glvManager: first[glvManagerIndex],
 		keepers:    first[FirstKeeper:],
 	}, nil
 }

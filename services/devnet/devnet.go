@@ -87,7 +87,7 @@ func (d *Devnet) open(ctx context.Context, cfg Config, log zerolog.Logger) error
 		return err
 	}
 	d.node.Anchor()
-	d.record = Record{Deployment: *deployment, Mnemonic: Mnemonic, Accounts: d.cast.record()}
+	d.record = Record{Deployment: *deployment, Mnemonic: mnemonic, Accounts: d.cast.record()}
 	if d.feed, err = pricefeed.New(d.feedConfig(cfg, venue)); err != nil {
 		return err
 	}

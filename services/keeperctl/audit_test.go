@@ -34,7 +34,7 @@ type auditBench struct {
 func newAuditBench(t *testing.T) *auditBench {
 	t.Helper()
 	b := &auditBench{t: t, site: devnettest.Start(t)}
-	cfg := DefaultConfig()
+	cfg := defaultConfig()
 	cfg.Venue.EventEmitter = chain.Address(b.site.Deployment().Contracts.EventEmitter)
 	cfg.Venue.OrderHandler = chain.Address(b.site.Deployment().Contracts.OrderHandler)
 	cfg.Venue.LiquidationHandler = chain.Address(b.site.Deployment().Contracts.LiquidationHandler)
@@ -176,7 +176,7 @@ func TestAuditRefuses(t *testing.T) {
 			t.Errorf("%q: %v; want %q", line, err, want)
 		}
 	}
-	d := auditDesk{cfg: DefaultConfig()}
+	d := auditDesk{cfg: defaultConfig()}
 	if err := d.check(); err == nil || !strings.Contains(err.Error(), "keeperctl.signers") {
 		t.Errorf("without a roster: %v", err)
 	}
@@ -184,7 +184,7 @@ func TestAuditRefuses(t *testing.T) {
 		func(s *Settings) { s.Workers = 0 }, func(s *Settings) { s.Workers = 65 },
 		func(s *Settings) { s.Lead = -time.Second },
 	} {
-		own := DefaultConfig().Own
+		own := defaultConfig().Own
 		if spoil(&own); own.Validate() == nil {
 			t.Errorf("%+v is taken", own)
 		}

@@ -112,8 +112,8 @@ type Settings struct {
 	LossRatio ledger.Ratio    `toml:"loss_ratio" help:"gas of a loser over a winner's, for kinds of jobs of which nobody lost; 0 = reckon nothing for them"`
 }
 
-// DefaultConfig asks a node, a broker and a database on this machine, and changes nothing that has to be confirmed.
-func DefaultConfig() Config {
+// defaultConfig asks a node, a broker and a database on this machine, and changes nothing that has to be confirmed.
+func defaultConfig() Config {
 	how := audit.DefaultConfig()
 	return Config{
 		Log:    service.LogSettings{Level: "warn", Format: "console"},

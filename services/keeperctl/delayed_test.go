@@ -23,7 +23,7 @@ import (
 func told(t *testing.T, do databaseCommand, db *pg.DB, args ...string) string {
 	t.Helper()
 	var out strings.Builder
-	own := DefaultConfig().Own
+	own := defaultConfig().Own
 	own.Patience = 300 * time.Millisecond
 	if err := do(t.Context(), db, own, args, printer{Writer: &out}); err != nil {
 		return out.String() + "error: " + err.Error()
@@ -72,7 +72,7 @@ func TestDelayedCommands(t *testing.T) {
 		}
 	})
 	var out strings.Builder
-	if err := delayedJobs(t.Context(), db, DefaultConfig().Own, []string{"run"}, printer{Writer: &out}); err != nil {
+	if err := delayedJobs(t.Context(), db, defaultConfig().Own, []string{"run"}, printer{Writer: &out}); err != nil {
 		t.Fatal(err)
 	}
 	wantTold(t, out.String(), "planner-1: found 1, done 0, failed 1, of these parked 1")
@@ -126,7 +126,7 @@ func TestWalletCommands(t *testing.T) {
 		"(entries 120, fees held 120)")
 	wantTold(t, told(t, wallets, db), "error: usage: keeperctl wallet list")
 	var nowhere failingWriter
-	if err := wallets(t.Context(), db, DefaultConfig().Own, []string{"list"}, printer{Writer: nowhere}); err == nil {
+	if err := wallets(t.Context(), db, defaultConfig().Own, []string{"list"}, printer{Writer: nowhere}); err == nil {
 		t.Error("nothing was written, and nobody complained")
 	}
 }

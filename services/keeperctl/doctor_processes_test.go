@@ -66,7 +66,7 @@ func TestAlertRoutes(t *testing.T) {
 		}
 	}))
 	defer manager.Close()
-	s := &session{Config: DefaultConfig()}
+	s := &session{Config: defaultConfig()}
 	if err := s.sendTestAlert(t.Context()); err == nil || !strings.Contains(err.Error(), "keeperctl.alertmanager") {
 		t.Errorf("without an Alertmanager: %v", err)
 	}

@@ -20,7 +20,7 @@ func TestLeftoversAreKeptUpToDate(t *testing.T) {
 	if _, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: number, Partitions: 2}); err != nil {
 		t.Fatal(err)
 	}
-	s := &session{Config: DefaultConfig()}
+	s := &session{Config: defaultConfig()}
 	for partitions, want := range map[int][]int{2: {number}, 4: nil} {
 		s.Keeper.LogPartitions = partitions
 		var state doctor.State

@@ -32,7 +32,7 @@ func examined(t *testing.T, args ...string) (checks string, answer string, code 
 	for _, f := range told.Findings {
 		names = append(names, f.Check)
 	}
-	if told.Well != (len(names) == 0) || told.Well != (code == ExitFine) {
+	if told.Well != (len(names) == 0) || told.Well != (code == exitFine) {
 		t.Errorf("well %t, exit code %d, with %v", told.Well, code, names)
 	}
 	return strings.Join(names, ","), out + complaint, code
@@ -76,7 +76,7 @@ func TestDoctorBeforeTheStart(t *testing.T) {
 		t.Fatalf("a healthy region: %s", answer)
 	}
 	out, complaint, code := run(t, nil, "doctor", "--pre")
-	if code != ExitFine || complaint != "" || !strings.Contains(out, "ok  venue") || strings.Contains(out, "!!") {
+	if code != exitFine || complaint != "" || !strings.Contains(out, "ok  venue") || strings.Contains(out, "!!") {
 		t.Errorf("exit code %d, %s%s", code, out, complaint)
 	}
 	for _, p := range []struct{ name, key, value, want string }{
@@ -133,7 +133,7 @@ func TestDoctorBeforeTheStart(t *testing.T) {
 	t.Run("what is not sensible is no finding", func(t *testing.T) {
 		t.Setenv("PERPKEEPER_TIER_PRIORITY", "4")
 		out, complaint, code := run(t, nil, "doctor", "--pre")
-		if code != ExitNotAsked || out != "" || !strings.Contains(complaint, "tier.priority: 4 is not between 1") {
+		if code != exitNotAsked || out != "" || !strings.Contains(complaint, "tier.priority: 4 is not between 1") {
 			t.Errorf("exit code %d, %s%s", code, out, complaint)
 		}
 	})

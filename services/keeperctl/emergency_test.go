@@ -65,7 +65,7 @@ func newAlarm(t *testing.T) *alarm {
 			a.account = account
 		}
 	}
-	a.cfg = DefaultConfig()
+	a.cfg = defaultConfig()
 	a.cfg.Own.Operator = "alice"
 	at := d.Deployment()
 	a.cfg.Keeper.ChainID = at.ChainID

@@ -11,7 +11,7 @@ import (
 
 // onGenerations is the command as the tests of the database's commands call them.
 func onGenerations(ctx context.Context, db *pg.DB, _ Settings, args []string, out printer) error {
-	return generations(ctx, db, DefaultConfig().Own, args, out)
+	return generations(ctx, db, defaultConfig().Own, args, out)
 }
 
 // A generation that is not there is named, whatever is to be done with it, and what was done is said.
@@ -60,7 +60,7 @@ func TestEveryCommandPassesOverTheOthersSettings(t *testing.T) {
 		t.Errorf("wallet takes what it does not need:\n%s", out)
 	}
 	t.Setenv("PERPKEEPER_KEEPERCTL_SIGNRS", "x")
-	if _, complaint, code := run(t, nil, "wallet", "list"); code != ExitNotAsked ||
+	if _, complaint, code := run(t, nil, "wallet", "list"); code != exitNotAsked ||
 		!strings.Contains(complaint, "PERPKEEPER_KEEPERCTL_SIGNRS: unknown variable") {
 		t.Errorf("a mistyped variable: exit code %d, %q", code, complaint)
 	}

@@ -42,7 +42,7 @@ func newStoried(t *testing.T) *storied {
 	now := uint64(time.Now().UnixMilli())
 	y.made = perp.Stamp{Block: 5, Log: 3, TxHash: chain.Hash{0xaa}, TimeMs: now - 40_000}
 	y.done = perp.Stamp{Block: 6, Log: 9, TxHash: y.hash, TimeMs: now - 500}
-	y.s = &session{Config: DefaultConfig()}
+	y.s = &session{Config: defaultConfig()}
 	y.s.Kafka, y.s.Postgres.URL = y.kafka, secret.MustURL(y.address)
 	y.fence = y.attend()
 	y.claim(y.fence, 0)
@@ -108,7 +108,7 @@ func TestJobStory(t *testing.T) {
 	mine := chain.Hash(y.pay(0).Hash())
 	for _, name := range []string{y.id, y.key.Hex(), mine.Hex(), y.hash.Hex()} {
 		out, complaint, code := y.ask(name)
-		if code != ExitFine || complaint != "" {
+		if code != exitFine || complaint != "" {
 			t.Fatalf("%s: exit code %d, %s%s", name, code, out, complaint)
 		}
 		text := strings.Join(strings.Fields(out), " ")
@@ -170,7 +170,7 @@ func (y *storied) wantStory(id string, parts ...string) {
 	t := y.bench.t
 	t.Helper()
 	out, complaint, code := y.ask(id)
-	if code != ExitFine || complaint != "" {
+	if code != exitFine || complaint != "" {
 		t.Fatalf("exit code %d, %s%s", code, out, complaint)
 	}
 	wantTold(t, strings.Join(strings.Fields(out), " "), parts...)
@@ -222,12 +222,12 @@ func TestJobRebornTwiceAndTakenOverMidWay(t *testing.T) {
 // What nobody knows is said to be unknown, and what is no name of a job is refused.
 func TestJobUnknown(t *testing.T) {
 	y := newStoried(t)
-	if out, complaint, code := y.ask(chain.Hash{0x77}.Hex()); code != ExitFindings || out != "" ||
+	if out, complaint, code := y.ask(chain.Hash{0x77}.Hex()); code != exitFindings || out != "" ||
 		!strings.Contains(complaint, "nothing is known of it here") {
 		t.Errorf("exit code %d, %s%s", code, out, complaint)
 	}
 	for _, text := range []string{"0x12", "order"} {
-		if _, complaint, code := y.ask(text); code != ExitNotAsked || !strings.Contains(complaint, "is no job") {
+		if _, complaint, code := y.ask(text); code != exitNotAsked || !strings.Contains(complaint, "is no job") {
 			t.Errorf("%s: exit code %d, %s", text, code, complaint)
 		}
 	}

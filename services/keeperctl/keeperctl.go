@@ -3,7 +3,7 @@
 //
 // Results go to standard output, as tables or, with --output json, as JSON; complaints go to standard error as one line
 // that says what is wrong, where, and what to do. What others have written is printed so that no terminal obeys it. The
-// exit code is one of ExitFine, ExitFindings and ExitNotAsked.
+// exit code is one of exitFine, exitFindings and exitNotAsked.
 package keeperctl
 
 import (
@@ -23,9 +23,9 @@ import (
 
 // The exit codes.
 const (
-	ExitFine     = 0 // the answer is good, or what was asked for is done
-	ExitFindings = 1 // the answer is not good, or what was asked for was refused or failed
-	ExitNotAsked = 2 // the command line or the configuration makes no sense, or nobody could be asked; nothing was done
+	exitFine     = 0 // the answer is good, or what was asked for is done
+	exitFindings = 1 // the answer is not good, or what was asked for was refused or failed
+	exitNotAsked = 2 // the command line or the configuration makes no sense, or nobody could be asked; nothing was done
 )
 
 const program = "keeperctl"
@@ -46,7 +46,7 @@ type command struct {
 	group string
 	// sections and keys of the configuration; without any it is not read, and a verb has its command's
 	needs   []string
-	preset  func(*Settings) // what it has for defaults where they differ from DefaultConfig's
+	preset  func(*Settings) // what it has for defaults where they differ from defaultConfig's
 	run     runner          // a verb without one is given to its command's, with its name before the arguments
 	setup   func(*cobra.Command) runner
 	data    bool // it prints data: --output
@@ -74,7 +74,7 @@ func Run(ctx context.Context, args []string, std IO) int {
 	r.SetArgs(args)
 	err := r.ExecuteContext(ctx)
 	if err == nil {
-		return ExitFine
+		return exitFine
 	}
 	lines := []string{service.OneLine(strings.TrimSpace(err.Error()))}
 	_, misconfigured := errors.AsType[configError](err)
@@ -86,9 +86,9 @@ func Run(ctx context.Context, args []string, std IO) int {
 	}
 	_, usage := errors.AsType[service.UsageError](err)
 	if _, notAsked := errors.AsType[notAskedError](err); usage || notAsked || misconfigured {
-		return ExitNotAsked
+		return exitNotAsked
 	}
-	return ExitFindings
+	return exitFindings
 }
 
 // newRoot makes the tree of commands.
@@ -136,7 +136,7 @@ type loader struct {
 
 // loader declares a command's part of the configuration as flags of it and its verbs.
 func (c command) loader(cmd *cobra.Command) *loader {
-	l := &loader{cfg: DefaultConfig()}
+	l := &loader{cfg: defaultConfig()}
 	if c.preset != nil {
 		c.preset(&l.cfg.Own)
 	}

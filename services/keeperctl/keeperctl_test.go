@@ -18,7 +18,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 			return
 		}
 		out, complaint, code := run(t, nil, append(path, "--help")...)
-		if code != ExitFine || complaint != "" || !strings.Contains(out, "usage: keeperctl") || cmd.Short == "" &&
+		if code != exitFine || complaint != "" || !strings.Contains(out, "usage: keeperctl") || cmd.Short == "" &&
 			len(path) > 0 {
 			t.Errorf("%v: exit code %d, %s%s", path, code, out, complaint)
 		}
@@ -49,7 +49,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"help signr":                      `unknown command "signr"`,
 	} {
 		out, complaint, code := run(t, nil, strings.Fields(line)...)
-		if code != ExitNotAsked || out != "" || strings.Count(complaint, "\n") != 1 ||
+		if code != exitNotAsked || out != "" || strings.Count(complaint, "\n") != 1 ||
 			!strings.Contains(complaint, want) || strings.Contains(complaint, "secret") {
 			t.Errorf("%s: exit code %d, %q, %q; want %q", line, code, out, complaint, want)
 		}
@@ -64,7 +64,7 @@ func TestNobodyToAsk(t *testing.T) {
 	for _, line := range []string{"signer list", "wallet verify", "generations list",
 		"addresses 0xBcd4042DE499D14e55001CcbB24a551F3b954096"} {
 		out, complaint, code := run(t, nil, strings.Fields(line)...)
-		if code != ExitNotAsked || out != "" || strings.Count("\n"+complaint, "\nkeeperctl: ") != 1 ||
+		if code != exitNotAsked || out != "" || strings.Count("\n"+complaint, "\nkeeperctl: ") != 1 ||
 			strings.Contains(complaint, "hidden") {
 			t.Errorf("%s: exit code %d, %q, %q", line, code, out, complaint)
 		}

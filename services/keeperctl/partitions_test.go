@@ -22,24 +22,24 @@ func TestPartitionsAreRaised(t *testing.T) {
 		if got != code || strings.Count(complaint, "\n") > 1 {
 			t.Errorf("%s and %s: exit code %d: %s", logs, jobs, got, complaint)
 		}
-		if code == ExitFine {
+		if code == exitFine {
 			complaint = out
 		}
 		wantTold(t, complaint, want...)
 	}
-	raise("4", "4", ExitFine, "the log topic and generation 1, which readers use, are of 4 partitions")
-	raise("4", "6", ExitFine, "topic perp.56.job.v1: from 4 to 6 partitions",
+	raise("4", "4", exitFine, "the log topic and generation 1, which readers use, are of 4 partitions")
+	raise("4", "6", exitFine, "topic perp.56.job.v1: from 4 to 6 partitions",
 		"topic perp.56.result.v1: from 4 to 6 partitions", "with keeper.job_partitions = 6")
 	for _, topic := range []string{wire.JobTopic(o.Keeper.ChainID), wire.ResultTopic(o.Keeper.ChainID)} {
 		if n, err := o.Client.Describe(t.Context(), topic); n != 6 || err != nil {
 			t.Errorf("topic %s has %d partitions, %v", topic, n, err)
 		}
 	}
-	if out, _, code := o.line("partitions raise"); code != ExitFine || strings.Contains(out, "topic perp") {
+	if out, _, code := o.line("partitions raise"); code != exitFine || strings.Contains(out, "topic perp") {
 		t.Errorf("raised again: %d, %q", code, out)
 	}
-	raise("4", "5", ExitFindings, "topic perp.56.job.v1 has 6 partitions", "a number is never lowered")
-	raise("8", "6", ExitFindings, "topic perp.56.log.v1 has 4 partitions, and keeper.log_partitions is 8",
+	raise("4", "5", exitFindings, "topic perp.56.job.v1 has 6 partitions", "a number is never lowered")
+	raise("8", "6", exitFindings, "topic perp.56.log.v1 has 4 partitions, and keeper.log_partitions is 8",
 		"docs/runbooks/partitions.md")
 
 	// The log topic has taken the place of one of two partitions, from which generation 1 was filled.
@@ -52,12 +52,12 @@ func TestPartitionsAreRaised(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		raise("4", "6", ExitFine, "generation 2 is filled, up to block 0",
+		raise("4", "6", exitFine, "generation 2 is filled, up to block 0",
 			"generation 1 stands at block 0 of a topic of 2 partitions", "generations switch 2")
 	}
 	if err := db.Switch(t.Context(), 2, "4 partitions"); err != nil {
 		t.Fatal(err)
 	}
-	raise("4", "6", ExitFine, "generation 2, which readers use, are of 4 partitions",
+	raise("4", "6", exitFine, "generation 2, which readers use, are of 4 partitions",
 		"generation 1 is of 2 partitions and stands still (keeperctl generations drop 1)")
 }

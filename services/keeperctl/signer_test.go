@@ -65,7 +65,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.db.Close)
-	b.own, b.dial = DefaultConfig().Own, b.connect
+	b.own, b.dial = defaultConfig().Own, b.connect
 	b.own.Limit = 1000
 	return b
 }

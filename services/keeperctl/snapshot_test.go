@@ -27,7 +27,7 @@ func (b boundsAre) Bounds(context.Context, string, int) (first, end int64, err e
 func TestRetentionIsRefusedWithoutSnapshots(t *testing.T) {
 	const day = 24 * time.Hour
 	path := filepath.Join(t.TempDir(), "snapshots")
-	s := &session{Config: DefaultConfig()}
+	s := &session{Config: defaultConfig()}
 	asked := func(first int64, because string) {
 		t.Helper()
 		err := s.checkRetention(t.Context(), boundsAre{first, 100})
@@ -74,8 +74,8 @@ func TestSnapshotCommands(t *testing.T) {
 		}
 	}
 	wants(0, "no snapshots", "list")
-	wants(ExitFindings, "there are no snapshots", "verify", "latest")
-	wants(ExitFindings, "no state to copy", "create")
+	wants(exitFindings, "there are no snapshots", "verify", "latest")
+	wants(exitFindings, "no state to copy", "create")
 	cfg := pg.DefaultConfig()
 	if err := cfg.URL.UnmarshalText([]byte(url)); err != nil {
 		t.Fatal(err)
@@ -97,9 +97,9 @@ func TestSnapshotCommands(t *testing.T) {
 	wants(0, "snapshot 20", "create")
 	wants(0, "is what was written: 4 rows of 1 partitions, up to final block 7", "verify", "latest")
 	wants(0, fmt.Sprintf("%d       7            4", pg.StateLayout), "list")
-	wants(ExitNotAsked, "usage: keeperctl snapshot", "restore")
-	wants(ExitFindings, "of chain 56, this keeper of chain 97", "restore", "latest", "--keeper.chain_id", "97")
-	wants(ExitFindings, "gave up after 100ms", "restore", "latest") // no broker is there
-	wants(ExitFindings, "of a log topic of 1 partitions, this keeper's has 2", "restore", "latest",
+	wants(exitNotAsked, "usage: keeperctl snapshot", "restore")
+	wants(exitFindings, "of chain 56, this keeper of chain 97", "restore", "latest", "--keeper.chain_id", "97")
+	wants(exitFindings, "gave up after 100ms", "restore", "latest") // no broker is there
+	wants(exitFindings, "of a log topic of 1 partitions, this keeper's has 2", "restore", "latest",
 		"--keeper.log_partitions", "2")
 }

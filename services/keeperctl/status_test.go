@@ -46,7 +46,7 @@ func wantLines(t *testing.T, lines []string, want ...string) {
 // first, and what is away is said.
 func TestStatus(t *testing.T) {
 	b, o := newBench(t), newOffice(t)
-	s := &session{Config: DefaultConfig()}
+	s := &session{Config: defaultConfig()}
 	s.Keeper.ChainID, s.Kafka = b.node.ChainID().Uint64(), o.kafka
 	s.Chain.URLs = []secret.URL{secret.MustURL(b.node.HTTPURL())}
 	s.Postgres.URL = secret.MustURL(b.address)
@@ -111,7 +111,7 @@ func TestStatus(t *testing.T) {
 
 func TestProcessesThatAreNone(t *testing.T) {
 	for _, text := range []process{"", "planner", "=http://x", "planner=", "planner=ftp://x", "planner=http://"} {
-		own := DefaultConfig().Own
+		own := defaultConfig().Own
 		if own.Processes = []process{text}; own.Validate() == nil {
 			t.Errorf("%q is taken", text)
 		}
@@ -125,7 +125,7 @@ func TestLiquidationsList(t *testing.T) {
 		t.Setenv("PERPKEEPER_POSTGRES_URL", b.address)
 		return run(t, nil, append([]string{"liquidations"}, args...)...)
 	}
-	if out, _, code := ask(); code != ExitFine || out != "no position is being liquidated, and none could not be\n" {
+	if out, _, code := ask(); code != exitFine || out != "no position is being liquidated, and none could not be\n" {
 		t.Errorf("of nothing: exit code %d, %q", code, out)
 	}
 	fence, key := b.attend(), chain.Hash{5}
@@ -147,7 +147,7 @@ func TestLiquidationsList(t *testing.T) {
 	for _, args := range [][]string{nil, {"--failed"}} {
 		out, complaint, code := ask(args...)
 		wantTold(t, out, key.Hex(), "LIQUIDATION_FAILED", j.ID, "refused", "cause\\u001b[2J")
-		if code != ExitFindings || !strings.Contains(complaint, "could not be liquidated: 1 "+
+		if code != exitFindings || !strings.Contains(complaint, "could not be liquidated: 1 "+
 			"(docs/runbooks/liquidations.md)") {
 			t.Errorf("%v: exit code %d, %q", args, code, complaint)
 		}

@@ -55,7 +55,7 @@ func TestTopicCat(t *testing.T) {
 		"topic cat dlq --output json": 1, "topic cat dlq --output json --decode": 1,
 	} {
 		out, complaint, code := o.line(line)
-		if code != ExitFine || strings.Count(out, "\n") != want {
+		if code != exitFine || strings.Count(out, "\n") != want {
 			t.Errorf("%s: exit code %d, want %d lines:\n%s%s", line, code, want, out, complaint)
 		}
 		if found := obeyed(out); len(found) > 0 {
@@ -82,7 +82,7 @@ func TestTopicCat(t *testing.T) {
 		"topic":                          "usage: keeperctl topic cat TOPIC | tail TOPIC",
 		"topic tail log --to 3":          "--to: unknown flag",
 	} {
-		if out, complaint, code := o.line(line); code != ExitNotAsked || out != "" ||
+		if out, complaint, code := o.line(line); code != exitNotAsked || out != "" ||
 			!strings.Contains(complaint, want) {
 			t.Errorf("%s: exit code %d, %q, %q", line, code, out, complaint)
 		}
@@ -131,7 +131,7 @@ func TestTopicTail(t *testing.T) {
 		}
 	}
 	enough()
-	if code := <-ended; code != ExitFine {
+	if code := <-ended; code != exitFine {
 		t.Errorf("interrupted: exit code %d", code)
 	}
 }

@@ -73,7 +73,7 @@ func benchBackfill(b *testing.B, w workload, ranges bool) {
 		if !ranges {
 			cfg.Scanner.Backfill.MinBlocks = 1 << 30
 		}
-		metrics := NewMetrics(prometheus.NewRegistry())
+		metrics := newMetrics(prometheus.NewRegistry())
 		node, err := evm.Dial(b.Context(), cfg.Keeper.ChainID, cfg.Chain, zerolog.Nop(),
 			evm.NewMetrics(prometheus.NewRegistry()))
 		if err != nil {

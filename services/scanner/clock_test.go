@@ -10,7 +10,7 @@ import (
 // The chain's clock is that of most heads: neither one that was made up moves it, nor this machine's clock, nor the end
 // of heads.
 func TestChainClock(t *testing.T) {
-	c := newChainClock(NewMetrics(prometheus.NewRegistry()))
+	c := newChainClock(newMetrics(prometheus.NewRegistry()))
 	begin, chainMs := c.begin, uint64(1_700_000_000_000) // whatever this machine's clock says
 	if got := c.now(begin); got != 0 {
 		t.Errorf("without a head it is %d", got)

@@ -319,7 +319,7 @@ func start(t *testing.T, cfg Config, k *kafka, options ...func(*Scanner)) *runni
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{Scanner: New(cfg, node, k.client, log, NewMetrics(prometheus.NewRegistry())), t: t,
+	r := &running{Scanner: New(cfg, node, k.client, log, newMetrics(prometheus.NewRegistry())), t: t,
 		ended: make(chan struct{})}
 	for _, option := range options {
 		option(r.Scanner)

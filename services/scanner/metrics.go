@@ -43,8 +43,8 @@ type Metrics struct {
 	auditFailures prometheus.Counter
 }
 
-// NewMetrics registers the scanner's metrics.
-func NewMetrics(reg prometheus.Registerer) *Metrics {
+// newMetrics registers the scanner's metrics.
+func newMetrics(reg prometheus.Registerer) *Metrics {
 	in := metric.In{Registerer: reg}
 	m := &Metrics{
 		headNumber: in.Gauge("scanner_head_number", "Number of the newest head seen."),

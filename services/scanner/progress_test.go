@@ -22,7 +22,7 @@ func TestProgress(t *testing.T) {
 				p.add(1000+(i+1)*500, 500, 50)
 			}
 		}
-		p := &progress{log: zerolog.New(&lines), metrics: NewMetrics(prometheus.NewRegistry())}
+		p := &progress{log: zerolog.New(&lines), metrics: newMetrics(prometheus.NewRegistry())}
 		show(p)
 		if got := strings.Count(lines.String(), "\n"); got != 3 {
 			t.Errorf("%d lines in 40 s:\n%s", got, &lines)

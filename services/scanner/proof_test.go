@@ -29,7 +29,7 @@ func (k kept) Produce(_ context.Context, partition int, records []wire.Record) (
 // longAgo is a tenure whose only partition has moved on by many blocks since a block was published without proof.
 func longAgo(t *testing.T, blocks uint64, topic producer) (*tenure, doubt) {
 	t.Helper()
-	metrics := NewMetrics(prometheus.NewRegistry())
+	metrics := newMetrics(prometheus.NewRegistry())
 	at := ref(100, 0, ref(99, 0, chain.BlockRef{}))
 	st := &stream{}
 	tn := &tenure{Scanner: &Scanner{log: zerolog.Nop(), metrics: metrics}, producer: topic, streams: []*stream{st},

@@ -234,7 +234,7 @@ func TestTakeoverRule(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				metrics := NewMetrics(prometheus.NewRegistry())
+				metrics := newMetrics(prometheus.NewRegistry())
 				s := &Scanner{status: newStatus(metrics), metrics: metrics, log: zerolog.Nop()}
 				s.cfg.Scanner.TakeoverAfter = patience
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

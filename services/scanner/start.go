@@ -26,7 +26,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	}
 	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
 
-	s := New(cfg, node, kafka, sh.Log, NewMetrics(sh.Registry))
+	s := New(cfg, node, kafka, sh.Log, newMetrics(sh.Registry))
 	watch := func(name string, healthy func() error) {
 		sh.Watch(name, func(context.Context) error { return healthy() })
 	}
@@ -59,5 +59,5 @@ func RegisterMetrics(reg prometheus.Registerer) {
 	bus.NewMetrics(reg)
 	evm.NewMetrics(reg)
 	price.NewMetrics(reg)
-	NewMetrics(reg)
+	newMetrics(reg)
 }

@@ -68,8 +68,8 @@ type Settings struct {
 // about them, and done under a lease in either: a keeper may run senders of both at once, as it does while it changes
 // from one to the other.
 const (
-	WorkerQueue = "worker-queue"
-	Basic       = "basic"
+	workerQueue = "worker-queue"
+	basic       = "basic"
 	Shadow      = "shadow"
 )
 
@@ -81,7 +81,7 @@ func DefaultConfig() Config {
 		Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(),
 		Signer: signer.DefaultConfig(), Tier: tier.DefaultConfig(), Retention: retention.DefaultConfig(),
 		Sender: Settings{
-			Mode: WorkerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second,
+			Mode: workerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second,
 			MaxInFlight: 16, Reserved: 4, Batch: 8, MaxLiquidations: 10,
 			PrivateDeadline: 2 * time.Second, ConfirmTimeout: 10 * time.Second,
 			HeadMaxAge: fresh.Head, HeadMaxSkew: fresh.Skew, StateMaxLag: fresh.Watermark,
@@ -124,8 +124,8 @@ const (
 func (s Settings) Validate() error {
 	badTTL := lease.CheckTTL(s.LeaseTTL)
 	problems := []error{
-		check.Refuse(s.Mode != WorkerQueue && s.Mode != Basic && s.Mode != Shadow, "mode: %q is none of %s, %s, %s",
-			s.Mode, WorkerQueue, Basic, Shadow),
+		check.Refuse(s.Mode != workerQueue && s.Mode != basic && s.Mode != Shadow, "mode: %q is none of %s, %s, %s",
+			s.Mode, workerQueue, basic, Shadow),
 		check.Refuse(badTTL != nil, "lease_ttl: %w", badTTL),
 		check.Between("signer_watch", s.SignerWatch, 0, 10*time.Minute),
 		check.Between("max_job_age", s.MaxJobAge, 10*time.Second, time.Hour),

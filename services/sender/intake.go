@@ -21,7 +21,7 @@ import (
 func (s *Sender) consume(ctx context.Context, c bus.Claim) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, key := range s.keys {
-		if s.cfg.Sender.Mode == WorkerQueue &&
+		if s.cfg.Sender.Mode == workerQueue &&
 			wire.SignerPartition(key.Address(), s.cfg.Keeper.JobPartitions) == c.Partition {
 			group.Go(func() error { return s.manager.Work(ctx, key) })
 		}

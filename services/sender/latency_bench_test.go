@@ -180,7 +180,7 @@ func BenchmarkRebroadcast(b *testing.B) {
 //	go test ./services/sender -run '^$' -bench Takeover -benchtime 5x
 func BenchmarkTakeover(b *testing.B) {
 	binary := buildBinary(b, "")
-	for _, mode := range []string{Basic, WorkerQueue} {
+	for _, mode := range []string{basic, workerQueue} {
 		b.Run(mode, func(b *testing.B) {
 			s := newSite(b)
 			by, key := s.keeper(0)
@@ -196,7 +196,7 @@ func BenchmarkTakeover(b *testing.B) {
 				w := newStopwatch()
 				heir := s.sender([]secret.String{key}, w.on)
 				s.eventually("the other one waits", func(context.Context) bool {
-					return mode == WorkerQueue ||
+					return mode == workerQueue ||
 						heir.notices.has("held by")
 				})
 				_ = owner.cmd.Process.Kill()

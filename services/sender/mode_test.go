@@ -18,8 +18,8 @@ func TestModes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	by, key := s.keeper(0)
-	for _, c := range []struct{ first, second string }{{WorkerQueue, WorkerQueue}, {Basic, Basic}, {WorkerQueue, Basic},
-		{Basic, WorkerQueue}} {
+	for _, c := range []struct{ first, second string }{{workerQueue, workerQueue}, {basic, basic}, {workerQueue, basic},
+		{basic, workerQueue}} {
 		t.Run(c.first+" to "+c.second, func(t *testing.T) {
 			s := s.in(t)
 			before := s.nonce(by)
@@ -44,7 +44,7 @@ func TestModes(t *testing.T) {
 			s.mustAllEndOnce(said, by, before)
 			vain := first.heldLeases() + second.heldLeases() + third.heldLeases()
 			t.Logf("%d jobs, %.0f leases asked for in vain", len(said), vain)
-			if c.first == WorkerQueue && c.second == WorkerQueue && vain > 3 {
+			if c.first == workerQueue && c.second == workerQueue && vain > 3 {
 				t.Errorf("%.0f leases were asked for in vain, though each signer has one place", vain)
 			}
 			second.stop()

@@ -217,7 +217,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		defer s.changes.Close()
 		return s.manager.Run(ctx, s.changes.WaitChange)
 	})
-	if s.cfg.Sender.Mode == Basic {
+	if s.cfg.Sender.Mode == basic {
 		for _, key := range s.keys {
 			group.Go(func() error { return s.manager.Work(ctx, key) })
 		}

@@ -88,7 +88,7 @@ func Load(path string) (Scenario, error) {
 	if err != nil {
 		return Scenario{}, fmt.Errorf("reading the scenario: %w", err)
 	}
-	s, err := Parse(text)
+	s, err := parse(text)
 	if err != nil {
 		return Scenario{}, fmt.Errorf("%s: %w", path, err)
 	}
@@ -110,8 +110,8 @@ func LoadAll(dir string) (all []Scenario, err error) {
 	return all, err
 }
 
-// Parse reads a scenario from its text. All problems are returned at once, one line each.
-func Parse(text []byte) (Scenario, error) {
+// parse reads a scenario from its text. All problems are returned at once, one line each.
+func parse(text []byte) (Scenario, error) {
 	s := defaultScenario()
 	err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&s)
 	if err != nil {

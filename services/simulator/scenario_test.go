@@ -9,7 +9,7 @@ import (
 // Bad input gets one line for each problem: what, where, what to do.
 func TestScenarioSaysWhatIsWrong(t *testing.T) {
 	const good = "duration = \"10s\"\njobs = { per_second = 1 }\n"
-	if _, err := Parse([]byte(good)); err != nil {
+	if _, err := parse([]byte(good)); err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
@@ -43,7 +43,7 @@ func TestScenarioSaysWhatIsWrong(t *testing.T) {
 		good + "[[expect]]\nmeasure = \"executed\"\nat_most = 1\ntier = 9":      "tier: 9",
 		good + "[[expect]]\nmeasure = \"executed\"\nat_most = 1\nkinds=[\"x\"]": `"x" is none of`,
 	} {
-		_, err := Parse([]byte(text))
+		_, err := parse([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q:\n  got %v\n  want %q", text, err, want)
 		}

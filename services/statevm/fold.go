@@ -12,8 +12,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// Decoder understands the contracts' logs. The logs of one call are of one transaction.
-type Decoder interface {
+// decoder understands the contracts' logs. The logs of one call are of one transaction.
+type decoder interface {
 	Transaction(logs []chain.Log, blockTimeMs uint64) ([]perp.Event, error)
 }
 
@@ -25,7 +25,7 @@ type happening struct {
 }
 
 // decode fills the happenings. Logs stand together by transaction.
-func (s *share) decode(d Decoder) error {
+func (s *share) decode(d decoder) error {
 	for from := 0; from < len(s.messages); {
 		to := from + 1
 		switch m := s.messages[from].(type) {

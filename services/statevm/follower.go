@@ -18,7 +18,7 @@ import (
 type follower struct {
 	log       zerolog.Logger
 	metrics   *partitionMetrics
-	decoder   Decoder
+	decoder   decoder
 	limit     int
 	open      func(offset int64) *bus.Reader
 	bounds    func(ctx context.Context) (first, end int64, err error)

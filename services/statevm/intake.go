@@ -29,14 +29,14 @@ type intake struct {
 }
 
 // startIntake begins to read; the caller must close it.
-func startIntake(ctx context.Context, reader *bus.Reader, records assembler, decoder Decoder, limit int) *intake {
+func startIntake(ctx context.Context, reader *bus.Reader, records assembler, decoder decoder, limit int) *intake {
 	ctx, cancel := context.WithCancel(ctx)
 	in := &intake{parcels: make(chan parcel, parcelsAhead), stop: cancel}
 	go in.run(ctx, reader, records, decoder, min(limit, parcelRecords))
 	return in
 }
 
-func (in *intake) run(ctx context.Context, reader *bus.Reader, records assembler, decoder Decoder, limit int) {
+func (in *intake) run(ctx context.Context, reader *bus.Reader, records assembler, decoder decoder, limit int) {
 	defer close(in.parcels)
 	for {
 		p := next(ctx, reader, &records, decoder, limit)
@@ -52,7 +52,7 @@ func (in *intake) run(ctx context.Context, reader *bus.Reader, records assembler
 }
 
 // next waits for records and makes steps of them.
-func next(ctx context.Context, reader *bus.Reader, records *assembler, decoder Decoder, limit int) (p parcel) {
+func next(ctx context.Context, reader *bus.Reader, records *assembler, decoder decoder, limit int) (p parcel) {
 	read, err := reader.NextBatch(ctx, limit)
 	if err != nil {
 		return parcel{err: err}

@@ -14,16 +14,16 @@ import (
 
 const module = "perpkeeper/"
 
-// Room is one row of the import table.
-type Room struct {
+// room is one row of the import table.
+type room struct {
 	// Path is a folder of the module; a trailing "/..." takes in the folders below it.
 	Path string
 	// May lists the folders of this module that the room's code may import, with the same wildcard.
 	May []string
 }
 
-// Vendor is a third-party module that only some rooms may name.
-type Vendor struct {
+// vendor is a third-party module that only some rooms may name.
+type vendor struct {
 	Prefix string
 	Only   []string
 	Why    string
@@ -31,26 +31,26 @@ type Vendor struct {
 	Tests bool
 }
 
-// Table is what may import what.
-type Table struct {
-	Rooms   []Room
-	Vendors []Vendor
+// table is what may import what.
+type table struct {
+	Rooms   []room
+	Vendors []vendor
 }
 
-// Violation is one import that the table forbids.
-type Violation struct {
+// violation is one import that the table forbids.
+type violation struct {
 	File   string
 	Import string
 	Why    string
 }
 
 // String names file, import and reason in one line.
-func (v Violation) String() string { return fmt.Sprintf("%s imports %s: %s", v.File, v.Import, v.Why) }
+func (v violation) String() string { return fmt.Sprintf("%s imports %s: %s", v.File, v.Import, v.Why) }
 
 // Check parses the imports of every Go file of the tree. Files of tests are held to the vendor rows only: a test may
 // start the real neighbours of its room.
-func (t Table) Check(tree fs.FS) ([]Violation, error) {
-	var found []Violation
+func (t table) Check(tree fs.FS) ([]violation, error) {
+	var found []violation
 	err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -68,7 +68,7 @@ func (t Table) Check(tree fs.FS) ([]Violation, error) {
 	return found, err
 }
 
-func (t Table) checkFile(tree fs.FS, path string) ([]Violation, error) {
+func (t table) checkFile(tree fs.FS, path string) ([]violation, error) {
 	source, err := fs.ReadFile(tree, path)
 	if err != nil {
 		return nil, err
@@ -77,20 +77,20 @@ func (t Table) checkFile(tree fs.FS, path string) ([]Violation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parsing %s: %w", path, err)
 	}
-	var found []Violation
+	var found []violation
 	for _, spec := range file.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
 			return nil, fmt.Errorf("parsing %s: %w", path, err)
 		}
 		if why := t.refuse(path, imported); why != "" {
-			found = append(found, Violation{path, imported, why})
+			found = append(found, violation{path, imported, why})
 		}
 	}
 	return found, nil
 }
 
-func (t Table) refuse(file, imported string) string {
+func (t table) refuse(file, imported string) string {
 	folder := file[:max(strings.LastIndex(file, "/"), 0)]
 	inner, own := strings.CutPrefix(imported, module)
 	if !own {
@@ -109,7 +109,7 @@ func (t Table) refuse(file, imported string) string {
 	return room.Path + " may not see " + inner
 }
 
-func (t Table) refuseVendor(folder, imported string, test bool) string {
+func (t table) refuseVendor(folder, imported string, test bool) string {
 	for _, v := range t.Vendors {
 		if (imported == v.Prefix || strings.HasPrefix(imported, v.Prefix+"/")) && !matchAny(v.Only, folder) &&
 			!(v.Tests && test) {
@@ -120,8 +120,8 @@ func (t Table) refuseVendor(folder, imported string, test bool) string {
 }
 
 // room returns the row with the longest path that matches.
-func (t Table) room(folder string) *Room {
-	var best *Room
+func (t table) room(folder string) *room {
+	var best *room
 	for i, r := range t.Rooms {
 		if match(r.Path, folder) && (best == nil || len(r.Path) > len(best.Path)) {
 			best = &t.Rooms[i]

@@ -9,7 +9,7 @@ import (
 
 // PIPE-1: the services import nothing of each other, and imports point one way.
 func TestHouseKeepsItsTable(t *testing.T) {
-	violations, err := House.Check(os.DirFS("../.."))
+	violations, err := house.Check(os.DirFS("../.."))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		{"services/statevm/apply.go", "perpkeeper/pkg/pg/outbox"},
 		{"services/planner/planner.go", "perpkeeper/pkg/pg/outbox"},
 	} {
-		got, err := House.Check(tree(plant.file, plant.imports))
+		got, err := house.Check(tree(plant.file, plant.imports))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestLawfulImportsPass(t *testing.T) {
 		{"pkg/pg/outbox/lease.go", "perpkeeper/pkg/lease"},
 		{"test/e2e/e2e_test.go", "perpkeeper/services/sender"},
 	} {
-		if got, err := House.Check(tree(lawful.file, lawful.imports)); err != nil || len(got) != 0 {
+		if got, err := house.Check(tree(lawful.file, lawful.imports)); err != nil || len(got) != 0 {
 			t.Errorf("%s importing %s: %v, %v", lawful.file, lawful.imports, got, err)
 		}
 	}
@@ -78,12 +78,12 @@ func TestLawfulImportsPass(t *testing.T) {
 
 // A row that matches no folder is a typing mistake that would let a room go unwatched.
 func TestEveryRoomOfTheModuleHasOneRow(t *testing.T) {
-	paths := make([]string, len(House.Rooms))
-	for i, r := range House.Rooms {
+	paths := make([]string, len(house.Rooms))
+	for i, r := range house.Rooms {
 		paths[i] = r.Path
 	}
 	slices.Sort(paths)
-	if len(slices.Compact(paths)) != len(House.Rooms) {
+	if len(slices.Compact(paths)) != len(house.Rooms) {
 		t.Error("a room has two rows")
 	}
 }

@@ -17,11 +17,11 @@ const (
 	mostFunctions = 10
 )
 
-// CheckTypes looks at every structure that the folders declare, tests left out, and says of each that has too many
+// checkTypes looks at every structure that the folders declare, tests left out, and says of each that has too many
 // fields, or too many of function type, or that embeds the Sender, what is wrong with it. An embedded structure counts
 // as one field: it is a type of its own. A section of the configuration is not looked at: its fields are the keys that
 // operators write.
-func CheckTypes(tree fs.FS, folders ...string) (problems []string, err error) {
+func checkTypes(tree fs.FS, folders ...string) (problems []string, err error) {
 	for _, folder := range folders {
 		files, err := parseFolder(tree, folder)
 		if err != nil {
@@ -124,8 +124,8 @@ func parseFolder(tree fs.FS, folder string) (files []*ast.File, err error) {
 	return files, nil
 }
 
-// CountLines is how many lines the Go files of one folder have, tests left out.
-func CountLines(tree fs.FS, folder string) (lines int, err error) {
+// countLines is how many lines the Go files of one folder have, tests left out.
+func countLines(tree fs.FS, folder string) (lines int, err error) {
 	names, err := sources(tree, folder)
 	if err != nil {
 		return 0, err

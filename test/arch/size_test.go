@@ -10,7 +10,7 @@ import (
 
 // The sender's rooms are not joined by structures that know everything.
 func TestTypesOfTheSenderAreSmall(t *testing.T) {
-	problems, err := CheckTypes(os.DirFS("../.."), "services/sender", "services/sender/preflight",
+	problems, err := checkTypes(os.DirFS("../.."), "services/sender", "services/sender/preflight",
 		"services/sender/turns", "services/sender/shadow", "pkg/txmanager", "pkg/headtrack", "pkg/evidence")
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func TestTypesOfTheSenderAreSmall(t *testing.T) {
 // The sender proper is intake and wiring, and can be read at once.
 func TestTheSenderIsShort(t *testing.T) {
 	const most = 1500
-	lines, err := CountLines(os.DirFS("../.."), "services/sender")
+	lines, err := countLines(os.DirFS("../.."), "services/sender")
 	if err != nil || lines > most || lines == 0 {
 		t.Errorf("services/sender has %d lines without tests, and may have %d (%v)", lines, most, err)
 	}
@@ -50,7 +50,7 @@ func TestLargeTypesAreFound(t *testing.T) {
 		"type T struct {\n" + lines(16, "K%d int `toml:\"k\"`") + "}":              "",
 		"type T struct {\n" + lines(16, "K%d int `toml:\"k\"`") + "extra string }": "r/T has 17 fields, more than 15",
 	} {
-		got, err := CheckTypes(fstest.MapFS{"r/t.go": {Data: []byte("package r\n" + text)}}, "r")
+		got, err := checkTypes(fstest.MapFS{"r/t.go": {Data: []byte("package r\n" + text)}}, "r")
 		if err != nil || strings.Join(got, "; ") != want {
 			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
 		}

@@ -15,9 +15,9 @@ var (
 	shell = []string{"pkg/service/..."}
 )
 
-// House is the import table of this module, as docs/architecture.md draws it.
-var House = Table{
-	Rooms: []Room{
+// house is the import table of this module, as docs/architecture.md draws it.
+var house = table{
+	Rooms: []room{
 		{Path: "pkg/chain"},
 		{Path: "pkg/perp", May: []string{"pkg/chain"}},
 		{Path: "pkg/job", May: []string{"pkg/chain", "pkg/perp"}},
@@ -128,7 +128,7 @@ var House = Table{
 				"pkg/audit", "pkg/execution/..."})},
 		{Path: "test/...", May: []string{"pkg/...", "services/...", "test/..."}},
 	},
-	Vendors: []Vendor{
+	Vendors: []vendor{
 		{Prefix: "github.com/segmentio/kafka-go", Only: []string{"pkg/bus/..."},
 			Why: "only pkg/bus names the Kafka client"},
 		{Prefix: "github.com/jackc/pgx", Only: []string{"pkg/pg/...", "test/bench", "test/hammer", "test/e2e"},

@@ -21,9 +21,9 @@ var (
 	symbol = regexp.MustCompile(`^([a-z]\w*\.)?([A-Za-z]\w*)(\.[A-Za-z]\w*)?(\(\))?$`)
 )
 
-// Check reads documents and names everything in backquotes that is a place of the tree and is not there, and every Go
+// check reads documents and names everything in backquotes that is a place of the tree and is not there, and every Go
 // name that is not declared in a place that its line names or, where it names none, anywhere in the tree.
-func Check(tree fs.FS, documents ...string) (problems []string, err error) {
+func check(tree fs.FS, documents ...string) (problems []string, err error) {
 	s := sources{tree, map[string]*source{}}
 	for _, d := range documents {
 		found, err := s.check(d)

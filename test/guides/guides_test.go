@@ -26,7 +26,7 @@ func TestGuidesAreTrue(t *testing.T) {
 			t.Errorf("CONTRIBUTING.md does not lead to %s", guide)
 		}
 	}
-	problems, err := Check(tree, documents...)
+	problems, err := check(tree, documents...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestWhatIsNotThereIsFound(t *testing.T) {
 		"services/s":  {},
 		"docs/bad.md": {Data: []byte("`pkg/gone.go`\n`pkg/b` `Plugin`\n`TestB` and `Inner`\n`b.walk()`\n")},
 	}
-	if got, err := Check(tree, "docs/g.md"); err != nil || len(got) != 0 {
+	if got, err := check(tree, "docs/g.md"); err != nil || len(got) != 0 {
 		t.Errorf("%v, %v", got, err)
 	}
 	want := []string{
@@ -54,7 +54,7 @@ func TestWhatIsNotThereIsFound(t *testing.T) {
 		"docs/bad.md:3: no Inner is declared in pkg, services, test",
 		"docs/bad.md:4: no walk is declared in pkg, services, test",
 	}
-	if got, err := Check(tree, "docs/bad.md"); err != nil || !slices.Equal(got, want) {
+	if got, err := check(tree, "docs/bad.md"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v, want %q", got, err, want)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"syscall"
 )
 
-// Names are the programs there are.
-var Names = []string{"scanner", "statevm", "planner", "sender", "console", "keeperctl", "devnet"}
+// names are the programs there are.
+var names = []string{"scanner", "statevm", "planner", "sender", "console", "keeperctl", "devnet"}
 
 // chain is the one program that stands for what is not ours. It is never under the race detector: there a devnet takes
 // a whole core to make three blocks a second, and what the keeper is given is no chain any more.

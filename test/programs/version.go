@@ -70,7 +70,7 @@ func Source(name string) ([]byte, error) {
 
 // ours are the programs of the keeper.
 func ours() []string {
-	return slices.DeleteFunc(slices.Clone(Names), func(name string) bool { return name == chain })
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == chain })
 }
 
 func git(ctx context.Context, args ...string) (string, error) {

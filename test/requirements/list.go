@@ -21,10 +21,10 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// ListPath and DocumentPath are where the list and the document lie in the repository.
+// ListPath and documentPath are where the list and the document lie in the repository.
 const (
 	ListPath     = "docs/requirements.toml"
-	DocumentPath = "docs/requirements.md"
+	documentPath = "docs/requirements.md"
 )
 
 // List is the content of docs/requirements.toml.

@@ -56,7 +56,7 @@ func Scan(tree fs.FS) (Sources, error) {
 			return err
 		case d.IsDir() && name != "." && isForeign(name):
 			return fs.SkipDir
-		case d.IsDir() || name == DocumentPath || name == ListPath:
+		case d.IsDir() || name == documentPath || name == ListPath:
 			return nil
 		}
 		return s.read(tree, name)

@@ -1,6 +1,6 @@
 // Package webhook posts messages as signed JSON, for programs.
 //
-// The header [SignatureHeader] carries the time of the posting and an HMAC-SHA256 over that time and the body, so that
+// The header [signatureHeader] carries the time of the posting and an HMAC-SHA256 over that time and the body, so that
 // a receiver can tell ours from forged and from replayed ones:
 //
 //	Perpkeeper-Signature: t=<Unix seconds>,v1=<hex of HMAC-SHA256(secret, "<Unix seconds>.<body>")>
@@ -24,8 +24,8 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// SignatureHeader carries the signature; see the package comment.
-const SignatureHeader = "Perpkeeper-Signature"
+// signatureHeader carries the signature; see the package comment.
+const signatureHeader = "Perpkeeper-Signature"
 
 // Config is one [[notify.webhook]].
 type Config struct {
@@ -67,7 +67,7 @@ func (p *poster) Notify(ctx context.Context, m notify.Message) error {
 	if err != nil {
 		return fmt.Errorf("writing message %s: %w", m.ID, err)
 	}
-	header := http.Header{SignatureHeader: {signature(p.cfg.Secret, p.clock(), body)}}
+	header := http.Header{signatureHeader: {signature(p.cfg.Secret, p.clock(), body)}}
 	return p.http.Post(ctx, p.cfg.URL, header, body)
 }
 

@@ -43,7 +43,7 @@ func newReceiver(t *testing.T, answers ...func(http.ResponseWriter, *http.Reques
 func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 	body, _ := io.ReadAll(q.Body)
 	r.mu.Lock()
-	r.bodies, r.signed = append(r.bodies, body), append(r.signed, q.Header.Get(SignatureHeader))
+	r.bodies, r.signed = append(r.bodies, body), append(r.signed, q.Header.Get(signatureHeader))
 	answer := status(http.StatusNoContent)
 	if len(r.answers) > 0 {
 		answer, r.answers = r.answers[0], r.answers[1:]

@@ -49,7 +49,7 @@ func Read(ctx context.Context, client *bus.Client, chainID uint64, window time.D
 	if err != nil {
 		return Look{}, err
 	}
-	return Sum(reports, window), nil
+	return sum(reports, window), nil
 }
 
 // Each hands out the reports that the topic got since a time, in its order, up to the newest there is now. What nobody
@@ -83,8 +83,8 @@ type serving struct {
 	source string
 }
 
-// Sum is a look at valid reports, which may be in any order.
-func Sum(reports []price.Report, window time.Duration) (l Look) {
+// sum is a look at valid reports, which may be in any order.
+func sum(reports []price.Report, window time.Duration) (l Look) {
 	reports = slices.Clone(reports)
 	slices.SortStableFunc(reports, func(a, b price.Report) int {
 		return int(int64(a.TimeMs) - int64(b.TimeMs))

@@ -20,7 +20,7 @@ func percent(n uint64) perp.Uint { return perp.One.MulDiv(perp.U64(n), perp.U64(
 
 // Each source of a token is shown by its newest report, and held against the newest of all.
 func TestPricesBySource(t *testing.T) {
-	l := Sum([]price.Report{
+	l := sum([]price.Report{
 		report(btc, "a", 500, 500, 9000),
 		report(eth, "b", 104, 104, 3000), // later reports may stand first
 		report(eth, "a", 100, 110, 1000),
@@ -47,13 +47,13 @@ func TestPricesBySource(t *testing.T) {
 func TestMode(t *testing.T) {
 	for high, want := range map[uint64]liquidation.Mode{105: liquidation.Normal, 106: liquidation.Volatile,
 		111: liquidation.Extreme} {
-		l := Sum([]price.Report{report(btc, "a", 500, 500, 1000), report(eth, "a", 100, 100, 1000),
+		l := sum([]price.Report{report(btc, "a", 500, 500, 1000), report(eth, "a", 100, 100, 1000),
 			report(eth, "a", high, high, 30_000), report(eth, "a", 100, 100, 31_000)}, time.Minute)
 		if l.Mode != want {
 			t.Errorf("up to %d: %s, want %s", high, l.Mode, want)
 		}
 	}
-	if l := Sum(nil, time.Minute); l.Mode != liquidation.Normal || len(l.Prices) != 0 {
+	if l := sum(nil, time.Minute); l.Mode != liquidation.Normal || len(l.Prices) != 0 {
 		t.Errorf("no reports: %+v", l)
 	}
 }

@@ -26,11 +26,11 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// ServerVariable names an existing server to use.
-const ServerVariable = "PERPKEEPER_TEST_POSTGRES"
+// serverVariable names an existing server to use.
+const serverVariable = "PERPKEEPER_TEST_POSTGRES"
 
-// DurableVariable set to 1: the embedded server waits for its disk at each commit, as an operator's does.
-const DurableVariable = "PERPKEEPER_TEST_DURABLE"
+// durableVariable set to 1: the embedded server waits for its disk at each commit, as an operator's does.
+const durableVariable = "PERPKEEPER_TEST_DURABLE"
 
 // Main runs the tests of a package and stops the server afterwards: func TestMain(m *testing.M) { pgtest.Main(m) }.
 // Without it the server ends with the process all the same, but its directory stays until the next server starts on
@@ -105,9 +105,9 @@ type server struct {
 var shared = sync.OnceValues(start)
 
 func start() (*server, error) {
-	s := &server{address: os.Getenv(ServerVariable)}
+	s := &server{address: os.Getenv(serverVariable)}
 	if s.address == "" {
-		embedded, err := postgres.Start(postgres.Config{NoSync: os.Getenv(DurableVariable) != "1"})
+		embedded, err := postgres.Start(postgres.Config{NoSync: os.Getenv(durableVariable) != "1"})
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +194,7 @@ func schemaSum() (string, error) {
 func (s *server) url(database string) string {
 	u, err := url.Parse(s.address)
 	if err != nil {
-		panic(errors.New("pgtest: " + ServerVariable + " is no URL"))
+		panic(errors.New("pgtest: " + serverVariable + " is no URL"))
 	}
 	u.Path = "/" + database
 	return u.String()

@@ -11,15 +11,15 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// RolePassword is the same for all roles of the tests: they belong to the server, which all databases of the tests
+// rolePassword is the same for all roles of the tests: they belong to the server, which all databases of the tests
 // share.
-const RolePassword = "role-of-the-tests"
+const rolePassword = "role-of-the-tests"
 
 var granting sync.Mutex
 
 // Passwords are those of the roles of the tests.
 func Passwords() pg.Passwords {
-	p := secret.New(RolePassword)
+	p := secret.New(rolePassword)
 	return pg.Passwords{Statevm: p, Planner: p, Sender: p, Ops: p}
 }
 
@@ -37,16 +37,16 @@ func URLAs(tb testing.TB, role, databaseURL string) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	u.User = url.UserPassword(role, RolePassword)
+	u.User = url.UserPassword(role, rolePassword)
 	return u.String()
 }
 
 // OpenAs opens a database as a role, whose password does not stand in the address.
 func OpenAs(tb testing.TB, role, databaseURL string) *pg.DB {
 	tb.Helper()
-	address := strings.Replace(URLAs(tb, role, databaseURL), ":"+RolePassword+"@", "@", 1)
+	address := strings.Replace(URLAs(tb, role, databaseURL), ":"+rolePassword+"@", "@", 1)
 	cfg := pg.DefaultConfig()
-	cfg.URL, cfg.Password = secret.MustURL(address), secret.New(RolePassword)
+	cfg.URL, cfg.Password = secret.MustURL(address), secret.New(rolePassword)
 	db, err := pg.Open(tb.Context(), cfg, tb.Name())
 	if err != nil {
 		tb.Fatal(err)

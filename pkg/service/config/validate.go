@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Validator is a part of a configuration that can judge itself. Every structure in it that has the method is asked:
+// validator is a part of a configuration that can judge itself. Every structure in it that has the method is asked:
 // roots, sections, nested sections and rows of tables. It returns one line per problem (joined by errors.Join), each
 // beginning with the key as seen from the structure:
 //
 //	brokers: empty (name at least one, such as 127.0.0.1:9092)
 //
 // A line that begins with the whole key is taken as well, so that a root can speak about several sections at once.
-type Validator interface{ Validate() error }
+type validator interface{ Validate() error }
 
 // validate asks every part and completes the keys and the sources of what they answer. Keys whose value did not fit are
 // not judged.
@@ -41,7 +41,7 @@ func (s *Set) validate(bad map[string]bool) []error {
 // judge collects the verdicts on a node and everything below it.
 func judge(n *node) []string {
 	var lines []string
-	if v, ok := reflect.TypeAssert[Validator](n.value.Addr()); ok && n.kind == section {
+	if v, ok := reflect.TypeAssert[validator](n.value.Addr()); ok && n.kind == section {
 		lines = append(lines, verdict(n, v)...)
 	}
 	for _, c := range n.nodes {
@@ -59,7 +59,7 @@ func judge(n *node) []string {
 }
 
 // verdict asks one structure and completes the keys.
-func verdict(n *node, v Validator) []string {
+func verdict(n *node, v validator) []string {
 	err := v.Validate()
 	if err == nil {
 		return nil

@@ -48,8 +48,8 @@ type Band struct {
 // bands are the bounds of the bands, in percent.
 var bands = []uint64{0, 1, 2, 5, 10, 25}
 
-// Rank judges positions at a moment and keeps the nearest of them.
-func Rank(m *due.Moment, open func(yield func(perp.Position) bool), most int) Ranking {
+// rank judges positions at a moment and keeps the nearest of them.
+func rank(m *due.Moment, open func(yield func(perp.Position) bool), most int) Ranking {
 	r := Ranking{}
 	for _, within := range bands {
 		r.Bands = append(r.Bands, Band{Within: within})

@@ -80,7 +80,7 @@ func TestRanking(t *testing.T) {
 	}
 	unknown := position(5, true, market.ShortToken, 1, 1, 1)
 	unknown.Market = chain.Address{9}
-	r := Rank(at(1000), func(yield func(perp.Position) bool) {
+	r := rank(at(1000), func(yield func(perp.Position) bool) {
 		for _, p := range append(all, unknown) {
 			if !yield(p) {
 				return

@@ -75,7 +75,7 @@ func (f *Follower) refresh(ctx context.Context) {
 	if err == nil {
 		var m *due.Moment
 		if m, err = f.Moment(ctx); err == nil {
-			ranking = Rank(m, maps.Values(f.open), f.Most)
+			ranking = rank(m, maps.Values(f.open), f.Most)
 		}
 	}
 	f.mutex.Lock()

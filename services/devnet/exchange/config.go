@@ -139,9 +139,9 @@ type Parameters struct {
 	LiquidationBurn int64
 }
 
-// DefaultParameters are close to GMX's on its main network; the gas limits are this exchange's own, and others than the
+// defaultParameters are close to GMX's on its main network; the gas limits are this exchange's own, and others than the
 // original's on purpose: a keeper has to read them.
-func DefaultParameters() Parameters {
+func defaultParameters() Parameters {
 	return Parameters{
 		MinCollateralUSD:                    factor(1, 1),
 		MinCollateralFactor:                 factor(1, 100),
@@ -220,7 +220,7 @@ func DefaultConfig(deployer, reportKey *ecdsa.PrivateKey, keepers []Keeper) Conf
 			{Name: "GLV [WETH-USDC]", Long: "WETH", Short: "USDC",
 				Markets: []string{"ETH/USD", "BTC/USD [WETH-USDC]", "SOL/USD"}},
 		},
-		Parameters:   DefaultParameters(),
+		Parameters:   defaultParameters(),
 		LiquidityUSD: 50_000_000,
 		MaxPoolUSD:   1_000_000_000,
 	}

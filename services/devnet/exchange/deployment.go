@@ -148,8 +148,8 @@ func (d *Deployment) MarketsOf(g Glv) []Market {
 	return markets
 }
 
-// PriceTokensOf lists the tokens whose prices an execution in these markets needs, each once.
-func PriceTokensOf(markets ...Market) []common.Address {
+// priceTokensOf lists the tokens whose prices an execution in these markets needs, each once.
+func priceTokensOf(markets ...Market) []common.Address {
 	var tokens []common.Address
 	for _, m := range markets {
 		for _, t := range m.PriceTokens() {

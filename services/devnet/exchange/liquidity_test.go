@@ -26,7 +26,7 @@ func (v *venue) requestKey(r *types.Receipt, event string) common.Hash {
 func (v *venue) reportsOf(markets ...Market) OracleParams {
 	var params OracleParams
 	now := v.now()
-	for _, token := range PriceTokensOf(markets...) {
+	for _, token := range priceTokensOf(markets...) {
 		params.Add(token, v.d.Contracts.OracleProvider, SignReport(v.reporter, v.client.chainID, token, v.prices[token],
 			now))
 	}
@@ -310,7 +310,7 @@ func TestTooLittleGasIsRefused(t *testing.T) {
 		"GlvDepositCreated")
 	shift := v.requestKey(v.must(v.client.CreateShift(v.ctx, provider,
 		ShiftRequest{From: eth, To: sol, MarketTokens: coins(1_000)})), "ShiftCreated")
-	p := DefaultParameters()
+	p := defaultParameters()
 	markets := 3 * p.GlvPerMarketGasLimit
 	for name, c := range map[string]struct {
 		call call

@@ -116,11 +116,11 @@ func (s sender) succeeded(ctx context.Context, from common.Address, c call, rece
 	}
 	msg := ethereum.CallMsg{From: from, To: c.to, Gas: c.gas, Value: c.value, Data: c.data}
 	_, err := s.backend.CallContract(ctx, msg, receipt.BlockNumber)
-	return &RevertError{Hash: receipt.TxHash, Reason: RevertReason(err)}
+	return &RevertError{Hash: receipt.TxHash, Reason: revertReason(err)}
 }
 
-// RevertReason words the error of a simulated call: the exchange's own error if it is one, else the error's text.
-func RevertReason(err error) string {
+// revertReason words the error of a simulated call: the exchange's own error if it is one, else the error's text.
+func revertReason(err error) string {
 	if err == nil {
 		return "succeeds when run again, so it depends on the block or ran out of gas"
 	}
