@@ -92,11 +92,15 @@ var limits = compile(
 	`limit the query to at most `+count+` blocks`,
 	`ranges over `+count+` blocks are not supported`,
 	`range is too large, max is `+count,
+	`exceeds max block range `+count, // reth
+	`limited to 0 - `+count+` blocks? range`,
 )
 
 // tooWide say that the range is too wide, but not by how much.
 var tooWide = []string{
-	"exceed maximum block range", "block range is too wide", "block range limit exceeded", "range limit exceeded",
+	"exceed maximum block range", "exceeds max block range", "block range is too wide",
+	"requested range exceeds maximum", // Besu
+	"block range too large", "block range limit exceeded", "range limit exceeded",
 	"range threshold exceeded",
 	"range is too large", "exceeds the range allowed",
 }

@@ -40,6 +40,11 @@ var logsAnswers = []struct {
 	{code: -32000, text: "range is too large, max is 1k blocks", want: shrink(1000)},
 	{code: -32005, text: "range limit exceeded", want: shrink(0)},
 	{code: -32000, text: "range threshold exceeded", want: shrink(0)},
+	{code: -32602, text: "query exceeds max block range 100000", want: shrink(100_000)},
+	{code: -32005, text: "query exceeds max block range", want: shrink(0)},
+	{code: -32602, text: "eth_getLogs is limited to 0 - 50 blocks range", want: shrink(50)},
+	{code: -32005, text: "Requested range exceeds maximum RPC range limit", want: shrink(0)},
+	{code: -32005, text: "Requested range exceeds maximum range limit", want: shrink(0)},
 
 	{code: -32000, text: "this block range should work: [0x10, 0x1f]", want: suggested(16, 31, 0)},
 	{code: -32602, text: "Log response size exceeded. This block range should work: [0x1f, 0x10]",
@@ -75,6 +80,7 @@ var logsAnswers = []struct {
 	// not -32005: nothing is known about it
 	{code: -32000, text: "limit exceeded somewhere", want: class(evm.LogsElsewhere)},
 	{code: -32000, text: "internal error", want: class(evm.LogsElsewhere)},
+	{code: -32602, text: "block range extends beyond current head block", want: class(evm.LogsElsewhere)},
 	{code: -32000, text: "", want: class(evm.LogsElsewhere)},
 	{code: -32000, text: "limited to 10 requests", want: class(evm.LogsElsewhere)}, // no range
 	{code: -32000, text: "exceed maximum block range: 99999999999999999999", want: shrink(0)},
