@@ -14,7 +14,7 @@ for role in owner statevm planner sender ops; do
   file=$1/postgres_$role
   [ -s "$file" ] || od -An -N24 -tx1 /dev/urandom | tr -d ' \n' >"$file"
 done
-for name in chain_urls chain_private_urls chain_private_headers kafka_password; do
+for name in chain_urls chain_headers chain_private_urls chain_private_headers kafka_password; do
   [ -e "$1/$name" ] || : >"$1/$name"
 done
 [ -s "$1/chain_urls" ] || echo "now write the chain's endpoints into $1/chain_urls, one a line, and keys of price services into $1/price" >&2

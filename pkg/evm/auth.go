@@ -38,25 +38,30 @@ func notOfName(r rune) bool {
 
 func notOfValue(r rune) bool { return r < ' ' || r > '~' }
 
-// checkHeaders says why the headers of private endpoints cannot work.
+// checkHeaders says why the headers of endpoints cannot work.
 func (c Config) checkHeaders() error {
-	if n := len(c.PrivateHeaders); n > 0 && n != len(c.PrivateURLs) {
-		return fmt.Errorf("private_headers: there are %d for %d private_urls (one for each, - where none is wanted)", n,
-			len(c.PrivateURLs))
+	return errors.Join(headersFor("headers", "urls", c.Headers, len(c.URLs)),
+		headersFor("private_headers", "private_urls", c.PrivateHeaders, len(c.PrivateURLs)))
+}
+
+// headersFor says why a list of headers does not fit the list of endpoints it goes with.
+func headersFor(name, endpoints string, list []secret.String, want int) error {
+	if n := len(list); n > 0 && n != want {
+		return fmt.Errorf("%s: there are %d for %d %s (one for each, - where none is wanted)", name, n, want, endpoints)
 	}
 	var problems []error
-	for i, text := range c.PrivateHeaders {
+	for i, text := range list {
 		if _, err := parseHeader(text); err != nil {
-			problems = append(problems, fmt.Errorf("private_headers: number %d %w", i+1, err))
+			problems = append(problems, fmt.Errorf("%s: number %d %w", name, i+1, err))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// privateHeader is that of the i-th private endpoint. The configuration has been checked.
-func (c Config) privateHeader(i int) (h header) {
-	if i < len(c.PrivateHeaders) {
-		h, _ = parseHeader(c.PrivateHeaders[i])
+// headerOf is that of the i-th endpoint of a list, which has been checked.
+func headerOf(list []secret.String, i int) (h header) {
+	if i < len(list) {
+		h, _ = parseHeader(list[i])
 	}
 	return h
 }

@@ -113,6 +113,33 @@ func TestPrivateHeaders(t *testing.T) {
 	}
 }
 
+// An endpoint to read from has a header of its own too, and keeps it when it is asked apart from the others.
+func TestPublicHeaders(t *testing.T) {
+	const name, word = "X-Api-Key", "hush"
+	known, unknown := startGateway(t, name, ""), startGateway(t, name, "")
+	cfg := DefaultConfig()
+	cfg.URLs = []secret.URL{secret.MustURL(unknown.URL), secret.MustURL(known.URL)}
+	cfg.Headers = []secret.String{secret.New("-"), secret.New(name + ": " + word)}
+	alone := cfg.Only(func(i int) bool { return i == 1 })
+	for _, cfg := range []Config{cfg, alone} {
+		c, err := Dial(t.Context(), 56, cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	}
+	for at, want := range map[*gateway]string{known: word, unknown: ""} {
+		for method, got := range at.all() {
+			if len(got) == 0 || strings.Join(got, "") != strings.Repeat(want, len(got)) {
+				t.Errorf("%s was sent with %q, want %q", method, got, want)
+			}
+		}
+	}
+	if got := len(known.values(methodChainID)) - len(unknown.values(methodChainID)); got != 1 {
+		t.Errorf("apart from the others the endpoint was met %d times, want once", got)
+	}
+}
+
 // An answer that points elsewhere does not get the header taken there.
 func TestHeadersAreNotTakenElsewhere(t *testing.T) {
 	const name = "X-Auth-Key"

@@ -56,3 +56,19 @@ func (c Config) Public() Config {
 	c.PrivateURLs, c.PrivateHeaders, c.PrivateKinds = nil, nil, nil
 	return c
 }
+
+// Only is the configuration with those of its public endpoints that keep says, and the header of each.
+func (c Config) Only(keep func(i int) bool) Config {
+	urls, headers := c.URLs, c.Headers
+	c.URLs, c.Headers = nil, nil
+	for i, u := range urls {
+		if !keep(i) {
+			continue
+		}
+		c.URLs = append(c.URLs, u)
+		if len(headers) > 0 {
+			c.Headers = append(c.Headers, headers[i])
+		}
+	}
+	return c
+}

@@ -57,10 +57,10 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 		return e
 	}
 	for i, host := range hostsOf(cfg.URLs) {
-		p.public = append(p.public, endpoint(cfg.URLs[i], host, header{}, false))
+		p.public = append(p.public, endpoint(cfg.URLs[i], host, headerOf(cfg.Headers, i), false))
 	}
 	for i, host := range hostsOf(cfg.PrivateURLs) {
-		e := endpoint(cfg.PrivateURLs[i], host, cfg.privateHeader(i), true)
+		e := endpoint(cfg.PrivateURLs[i], host, headerOf(cfg.PrivateHeaders, i), true)
 		e.bundles = len(cfg.PrivateKinds) > 0 && cfg.PrivateKinds[i] == kindBundle
 		p.private = append(p.private, e)
 	}

@@ -15,6 +15,8 @@ import (
 // Config says how to reach a chain. Start from DefaultConfig.
 type Config struct {
 	URLs []secret.URL `toml:"urls" help:"JSON-RPC endpoints, http(s) or ws(s); reads go to the best at the moment, transactions to all"`
+	// Headers are what endpoints know us by that want no key in their address.
+	Headers []secret.String `toml:"headers" help:"headers for urls, NAME: VALUE each and in the same order; - for one that wants none"`
 	// PrivateURLs take transactions that must not be seen before they are mined, and nothing else.
 	PrivateURLs []secret.URL `toml:"private_urls" help:"endpoints of block builders and relays, used for private transactions only"`
 	// PrivateHeaders are what private endpoints know us by.

@@ -23,6 +23,9 @@ func TestConfig(t *testing.T) {
 			c.PrivateURLs = append(c.PrivateURLs,
 				mustURL("ftp://h/secret"))
 		},
+		"headers: there are 2 for 1 urls (one for each": func(c *evm.Config) {
+			c.Headers = []secret.String{secret.New("-"), secret.New("x-api-key: hush")}
+		},
 		"private_headers: there are 1 for 0 private_urls": func(c *evm.Config) {
 			c.PrivateHeaders = append(c.PrivateHeaders, secret.New("-"))
 		},

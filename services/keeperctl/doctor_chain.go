@@ -9,7 +9,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
-	"perpkeeper/pkg/secret"
 	"perpkeeper/services/keeperctl/doctor"
 )
 
@@ -36,22 +35,20 @@ type probes struct {
 func (s *session) dialEach(ctx context.Context) *probes {
 	p := &probes{each: make([]*probe, len(s.Chain.URLs))}
 	var wait sync.WaitGroup
-	for i, u := range s.Chain.URLs {
+	for i := range s.Chain.URLs {
 		p.each[i] = &probe{}
-		wait.Go(func() { p.each[i].dial(ctx, s, u) })
+		wait.Go(func() { p.each[i].dial(ctx, s, i) })
 	}
 	wait.Wait()
-	all, answered := s.Chain, false
-	all.URLs = nil
-	for i, one := range p.each {
-		if one.fact.Wrong == nil { // those that do not answer count as hosts
-			all.URLs = append(all.URLs, s.Chain.URLs[i])
-		}
+	answered := false
+	for _, one := range p.each {
 		answered = answered || one.client != nil
 	}
 	if !answered {
 		return p
 	}
+	// Those that do not answer count as hosts.
+	all := s.Chain.Only(func(i int) bool { return p.each[i].fact.Wrong == nil })
 	node, err := s.dial(ctx, all)
 	if err != nil {
 		// Only a private endpoint can be of another chain here.
@@ -77,11 +74,9 @@ func (s *session) dial(ctx context.Context, cfg evm.Config) (*evm.Client, error)
 	return evm.Dial(ctx, s.Keeper.ChainID, cfg, s.log, evm.NewMetrics(prometheus.NewRegistry()))
 }
 
-func (p *probe) dial(ctx context.Context, s *session, u secret.URL) {
-	p.fact.Name = u.String()
-	cfg := s.Chain.Public()
-	cfg.URLs = []secret.URL{u}
-	client, err := s.dial(ctx, cfg)
+func (p *probe) dial(ctx context.Context, s *session, at int) {
+	p.fact.Name = s.Chain.URLs[at].String()
+	client, err := s.dial(ctx, s.Chain.Public().Only(func(i int) bool { return i == at }))
 	if err != nil {
 		p.fact.Wrong = err
 		return
