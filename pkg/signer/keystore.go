@@ -43,6 +43,9 @@ func openKeystore(file, passwordFile string) (Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the password of keystore %s: %w", file, err)
 	}
+	if err := checkRoom(sealed, memoryLimit(groups)); err != nil {
+		return nil, fmt.Errorf("keystore %s: %w", file, err)
+	}
 	key, err := decrypt(sealed, strings.TrimRight(string(password), "\r\n"))
 	switch {
 	case errors.Is(err, keystore.ErrDecrypt):
