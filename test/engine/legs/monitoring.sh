@@ -4,7 +4,7 @@ leg_monitoring() {
 	region_up || return
 	local slack=$run/slack.log sink
 	: >"$slack"
-	inside python3 "$here/sink.py" $node 9999 "$slack" 9>&- & sink=$!
+	nsenter --net="/run/netns/$NETNS" python3 "$here/sink.py" $node 9999 "$slack" 9>&- & sink=$! # of a function it would be the shell around it
 	check "docker compose --profile monitoring up -d" keeper --profile monitoring up -d
 	within 120 "the watchers are healthy" healthy
 	within 60 "every target is up" targets_up
