@@ -1,10 +1,10 @@
 // Package doctor holds what is known of a keeper against what it needs, and says of each fault what was seen, how to
 // mend it and which runbook tells more.
 //
-// It is pure: [Facts] are gathered by others, [Examine] judges them. Each check is one function in a table of its area
-// ([Checks]). A fact that could not be had is nil, and is no fault of what depends on it: that nobody could be asked is
-// a fault of its own. Guaranteed: the same facts give the same findings, in the same order. Not guaranteed: that a
-// keeper without findings earns anything; nothing here sends a transaction.
+// It is pure: [Facts] are gathered by others, [Examine] judges them. Each check is one entry in the table of its area.
+// A fact that could not be had is nil, and is no fault of what depends on it: that nobody could be asked is a fault of
+// its own. Guaranteed: the same facts give the same findings, in the same order. Not guaranteed: that a keeper without
+// findings earns anything; nothing here sends a transaction.
 package doctor
 
 import (
@@ -47,32 +47,32 @@ type Finding struct {
 	Runbook  string // a path in the repository
 }
 
-// fault is a finding before the check's name is put to it.
-type fault struct {
-	severity         Severity
-	about, seen, fix string
-}
+// report takes down a fault: about is as in [Finding].
+type report func(how Severity, about, seen, fix string)
 
 // check looks for one kind of fault.
 type check struct {
 	name    string
 	runbook string
 	late    bool // it is about what runs, and not asked before anything does
-	look    func(*Facts) []fault
+	look    func(f *Facts, found report)
 }
 
-// group is the checks of an area.
-type group struct {
+// groups are the checks of each area.
+var groups = []struct {
 	area   Area
 	checks []check
+}{
+	{AreaEndpoints, endpointChecks}, {AreaVenue, venueChecks}, {AreaSigners, signerChecks}, {AreaPrices, priceChecks},
+	{AreaTiers, tierChecks}, {AreaTopics, topicChecks}, {AreaState, stateChecks}, {AreaMachine, machineChecks},
 }
 
-func groups() []group {
-	return []group{
-		{AreaEndpoints, endpointChecks()}, {AreaVenue, venueChecks()}, {AreaSigners, signerChecks()},
-		{AreaPrices, priceChecks()}, {AreaTiers, tierChecks()}, {AreaTopics, topicChecks()},
-		{AreaState, stateChecks()}, {AreaMachine, machineChecks()},
+// warnIf is a warning where something still serves, and a failure where nothing does.
+func warnIf(serves bool) Severity {
+	if serves {
+		return Warning
 	}
+	return Failure
 }
 
 // Summary is how an area came out.
@@ -84,7 +84,7 @@ type Summary struct {
 
 // Examine makes every check. Findings come by area, failures first.
 func Examine(f *Facts) (found []Finding, areas []Summary) {
-	for _, g := range groups() {
+	for _, g := range groups {
 		s := Summary{Area: g.area}
 		first := len(found)
 		for _, c := range g.checks {
@@ -92,10 +92,10 @@ func Examine(f *Facts) (found []Finding, areas []Summary) {
 				continue
 			}
 			s.Checks++
-			for _, x := range c.look(f) {
-				found = append(found, Finding{c.name, g.area, x.severity, x.about, x.seen, x.fix,
+			c.look(f, func(how Severity, about, seen, fix string) {
+				found = append(found, Finding{c.name, g.area, how, about, seen, fix,
 					"docs/runbooks/" + c.runbook + ".md"})
-			}
+			})
 		}
 		s.Findings = len(found) - first
 		slices.SortStableFunc(found[first:],

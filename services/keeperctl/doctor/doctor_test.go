@@ -279,7 +279,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			}
 		})
 	}
-	for _, g := range groups() {
+	for _, g := range groups {
 		for _, c := range g.checks {
 			if !found[c.name] {
 				t.Errorf("no planted fault is found by %s", c.name)
@@ -292,7 +292,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 // keeper runs. None but these gets past --pre.
 func TestPlantedFaultsAreFoundBeforeTheStart(t *testing.T) {
 	late := map[string]bool{}
-	for _, g := range groups() {
+	for _, g := range groups {
 		for _, c := range g.checks {
 			late[c.name] = c.late
 		}

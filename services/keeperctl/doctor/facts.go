@@ -80,8 +80,6 @@ type Endpoint struct {
 	PerSecond float64
 }
 
-func (e Endpoint) usable() bool { return !e.Private && e.Down == nil && e.Wrong == nil }
-
 // Venue is what the contracts say of themselves.
 type Venue struct {
 	DataStore, EventEmitter Contract

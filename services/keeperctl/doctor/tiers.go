@@ -8,110 +8,85 @@ import (
 	"perpkeeper/pkg/tier"
 )
 
-func tierChecks() []check {
-	return []check{
-		{"tier-off", "failover", false, sharingOff},
-		{"tier-peers", "failover", false, tiersUnknown},
-		{"tier-watched", "failover", false, peersUnwatched},
-		{"tier-delay", "failover", false, wrongDelay},
-		{"tier-age", "failover", false, forgetsTooSoon},
-		{"tier-strangers", "tiers", true, strangers},
-		{"tier-windows", "tiers", true, outsideWindows},
-	}
-}
-
-func sharingOff(f *Facts) []fault {
-	if t := f.Settings.Tier; t.Enabled || len(t.Peers) == 0 {
-		return nil
-	}
-	return []fault{{Failure, "", "other keepers are named in tier.peers, and tier.enabled is false: this keeper " +
-		"sends every job at once, and so do they", "set tier.enabled, or remove the peers"}}
-}
-
-func tiersUnknown(f *Facts) (found []fault) {
-	t := f.Settings.Tier
-	if !t.Enabled {
-		return nil
-	}
-	for n := 1; n <= t.Tiers; n++ {
-		if n == t.Priority && !t.Monitor ||
-			slices.ContainsFunc(t.Peers, func(p tier.Peer) bool { return p.Tier == n }) {
-			continue
-		}
-		found = append(found, fault{Warning, fmt.Sprintf("tier %d", n),
-			"nobody knows its signers: whether it executes cannot be told, and its " +
-				"windows are never taken over early", "name its signers in tier.peers"})
-	}
-	return found
-}
-
-func peersUnwatched(f *Facts) (found []fault) {
-	if !f.Settings.Tier.Enabled {
-		return nil
-	}
-	for _, p := range f.Settings.Tier.Peers {
-		for _, s := range p.Signers {
-			if !slices.Contains(f.Settings.Watched, s) {
-				found = append(found, fault{Warning, s.Hex(),
-					fmt.Sprintf("the scanner does not record the transactions of "+
-						"this signer of tier %d: those that revert are not seen", p.Tier),
-					"list it in scanner.signers (PEER_SIGNERS of the env file)"})
-			}
-		}
-	}
-	return found
-}
-
-// wrongDelay: by the policy delay, the Master waits for nobody and every backup longer than the tier before it.
-func wrongDelay(f *Facts) []fault {
-	t := f.Settings.Tier
-	if !t.Enabled || t.Monitor || t.Policy != tier.PolicyDelay {
-		return nil
-	}
-	if want := time.Duration(t.Priority-1) * t.Window; t.ExecutionDelay < want || t.Priority == 1 &&
-		t.ExecutionDelay > 0 {
-		return []fault{{Failure, "", fmt.Sprintf("tier %d waits for %s, and tiers are %s apart", t.Priority,
-			t.ExecutionDelay, t.Window), fmt.Sprintf("set tier.execution_delay to %s", want)}}
-	}
-	return nil
-}
-
-// forgetsTooSoon: a job that leaves the queue before every tier had its turn is never the last one's.
-func forgetsTooSoon(f *Facts) []fault {
-	t := f.Settings.Tier
-	if round := time.Duration(t.Tiers) * t.Window; t.Enabled && t.JobMaxAge < round {
-		return []fault{{Warning, "", fmt.Sprintf("jobs leave the queue after %s, and a round of %d tiers takes %s",
-			t.JobMaxAge, t.Tiers, round), "raise tier.job_max_age"}}
-	}
-	return nil
-}
-
 // How many executions tell something of who executes, and when.
 const (
 	mostByStrangers  = 5
 	enoughExecutions = 20
 )
 
-// strangers finds executions by nobody that is configured: a peer's signer that is not listed looks like that.
-func strangers(f *Facts) []fault {
-	if f.State == nil || !f.Settings.Tier.Enabled {
-		return nil
-	}
-	if n := f.State.Seen.Executed[0]; n >= mostByStrangers {
-		return []fault{{Warning, "",
-			fmt.Sprintf("accounts that are no keeper's have executed %.0f jobs since the sender "+
+var tierChecks = []check{
+	{"tier-off", "failover", false, func(f *Facts, found report) {
+		if t := f.Settings.Tier; !t.Enabled && len(t.Peers) > 0 {
+			found(Failure, "", "other keepers are named in tier.peers, and tier.enabled is false: this keeper sends "+
+				"every job at once, and so do they", "set tier.enabled, or remove the peers")
+		}
+	}},
+	{"tier-peers", "failover", false, sharing(func(f *Facts, t tier.Config, found report) {
+		for n := 1; n <= t.Tiers; n++ {
+			if (n != t.Priority || t.Monitor) &&
+				!slices.ContainsFunc(t.Peers, func(p tier.Peer) bool { return p.Tier == n }) {
+				found(Warning, fmt.Sprintf("tier %d", n), "nobody knows its signers: whether it executes cannot be "+
+					"told, and its windows are never taken over early", "name its signers in tier.peers")
+			}
+		}
+	})},
+	{"tier-watched", "failover", false, sharing(func(f *Facts, t tier.Config, found report) {
+		for _, p := range t.Peers {
+			for _, s := range p.Signers {
+				if !slices.Contains(f.Settings.Watched, s) {
+					found(Warning, s.Hex(), fmt.Sprintf("the scanner does not record the transactions of this signer "+
+						"of tier %d: those that revert are not seen", p.Tier),
+						"list it in scanner.signers (PEER_SIGNERS of the env file)")
+				}
+			}
+		}
+	})},
+	// By the policy delay, the Master waits for nobody and every backup longer than the tier before it.
+	{"tier-delay", "failover", false, sharing(func(_ *Facts, t tier.Config, found report) {
+		if t.Monitor || t.Policy != tier.PolicyDelay {
+			return
+		}
+		want := time.Duration(t.Priority-1) * t.Window
+		if t.ExecutionDelay < want || t.Priority == 1 && t.ExecutionDelay > 0 {
+			found(Failure, "", fmt.Sprintf("tier %d waits for %s, and tiers are %s apart", t.Priority, t.ExecutionDelay,
+				t.Window), fmt.Sprintf("set tier.execution_delay to %s", want))
+		}
+	})},
+	// A job that leaves the queue before every tier had its turn is never the last one's.
+	{"tier-age", "failover", false, sharing(func(_ *Facts, t tier.Config, found report) {
+		if round := time.Duration(t.Tiers) * t.Window; t.JobMaxAge < round {
+			found(Warning, "", fmt.Sprintf("jobs leave the queue after %s, and a round of %d tiers takes %s",
+				t.JobMaxAge, t.Tiers, round), "raise tier.job_max_age")
+		}
+	})},
+	// Executions by nobody that is configured: a peer's signer that is not listed looks like that.
+	{"tier-strangers", "tiers", true, sharing(func(f *Facts, _ tier.Config, found report) {
+		if f.State == nil {
+			return
+		}
+		if n := f.State.Seen.Executed[0]; n >= mostByStrangers {
+			found(Warning, "", fmt.Sprintf("accounts that are no keeper's have executed %.0f jobs since the sender "+
 				"started: they count for no tier, and no tier is relied upon for what they do", n),
-			"keeperctl audit last 1h names them; list the peers' signers among them in tier.peers of every keeper"}}
+				"keeperctl audit last 1h names them; list the peers' signers among them in tier.peers of every keeper")
+		}
+	})},
+	{"tier-windows", "tiers", true, sharing(outsideWindows)},
+}
+
+// sharing judges how jobs are shared with others, where they are.
+func sharing(look func(*Facts, tier.Config, report)) func(*Facts, report) {
+	return func(f *Facts, found report) {
+		if f.Settings.Tier.Enabled {
+			look(f, f.Settings.Tier, found)
+		}
 	}
-	return nil
 }
 
 // outsideWindows holds when tiers have executed against when their windows are by this keeper's settings. A backup that
 // stands in for a tier that is down acts before its own window, so it is only looked at while the tier before it works.
-func outsideWindows(f *Facts) (found []fault) {
-	t := f.Settings.Tier
-	if f.State == nil || !t.Enabled || t.Policy != tier.PolicyWindows {
-		return nil
+func outsideWindows(f *Facts, t tier.Config, found report) {
+	if f.State == nil || t.Policy != tier.PolicyWindows {
+		return
 	}
 	seen := f.State.Seen
 	for n := 1; n <= t.Tiers; n++ {
@@ -131,11 +106,10 @@ func outsideWindows(f *Facts) (found []fault) {
 		default:
 			continue
 		}
-		found = append(found, fault{Warning, fmt.Sprintf("tier %d", n), how,
-			"compare tier.window, tier.tiers and tier.priority of the keepers, and whose signers tier.peers names " +
-				"for it"})
+		found(Warning, fmt.Sprintf("tier %d", n), how,
+			"compare tier.window, tier.tiers and tier.priority of the keepers, and whose signers tier.peers names for "+
+				"it")
 	}
-	return found
 }
 
 // below is how many were executed at an age or below it, by the nearest bound that is not above it.
