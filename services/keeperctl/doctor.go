@@ -95,37 +95,19 @@ func (s *session) settings() doctor.Settings {
 	}
 }
 
-// finding of doctor as programs read it.
-type faultRecord struct {
-	Check    string `json:"check"`
-	Area     string `json:"area"`
-	Severity string `json:"severity"`
-	About    string `json:"about,omitempty"`
-	Seen     string `json:"seen"`
-	Fix      string `json:"fix"`
-	Runbook  string `json:"runbook"`
-}
-
-type areaRecord struct {
-	Area     string `json:"area"`
-	Checks   int    `json:"checks"`
-	Findings int    `json:"findings"`
-}
-
 // printFindings prints the findings by area, those of a kind together, and what was looked at without one.
 func (s *session) printFindings(pre bool, found []doctor.Finding, areas []doctor.Summary) error {
 	answer := struct {
-		ChainID  uint64        `json:"chainId"`
-		Pre      bool          `json:"pre"`
-		Well     bool          `json:"well"`
-		Findings []faultRecord `json:"findings"`
-		Areas    []areaRecord  `json:"areas"`
-	}{ChainID: s.Keeper.ChainID, Pre: pre, Well: len(found) == 0, Findings: []faultRecord{}}
+		ChainID  uint64           `json:"chainId"`
+		Pre      bool             `json:"pre"`
+		Well     bool             `json:"well"`
+		Findings []doctor.Finding `json:"findings"`
+		Areas    []doctor.Summary `json:"areas"`
+	}{s.Keeper.ChainID, pre, len(found) == 0, append([]doctor.Finding{}, found...), areas}
 	var lines, fine strings.Builder
 	fmt.Fprintf(&lines, "keeper of chain %d, %s, at %s\n", s.Keeper.ChainID, s.place(), text.Moment(time.Now()))
 	checks := 0
 	for _, a := range areas {
-		answer.Areas = append(answer.Areas, areaRecord{string(a.Area), a.Checks, a.Findings})
 		checks += a.Checks
 		switch {
 		case a.Findings > 0:
@@ -135,8 +117,6 @@ func (s *session) printFindings(pre bool, found []doctor.Finding, areas []doctor
 		}
 		for _, x := range found {
 			if x.Area == a.Area {
-				answer.Findings = append(answer.Findings, faultRecord{x.Check, string(x.Area), string(x.Severity),
-					x.About, x.Seen, x.Fix, x.Runbook})
 				lines.WriteString(faultText(x))
 			}
 		}

@@ -38,13 +38,13 @@ const (
 
 // Finding is one fault.
 type Finding struct {
-	Check    string
-	Area     Area
-	Severity Severity
-	About    string // the endpoint, signer, token, … at fault; empty where there is but one
-	Seen     string
-	Fix      string
-	Runbook  string // a path in the repository
+	Check    string   `json:"check"`
+	Area     Area     `json:"area"`
+	Severity Severity `json:"severity"`
+	About    string   `json:"about,omitempty"` // the endpoint, signer, token, … at fault; empty where there is but one
+	Seen     string   `json:"seen"`
+	Fix      string   `json:"fix"`
+	Runbook  string   `json:"runbook"` // a path in the repository
 }
 
 // report takes down a fault: about is as in [Finding].
@@ -77,9 +77,9 @@ func warnIf(serves bool) Severity {
 
 // Summary is how an area came out.
 type Summary struct {
-	Area     Area
-	Checks   int // how many were made
-	Findings int
+	Area     Area `json:"area"`
+	Checks   int  `json:"checks"` // how many were made
+	Findings int  `json:"findings"`
 }
 
 // Examine makes every check. Findings come by area, failures first.
