@@ -107,5 +107,8 @@ func (b *births) moment(now *due.Moment, tokens []chain.Address, second uint64) 
 	return m
 }
 
+// clear forgets all jobs.
+func (b *births) clear() { b.known = map[string]run{} }
+
 // ended forgets a job that is no longer due.
 func (b *births) ended(id string) { delete(b.known, id) }

@@ -20,6 +20,9 @@ type live struct {
 
 func newLive() *live { return &live{markets: map[chain.Address]map[string]job.Job{}} }
 
+// clear forgets all jobs, and what of them arrived.
+func (l *live) clear() { l.markets, l.lost = map[chain.Address]map[string]job.Job{}, false }
+
 // has reports whether a job is due already.
 func (l *live) has(j job.Job) bool {
 	_, known := l.markets[j.Market][j.ID]

@@ -130,7 +130,7 @@ func (p *Planner) join(joining *book) {
 	case joining == nil:
 		return
 	case p.loads.void:
-		*p.book = *joining
+		p.replace(joining)
 	default:
 		p.book.adopt(joining)
 	}

@@ -167,7 +167,7 @@ func (p *Planner) reload(ctx context.Context) error {
 	switch {
 	case c.Halted != "":
 		p.stateReady.Fail("the state is halted: " + c.Halted)
-		*p.book = *newBook(p.book.armed) // nothing more is decided by what may not be so
+		p.replace(newBook(p.book.armed)) // nothing more is decided by what may not be so
 		p.loads.beside = nil
 		return nil
 	case !c.HasView():
@@ -190,6 +190,17 @@ func (p *Planner) reload(ctx context.Context) error {
 	}
 	p.book.apply(c)
 	return p.everything(ctx, false)
+}
+
+// replace goes on with another state. Jobs that were due by the one before are forgotten, with their births and with
+// what was under way: they must not be published again, even where it is unknown whether they arrived, and those that
+// are still due are published with the evidence of the new one.
+func (p *Planner) replace(b *book) {
+	*p.book = *b
+	p.live.clear()
+	p.finder.births.clear()
+	p.work.clear()
+	p.sweeping = sweeping{}
 }
 
 // everything begins a pass over all markets, which publishes what is new or, to repeat it, all that is due.
