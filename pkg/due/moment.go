@@ -132,8 +132,8 @@ func (m *Moment) tokens(markets ...chain.Address) (tokens []chain.Address, err e
 
 var requestExpiration = perp.RowKey{Table: perp.Parameters, Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME")}
 
-// Expiration is how long the venue accepts reports for a market order or request, in seconds.
-func (m *Moment) Expiration() uint64 {
+// expiration is how long the venue accepts reports for a market order or request, in seconds.
+func (m *Moment) expiration() uint64 {
 	const venueDefault = 300 // config/general.ts of the contracts
 	p, known := m.Rows.Get(requestExpiration).(perp.Parameter)
 	if seconds, fits := p.Uint().Uint64(); known && fits {

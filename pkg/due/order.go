@@ -36,7 +36,7 @@ func (m *Moment) Order(o perp.Order, position perp.Position) Decision {
 
 // marketOrder is due from its birth until the venue refuses every report of it.
 func (m *Moment) marketOrder(o perp.Order, d Decision) Decision {
-	window := perp.OrderWindow(o, perp.Position{}, m.Expiration())
+	window := perp.OrderWindow(o, perp.Position{}, m.expiration())
 	if m.Block.TimeMs > window.To*1000 {
 		return d.late(window.To)
 	}
@@ -62,7 +62,7 @@ func (m *Moment) waitingOrder(o perp.Order, position perp.Position, d Decision) 
 	if err != nil {
 		return d.not("%v", err)
 	}
-	if window := perp.OrderWindow(o, position, m.Expiration()); !window.Holds(index.Second()) {
+	if window := perp.OrderWindow(o, position, m.expiration()); !window.Holds(index.Second()) {
 		return d.not("it takes reports from second %d on, and the newest of %s is of second %d", window.From,
 			market.IndexToken, index.Second())
 	}

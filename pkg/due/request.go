@@ -17,7 +17,7 @@ func (m *Moment) Request(r perp.Request) Decision {
 	if !r.Status.Pending() {
 		return d.not("it is %s", r.Status)
 	}
-	window := perp.RequestWindow(r, m.Expiration())
+	window := perp.RequestWindow(r, m.expiration())
 	if m.Block.TimeMs > window.To*1000 {
 		return d.late(window.To)
 	}

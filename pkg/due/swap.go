@@ -23,7 +23,7 @@ func (m *Moment) limitSwap(o perp.Order, d Decision) Decision {
 	if err := m.reported(d.Job.Tokens); err != nil {
 		return d.not("%v", err)
 	}
-	if window, oldest := perp.OrderWindow(o, perp.Position{}, m.Expiration()),
+	if window, oldest := perp.OrderWindow(o, perp.Position{}, m.expiration()),
 		m.oldest(d.Job.Tokens); !window.Holds(oldest) {
 		return d.not("it takes reports from second %d on, and the oldest of its tokens' newest is of second %d",
 			window.From, oldest)

@@ -172,7 +172,7 @@ func RaisedLimit(limit uint64, r Revert) uint64 {
 	}
 	var said [3]uint64
 	for i, name := range []string{"startingGas", "estimatedGasLimit", "minAdditionalGasForExecution"} {
-		value, is := r.Uint(name)
+		value, is := r.uint(name)
 		if !is {
 			return MaxGas
 		}

@@ -75,8 +75,8 @@ func (r Revert) Int(name string) (value perp.Int, ok bool) {
 	return value, ok
 }
 
-// Uint returns an unsigned argument by name, such as startingGas of InsufficientExecutionGas.
-func (r Revert) Uint(name string) (value perp.Uint, ok bool) {
+// uint returns an unsigned argument by name, such as startingGas of InsufficientExecutionGas.
+func (r Revert) uint(name string) (value perp.Uint, ok bool) {
 	for _, a := range r.Args {
 		if a.Name == name {
 			value, ok = a.Value.(perp.Uint)

@@ -60,9 +60,9 @@ type Verdict struct {
 // the contract's arithmetic would revert ([ErrArithmetic]). To judge many, use a [View].
 func Judge(p Position, c Circumstances) (Verdict, error) { return NewView(c).Judge(p) }
 
-// Judge applies the rule to a position of the market. Discount is the part of the position fee that its account is let
+// judge applies the rule to a position of the market. Discount is the part of the position fee that its account is let
 // off, as a 30-decimal factor.
-func (t *Terms) Judge(p Position, discount Uint) (v Verdict, err error) {
+func (t *Terms) judge(p Position, discount Uint) (v Verdict, err error) {
 	own, err := t.judgeable(&p)
 	if err != nil {
 		return v, err
@@ -79,7 +79,7 @@ func (t *Terms) Judge(p Position, discount Uint) (v Verdict, err error) {
 }
 
 // safe reports that a position is healthy even if closing it had the largest impact that may count, the dearer of the
-// two fees and no discount. What is not safe may still be healthy: [Terms.Judge] knows. It takes the sum of all that
+// two fees and no discount. What is not safe may still be healthy: [Terms.judge] knows. It takes the sum of all that
 // the rule may take from a position as one factor of its size, so it costs a fraction of a verdict; nothing in it
 // rounds in the position's favour.
 func (t *Terms) safe(p *Position) (is bool) {

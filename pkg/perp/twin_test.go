@@ -505,7 +505,7 @@ func TestSafeNeverErrs(t *testing.T) {
 			t.Skip(err)
 		}
 		p.CollateralAmount = p.SizeInUsd // more than anything may take
-		rich, err := terms.Judge(p, Uint{})
+		rich, err := terms.judge(p, Uint{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -519,7 +519,7 @@ func TestSafeNeverErrs(t *testing.T) {
 			t.Skip("its profit is enough")
 		}
 		p.CollateralAmount = p.CollateralAmount.Sub(less)
-		short, err := terms.Judge(p, Uint{})
+		short, err := terms.judge(p, Uint{})
 		if err != nil || !short.Liquidatable {
 			t.Fatalf("%s remain of %s: %+v, %v", short.RemainingCollateralUsd, threshold, short, err)
 		}

@@ -78,7 +78,7 @@ func BenchmarkJudge(b *testing.B) {
 	terms := mustTerms(b, c)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := terms.Judge(p, Uint{}); err != nil {
+		if _, err := terms.judge(p, Uint{}); err != nil {
 			b.Fatal(err)
 		}
 	}

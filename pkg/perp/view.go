@@ -45,7 +45,7 @@ func (v *View) Judge(p Position) (Verdict, error) {
 	t, err := v.Terms(p.Market)
 	if err == nil {
 		var verdict Verdict
-		if verdict, err = t.Judge(p, v.Discount(p.Account)); err == nil {
+		if verdict, err = t.judge(p, v.discount(p.Account)); err == nil {
 			return verdict, nil
 		}
 	}
@@ -63,9 +63,9 @@ func (v *View) Liquidatable(p Position) (Verdict, bool, error) {
 	return verdict, verdict.Liquidatable, err
 }
 
-// Discount is the part of the position fee that an account is let off, as a 30-decimal factor: that of its pro tier or
+// discount is the part of the position fee that an account is let off, as a 30-decimal factor: that of its pro tier or
 // of its referral, whichever is more (PositionPricingUtils.getPositionFeesAfterReferral).
-func (v *View) Discount(account chain.Address) Uint {
+func (v *View) discount(account chain.Address) Uint {
 	discount := proDiscount(v.circumstances.Rows, account)
 	if referral := v.circumstances.ReferralDiscount; referral != nil {
 		discount = discount.Max(referral(account))

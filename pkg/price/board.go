@@ -111,12 +111,12 @@ func (b *Board) At(token chain.Address, ms uint64) (r Report, ok bool) {
 	return h.kept[at], true
 }
 
-// FirstAtOrAfter returns the first report of a token whose second, as the contract sees it, is at or after the given
+// firstAtOrAfter returns the first report of a token whose second, as the contract sees it, is at or after the given
 // one. It returns none while there is none, and none for a second before the window: what came first then is no longer
 // known.
 //
 // A board that was started after the second cannot know of an earlier report that it never got.
-func (b *Board) FirstAtOrAfter(token chain.Address, second uint64) (r Report, ok bool) {
+func (b *Board) firstAtOrAfter(token chain.Address, second uint64) (r Report, ok bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	h := b.tokens[token]

@@ -171,7 +171,7 @@ func TestBoardIsItsTwin(t *testing.T) {
 			},
 			"first": func(t *rapid.T) {
 				at, second := token(rapid.IntRange(0, 3).Draw(t, "token")), seconds.Draw(t, "second")
-				got, ok := board.FirstAtOrAfter(at, second)
+				got, ok := board.firstAtOrAfter(at, second)
 				if want, found := dumb.firstAtOrAfter(at, second); ok != found || !same(got, want) {
 					t.Fatalf("first at or after %d: %+v, %t; want %+v, %t", second, got, ok, want, found)
 				}
@@ -187,7 +187,7 @@ func TestBoardIsItsTwin(t *testing.T) {
 			"set within": func(t *rapid.T) {
 				wanted, from := tokens.Draw(t, "tokens"), seconds.Draw(t, "from")
 				to := from + rapid.Uint64Range(0, 400).Draw(t, "length")
-				set, err := board.SetWithin(wanted, from, to)
+				set, err := board.setWithin(wanted, from, to)
 				chosen, fits := dumb.setWithin(wanted, from, to)
 				if fits != (err == nil) || err == nil && len(set) != len(chosen) {
 					t.Fatalf("set of %v within %d and %d: %+v, %v; want %v, %t", wanted, from, to, set, err, chosen,
@@ -286,7 +286,7 @@ func TestBoardIsBounded(t *testing.T) {
 	if len(h.kept) != 10 || cap(h.kept) > 100 || h.floor != 1_700_000_000_990 {
 		t.Errorf("%d reports in room for %d, floor %d", len(h.kept), cap(h.kept), h.floor)
 	}
-	if _, ok := board.FirstAtOrAfter(token(0), 1_700_000_000); ok {
+	if _, ok := board.firstAtOrAfter(token(0), 1_700_000_000); ok {
 		t.Error("the first of a second whose first ones are gone")
 	}
 }
@@ -298,16 +298,16 @@ func TestSetWithinGoesBack(t *testing.T) {
 		board.Add(Report{Token: token(0), TimeMs: second * 1000})
 	}
 	board.Add(Report{Token: token(1), TimeMs: 90_000})
-	set, err := board.SetWithin([]chain.Address{token(0), token(1)}, 0, 1000)
+	set, err := board.setWithin([]chain.Address{token(0), token(1)}, 0, 1000)
 	if err != nil || set[0].Second() != 130 || set[1].Second() != 90 {
 		t.Errorf("%+v, %v", set, err)
 	}
-	if _, err := board.SetWithin([]chain.Address{token(0), token(1)}, 0, 99); err == nil ||
+	if _, err := board.setWithin([]chain.Address{token(0), token(1)}, 0, 99); err == nil ||
 		err.Error() != "no price report of "+token(0).Hex() {
 		t.Errorf("before there was one: %v", err)
 	}
 	board.Add(Report{Token: token(2), TimeMs: 300_000})
-	_, err = board.SetWithin([]chain.Address{token(2), token(1)}, 0, 1000)
+	_, err = board.setWithin([]chain.Address{token(2), token(1)}, 0, 1000)
 	if spread, is := errors.AsType[*spreadError](err); !is || spread.Oldest.Token != token(1) {
 		t.Errorf("no set fits: %v", err)
 	}
@@ -328,7 +328,7 @@ func BenchmarkBoard(b *testing.B) {
 	b.Run("first", func(b *testing.B) {
 		r, _ := board.Latest(token(0))
 		for b.Loop() {
-			board.FirstAtOrAfter(token(0), r.Second()-300)
+			board.firstAtOrAfter(token(0), r.Second()-300)
 		}
 	})
 }

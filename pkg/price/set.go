@@ -18,7 +18,7 @@ type Chooser func(token chain.Address) (r Report, ok bool)
 
 // AtOrAfter is the chooser of the first report at or after a second.
 func (b *Board) AtOrAfter(second uint64) Chooser {
-	return func(token chain.Address) (Report, bool) { return b.FirstAtOrAfter(token, second) }
+	return func(token chain.Address) (Report, bool) { return b.firstAtOrAfter(token, second) }
 }
 
 // missingError says that there is no report of a token.
@@ -64,10 +64,10 @@ func extremes(set []Report) (oldest, newest Report) {
 	return slices.MinFunc(set, byTime), slices.MaxFunc(set, byTime)
 }
 
-// SetWithin is Set with, of all the sets that fit one transaction and lie within two seconds, both included, the one in
+// setWithin is Set with, of all the sets that fit one transaction and lie within two seconds, both included, the one in
 // which every report is the newest it can be. There is such a one, if there is any: of two sets that fit, the newer
 // report of each token makes a third.
-func (b *Board) SetWithin(tokens []chain.Address, from, to uint64) ([]Report, error) {
+func (b *Board) setWithin(tokens []chain.Address, from, to uint64) ([]Report, error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	var tooWide error

@@ -37,9 +37,3 @@ func (c *Clock) Now(at time.Time) uint64 {
 	lead := min(max(at.Sub(c.arrived), 0), maxLead)
 	return c.head + uint64(lead.Milliseconds())
 }
-
-// HeadAge is how long ago the newest head arrived.
-func (c *Clock) HeadAge(at time.Time) time.Duration { return at.Sub(c.arrived) }
-
-// HeadMs is the newest head's own time (Unix ms).
-func (c *Clock) HeadMs() uint64 { return c.head }

@@ -138,8 +138,8 @@ func (q *Queue[K]) Wake() {
 	}
 }
 
-// Woken returns the channel of Wake's signals, for callers with a loop of their own around Turn.
-func (q *Queue[K]) Woken() <-chan struct{} { return q.wake }
+// woken returns the channel of Wake's signals, for callers with a loop of their own around Turn.
+func (q *Queue[K]) woken() <-chan struct{} { return q.wake }
 
 // Stats are the figures of a queue at one moment.
 type Stats struct {

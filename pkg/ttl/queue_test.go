@@ -176,7 +176,7 @@ func TestRoleChanges(t *testing.T) {
 	running := s.last["a"]
 	s.Lead(false)
 	select {
-	case <-s.Woken():
+	case <-s.woken():
 	default:
 		t.Error("a change of role is no signal")
 	}

@@ -48,8 +48,8 @@ type exclusionReport struct {
 	Until  *time.Time  `json:"until,omitempty"` // absent while it lasts until its cause is gone
 }
 
-// Page serves what the scanner is at, as JSON.
-func (s *Scanner) Page() http.Handler {
+// page serves what the scanner is at, as JSON.
+func (s *Scanner) page() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		encoder := json.NewEncoder(w)

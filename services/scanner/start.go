@@ -49,7 +49,7 @@ func Start(sh *service.Shell, cfg Config) error {
 			return p.run(ctx)
 		})
 	}
-	sh.Handle("GET /status", s.Page())
+	sh.Handle("GET /status", s.page())
 	sh.Go("scan", s.Run)
 	return nil
 }

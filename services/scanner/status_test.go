@@ -21,7 +21,7 @@ func TestStatusPage(t *testing.T) {
 	var page report
 	eventually(t, "the page shows where the scanner is", func() error {
 		w := httptest.NewRecorder()
-		s.Page().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/status", nil))
+		s.page().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/status", nil))
 		page = report{}
 		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
 			return err

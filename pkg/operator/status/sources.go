@@ -47,11 +47,11 @@ func Stores(ctx context.Context, db *pg.DB, l *Looks) error {
 	block := at.Watermark
 	switch {
 	case at.Halted != "":
-		l.Addf(true, "state", "HALTED at block %d: %s", block.Number, at.Halted)
+		l.addf(true, "state", "HALTED at block %d: %s", block.Number, at.Halted)
 	case block.Hash.IsZero():
-		l.Addf(true, "state", "no block yet (is statevm running?)")
+		l.addf(true, "state", "no block yet (is statevm running?)")
 	default:
-		l.Addf(age(block.TimeMs) > stateIsOld, "state", "block %d, %s old, generation %d, partitions %d blocks apart",
+		l.addf(age(block.TimeMs) > stateIsOld, "state", "block %d, %s old, generation %d, partitions %d blocks apart",
 			block.Number, age(block.TimeMs), at.Generation, at.Skew())
 	}
 	signers, err := outbox.NewSigners(db).List(ctx)
@@ -64,17 +64,17 @@ func Stores(ctx context.Context, db *pg.DB, l *Looks) error {
 		if one.Paused != "" {
 			seen = "PAUSED: " + text.FirstLine(one.Paused) + "; " + seen
 		}
-		l.Addf(one.Paused != "" || one.LeaseLeft == 0, "signer "+one.Signer.Hex(), "%s", seen)
+		l.addf(one.Paused != "" || one.LeaseLeft == 0, "signer "+one.Signer.Hex(), "%s", seen)
 	}
 	if len(signers) == 0 {
-		l.Addf(true, "signers", "none: no sender has started on this database yet")
+		l.addf(true, "signers", "none: no sender has started on this database yet")
 	}
 	failed, err := db.Liquidations(ctx)
 	if err != nil {
 		return err
 	}
 	failed = slices.DeleteFunc(failed, func(l pg.Liquidation) bool { return l.Status != pg.LiquidationFailed })
-	l.Addf(len(failed) > 0, "liquidations", "%d could not be done (keeperctl liquidations --failed)", len(failed))
+	l.addf(len(failed) > 0, "liquidations", "%d could not be done (keeperctl liquidations --failed)", len(failed))
 	recent, err := db.Recent(ctx, time.Hour)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func recentOf(r pg.Recent, l *Looks) {
 	if len(queue) == 0 {
 		queue = []string{"empty"}
 	}
-	l.Addf(false, "queue+in flight", "%s", strings.Join(queue, ", "))
+	l.addf(false, "queue+in flight", "%s", strings.Join(queue, ", "))
 	total := 0
 	var ends []string
 	for _, outcome := range slices.Sorted(maps.Keys(r.Ended)) {
@@ -110,11 +110,11 @@ func recentOf(r pg.Recent, l *Looks) {
 		ends = append(ends, fmt.Sprintf("%s %d", outcome, r.Ended[outcome]))
 	}
 	if total == 0 {
-		l.Addf(false, "last hour", "nothing has ended")
+		l.addf(false, "last hour", "nothing has ended")
 	} else {
-		l.Addf(false, "last hour", "%d of %d executed; %s", r.Ended[job.Done], total, strings.Join(ends, ", "))
+		l.addf(false, "last hour", "%d of %d executed; %s", r.Ended[job.Done], total, strings.Join(ends, ", "))
 	}
-	l.Addf(false, "money, last hour", "earned %s, spent %s", text.Coins(r.Earned), text.Coins(r.Spent))
+	l.addf(false, "money, last hour", "earned %s, spent %s", text.Coins(r.Earned), text.Coins(r.Spent))
 }
 
 // Process asks a process whether it is ready, and for what its metrics say that no store does.
@@ -124,9 +124,9 @@ func Process(ctx context.Context, name, address string, l *Looks) error {
 		return err
 	}
 	if status == http.StatusOK {
-		l.Addf(false, name, "ready")
+		l.addf(false, name, "ready")
 	} else {
-		l.Addf(true, name, "not ready: %s", strings.Join(strings.Fields(ready), " "))
+		l.addf(true, name, "not ready: %s", strings.Join(strings.Fields(ready), " "))
 	}
 	families, err := metricsOf(ctx, address)
 	if err != nil {
@@ -136,7 +136,7 @@ func Process(ctx context.Context, name, address string, l *Looks) error {
 		if family, has := families[m.metric]; has {
 			values := valuesOf(family.GetMetric())
 			if values != "" || m.always {
-				l.Addf(m.wrong && values != "", name+": "+m.what, "%s", cmp.Or(values, "none"))
+				l.addf(m.wrong && values != "", name+": "+m.what, "%s", cmp.Or(values, "none"))
 			}
 		}
 	}
@@ -226,12 +226,12 @@ func Chain(ctx context.Context, node Node, l *Looks) error {
 	if err != nil {
 		return err
 	}
-	l.Addf(age(head.TimeMs) > headIsOld, "chain head", "block %d, %s old", head.Number, age(head.TimeMs))
+	l.addf(age(head.TimeMs) > headIsOld, "chain head", "block %d, %s old", head.Number, age(head.TimeMs))
 	final, err := node.Finalized(ctx)
 	if err != nil {
 		return fmt.Errorf("asking for the finalized block: %w", err)
 	}
-	l.Addf(false, "finalized", "block %d, %s old, %d behind the head", final.Number, age(final.TimeMs),
+	l.addf(false, "finalized", "block %d, %s old, %d behind the head", final.Number, age(final.TimeMs),
 		head.Number-min(head.Number, final.Number))
 	return nil
 }
@@ -244,7 +244,7 @@ func Prices(ctx context.Context, client *bus.Client, chainID uint64, l *Looks) e
 		return err
 	}
 	if first == end {
-		l.Addf(true, "prices", "no report yet (is the scanner's feed running?)")
+		l.addf(true, "prices", "no report yet (is the scanner's feed running?)")
 		return nil
 	}
 	newest, err := client.Reader(topic, 0, end-1).Next(ctx)
@@ -256,7 +256,7 @@ func Prices(ctx context.Context, client *bus.Client, chainID uint64, l *Looks) e
 	if err != nil || !is {
 		return fmt.Errorf("the newest record of %s is no report: %w", topic, errors.Join(err))
 	}
-	l.Addf(age(report.TimeMs) > priceIsOld, "prices", "newest report %s old", age(report.TimeMs))
+	l.addf(age(report.TimeMs) > priceIsOld, "prices", "newest report %s old", age(report.TimeMs))
 	return nil
 }
 

@@ -29,8 +29,8 @@ type Looks struct {
 	found []Finding
 }
 
-// Addf adds a finding.
-func (l *Looks) Addf(wrong bool, what, format string, args ...any) {
+// addf adds a finding.
+func (l *Looks) addf(wrong bool, what, format string, args ...any) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.found = append(l.found, Finding{wrong, what, fmt.Sprintf(format, args...)})
@@ -54,7 +54,7 @@ func Look(ctx context.Context, sources []Source) (found []Finding) {
 			ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("no answer within %s", Patience))
 			defer cancel()
 			if err := source.Ask(ctx, &all[i]); err != nil {
-				all[i].Addf(true, source.What, "not reached: %v", err)
+				all[i].addf(true, source.What, "not reached: %v", err)
 			}
 		})
 	}
@@ -126,9 +126,9 @@ func Alarms(ctx context.Context, alertmanager string, l *Looks) error {
 		}
 	}
 	if len(told) == 0 {
-		l.Addf(false, "alarms", "none fires")
+		l.addf(false, "alarms", "none fires")
 		return nil
 	}
-	l.Addf(true, "alarms", "%s", strings.Join(told, ", "))
+	l.addf(true, "alarms", "%s", strings.Join(told, ", "))
 	return nil
 }

@@ -136,7 +136,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	}()
 	for {
 		head := s.parts.Head.Next()
-		if err := s.Pass(ctx); err != nil && ctx.Err() == nil {
+		if err := s.pass(ctx); err != nil && ctx.Err() == nil {
 			s.parts.Log.Warn().Err(err).Msg("what would have been sent is not kept yet")
 		}
 		select {
@@ -149,8 +149,8 @@ func (s *Sender) Run(ctx context.Context) error {
 	}
 }
 
-// Pass looks at every job that is to be looked at now, and keeps what has changed.
-func (s *Sender) Pass(ctx context.Context) error {
+// pass looks at every job that is to be looked at now, and keeps what has changed.
+func (s *Sender) pass(ctx context.Context) error {
 	group := errgroup.Group{}
 	group.SetLimit(s.cfg.Batch)
 	for _, t := range s.due() {

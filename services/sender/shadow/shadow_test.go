@@ -82,7 +82,7 @@ func (s *site) hear(block uint64) {
 
 func (s *site) pass() shadow.Trial {
 	s.t.Helper()
-	if err := s.sender.Pass(s.t.Context()); err != nil && s.down == nil {
+	if err := s.sender.pass(s.t.Context()); err != nil && s.down == nil {
 		s.t.Fatal(err)
 	}
 	return s.kept["order:x:1"]
