@@ -5,7 +5,7 @@
 #   run.sh short     region scale kill, with binaries built outside Docker: what continuous integration runs; a quarter of an hour at most
 #   run.sh clean     end the engine and remove everything these tests have made, but Debian's packages
 #
-LEGS="image region figures scale second faults again reboot rebuild monitoring lost operating external tiers"
+LEGS="image region figures scale second faults again reboot rebuild monitoring lost strange operating external tiers"
 # Each leg is a function of legs/LEG.sh; README.md says what each of them shows. A leg that is run alone brings the region up first. After the run the
 # containers, volumes and the engine are gone; images are kept for the next run, and what failing containers have said is in $ENGINE_DIR/logs.
 #
@@ -44,6 +44,7 @@ over() {
 	chain_down
 	docker info >/dev/null 2>&1 && remove_all
 	"$here/engine.sh" down
+	umount "$run/disk" 2>/dev/null # of a leg that was ended
 	rm -rf "$run"
 }
 
