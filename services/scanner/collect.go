@@ -112,9 +112,9 @@ func (c *collector) concerns(block evm.Block) bool {
 		slices.ContainsFunc(block.Txs, func(tx chain.Tx) bool { return c.own.sends(tx.From) })
 }
 
-// read finds the logs and transactions of ours in a block. Where its bloom rules logs out there are none. Otherwise
-// they are taken from the receipts, which prove them; and where these are not to be had, or prove nothing, from the
-// node's log index, unverified.
+// read finds the logs and transactions of ours in a block, from its receipts, which prove them. Where these are not to
+// be had, or prove nothing, the block is unverified: its logs are taken from the node's log index, unless the bloom
+// rules them out, and its transactions are as nodes tell them.
 func (c *collector) read(ctx context.Context, block evm.Block, patient bool) (found, error) {
 	out := found{block: block.BlockRef, verified: true}
 	if !c.concerns(block) {
@@ -127,11 +127,11 @@ func (c *collector) read(ctx context.Context, block evm.Block, patient bool) (fo
 	if err != nil {
 		return found{}, err
 	}
-	switch suspect := c.filter.MayMatch(block.Bloom); {
-	case suspect && proven:
+	out.verified = proven
+	switch {
+	case proven:
 		out.logs = chosen(receipts, c.filter)
-	case suspect:
-		out.verified = false
+	case c.filter.MayMatch(block.Bloom):
 		if out.logs, err = c.chain.Logs(ctx, block.BlockRef, c.filter); err != nil {
 			return found{}, err
 		}

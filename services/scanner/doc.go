@@ -40,11 +40,11 @@
 //
 // # Completeness
 //
-// Verified blocks are proven: either the header's bloom rules out any log of ours, or the block's receipts hash to the
-// header's receipts root and the logs are taken from them; the block's hash was recomputed. That is said of logs: the TX
-// of a signer in a block that its bloom proves to be without our logs may be one node's word. What no node can prove is
-// published all the same, from the log index, and not called verified; but a block with logs that are neither proven
-// nor routable is not published. What was is then proven in the background, by what stands on the topic:
+// Verified blocks are proven: either the header's bloom rules out any log of ours and no signer has a transaction in
+// the block, or the block's receipts hash to the header's receipts root, and logs and TXs are taken from them; the
+// block's hash was recomputed. What no node can prove is published all the same, logs from the log index and TXs as
+// nodes tell them, and not called verified; but a block with logs that are neither proven nor routable is not
+// published. What was is then proven in the background, by what stands on the topic:
 // scanner_unverified_blocks goes down when it is right, and when it is wrong. Then the block and everything above it is
 // taken back by a CORRECTION in every partition and published again under a higher attempt, below the finalized block
 // too; one too deep for that is counted by scanner_corrections_too_deep_total. A block's identity is its number, hash

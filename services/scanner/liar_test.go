@@ -194,6 +194,11 @@ func leavesOutOfReceipts(_ []json.RawMessage, honest json.RawMessage) json.RawMe
 	return out
 }
 
+// asFailed says of every transaction that it failed.
+func asFailed(_ []json.RawMessage, honest json.RawMessage) json.RawMessage {
+	return bytes.ReplaceAll(honest, []byte(`"status":"0x1"`), []byte(`"status":"0x0"`))
+}
+
 // ofAnotherFork gives every log of a list the hash of a block nobody asked for.
 func ofAnotherFork(_ []json.RawMessage, honest json.RawMessage) json.RawMessage {
 	var logs []map[string]json.RawMessage

@@ -103,3 +103,35 @@ func TestTrustedContentIsForgotten(t *testing.T) {
 		t.Errorf("the newest is not: %+v, %t", f, known)
 	}
 }
+
+// What a node tells of a signer's transaction is proven or unproven like any log, also in a block that holds none of
+// ours: a lie about it is never called verified, and is corrected (PIPE-2).
+func TestLiesAboutSignersAreCorrected(t *testing.T) {
+	for name, told := range map[string]lies{
+		"receipts that are not the block's": {getReceipts: asFailed},
+		"a receipt by itself":               {getReceipts: refuses, "eth_getTransactionReceipt": asFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, k := startDevnet(t), startKafka(t)
+			tr := newTruth(d)
+			node := startLiar(t, d)
+			d.mine(1)
+			s := start(t, through(testConfig(d, k.Addr()), node), k)
+			settle(t, k, tr)
+			node.tellAll(told)
+			d.send(2, chain.Address{0xdd}, nil)
+			for d.nonceOf(2) == 0 { // the pool may put off a transaction by a block
+				d.mine(1)
+			}
+			published(t, s, d)
+			if n := testutil.ToFloat64(s.metrics.unproven); n != 1 {
+				t.Errorf("%v blocks are in doubt", n)
+			}
+			node.repent(told)
+			if all := proven(t, k, tr, s); len(all[0].corrections) == 0 {
+				t.Error("no correction")
+			}
+		})
+	}
+}
