@@ -18,9 +18,6 @@ type cursor struct {
 	at  int
 }
 
-// deepest is how many arrays and objects may stand in each other.
-const deepest = 64
-
 func (c *cursor) fail(format string, args ...any) error {
 	return malformed("byte %d of the answer: %s", c.at, fmt.Sprintf(format, args...))
 }
@@ -92,15 +89,19 @@ func (c *cursor) array(item func(i int) error) error {
 	}
 }
 
-// object calls field at the beginning of each value, with its name.
-func (c *cursor) object(field func(name []byte) error) error {
+// object reads an object, and calls field at the beginning of each value, with its name. Field returns the field's
+// number, or -1 for one that is not kept. None that is kept may come twice, and the first need of them must be there.
+func (c *cursor) object(what string, need int, field func(name []byte) (i int, err error)) error {
 	if err := c.expect('{'); err != nil {
 		return err
 	}
-	if c.take('}') {
-		return nil
-	}
-	for {
+	var seen fields
+	for first := true; !c.take('}'); first = false {
+		if !first {
+			if err := c.expect(','); err != nil {
+				return err
+			}
+		}
 		name, err := c.name()
 		if err != nil {
 			return err
@@ -108,16 +109,18 @@ func (c *cursor) object(field func(name []byte) error) error {
 		if err := c.expect(':'); err != nil {
 			return err
 		}
-		if err := field(name); err != nil {
+		i, err := field(name)
+		if err != nil {
 			return err
 		}
-		if c.take('}') {
-			return nil
-		}
-		if err := c.expect(','); err != nil {
-			return err
+		if i >= 0 && !seen.once(i) {
+			return c.fail("%s has %q twice", what, name)
 		}
 	}
+	if !seen.all(need) {
+		return c.fail("a field of %s is missing", what)
+	}
+	return nil
 }
 
 // quoted reads what stands between two quotes. An escaped quote ends it as well: whoever calls must refuse what has a

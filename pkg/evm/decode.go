@@ -46,18 +46,7 @@ const logFields = 8
 
 // log reads one log. Unlike go-ethereum's reader it takes no log without its place in the chain.
 func (c *cursor) log(l *logReply) error {
-	var seen fields
-	err := c.object(func(name []byte) error {
-		i, err := c.logField(l, string(name))
-		if i >= 0 && err == nil && !seen.once(i) {
-			return c.fail("a log has %q twice", name)
-		}
-		return err
-	})
-	if err == nil && !seen.all(logFields) {
-		return c.fail("a field of a log is missing")
-	}
-	return err
+	return c.object("a log", logFields, func(name []byte) (int, error) { return c.logField(l, string(name)) })
 }
 
 // logField reads the value of a field and returns the field's number, or -1 for one that is not kept.
@@ -88,7 +77,7 @@ func (c *cursor) logField(l *logReply, name string) (i int, err error) {
 		}
 		return 8, nil
 	default:
-		return -1, c.skip(0)
+		return -1, c.skip()
 	}
 }
 
@@ -163,18 +152,7 @@ func decodeReceipt(raw []byte) (*receiptReply, error) {
 const receiptFields = 11
 
 func (c *cursor) receipt(r *receiptReply) error {
-	var seen fields
-	err := c.object(func(name []byte) error {
-		i, err := c.receiptField(r, string(name))
-		if i >= 0 && err == nil && !seen.once(i) {
-			return c.fail("a receipt has %q twice", name)
-		}
-		return err
-	})
-	if err == nil && !seen.all(receiptFields) {
-		return c.fail("a field of a receipt is missing")
-	}
-	return err
+	return c.object("a receipt", receiptFields, func(name []byte) (int, error) { return c.receiptField(r, string(name)) })
 }
 
 // receiptField reads the value of a field and returns the field's number, or -1 for one that is not kept.
@@ -215,6 +193,6 @@ func (c *cursor) receiptField(r *receiptReply, name string) (i int, err error) {
 		}
 		return 11, c.fixed(r.to[:])
 	default:
-		return -1, c.skip(0)
+		return -1, c.skip()
 	}
 }

@@ -64,18 +64,7 @@ func timeMs(seconds uint64, milli *uint64) uint64 {
 const headerFields = 12
 
 func (c *cursor) block(b *blockReply) error {
-	var seen fields
-	err := c.object(func(name []byte) error {
-		i, err := c.blockField(b, string(name))
-		if i >= 0 && err == nil && !seen.once(i) {
-			return c.fail("a block has %q twice", name)
-		}
-		return err
-	})
-	if err == nil && !seen.all(headerFields) {
-		return c.fail("a field of a header is missing")
-	}
-	return err
+	return c.object("a block", headerFields, func(name []byte) (int, error) { return c.blockField(b, string(name)) })
 }
 
 // blockField reads the value of a field and returns the field's number, or -1 for one that is not kept.
@@ -155,7 +144,7 @@ func (c *cursor) optionalField(b *blockReply, name string) (i int, err error) {
 	case "milliTimestamp":
 		return 25, c.number64(&b.milli)
 	default:
-		return -1, c.skip(0)
+		return -1, c.skip()
 	}
 }
 
@@ -205,7 +194,7 @@ type txReply struct {
 func (c *cursor) transactions() (txs []txReply, err error) {
 	err = c.array(func(int) error {
 		if c.peek() == '"' {
-			return c.skipString()
+			return c.skip()
 		}
 		txs = append(txs, txReply{})
 		return c.transaction(&txs[len(txs)-1])
@@ -217,18 +206,7 @@ func (c *cursor) transactions() (txs []txReply, err error) {
 const txFields = 5
 
 func (c *cursor) transaction(t *txReply) error {
-	var seen fields
-	err := c.object(func(name []byte) error {
-		i, err := c.txField(t, string(name))
-		if i >= 0 && err == nil && !seen.once(i) {
-			return c.fail("a transaction has %q twice", name)
-		}
-		return err
-	})
-	if err == nil && !seen.all(txFields) {
-		return c.fail("a field of a transaction is missing")
-	}
-	return err
+	return c.object("a transaction", txFields, func(name []byte) (int, error) { return c.txField(t, string(name)) })
 }
 
 // txField reads the value of a field and returns the field's number, or -1 for one that is not kept.
@@ -257,7 +235,7 @@ func (c *cursor) txField(t *txReply, name string) (i int, err error) {
 		}
 		return 5, c.fixed(t.to[:])
 	default:
-		return -1, c.skip(0)
+		return -1, c.skip()
 	}
 }
 

@@ -158,13 +158,11 @@ type answer struct {
 
 // answer reads the object around a result, and looks for no more than its end: who decodes it reads it.
 func (c *cursor) answer() (a answer, err error) {
-	var seen fields
-	err = c.object(func(name []byte) (err error) {
+	err = c.object("an answer", 0, func(name []byte) (i int, err error) {
 		var part []byte
 		if part, err = c.value(); err != nil {
-			return err
+			return -1, err
 		}
-		i := -1
 		switch string(name) {
 		case "id":
 			i, a.id = 0, part
@@ -174,11 +172,10 @@ func (c *cursor) answer() (a answer, err error) {
 			if i = 2; !isNull(part) {
 				a.failed = part
 			}
+		default:
+			i = -1
 		}
-		if i >= 0 && !seen.once(i) {
-			return c.fail("%q comes twice", name)
-		}
-		return nil
+		return i, nil
 	})
 	return a, err
 }
