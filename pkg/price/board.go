@@ -134,10 +134,6 @@ func (b *Board) firstAtOrAfter(token chain.Address, second uint64) (r Report, ok
 func (b *Board) NewestWithin(token chain.Address, from, to uint64) (r Report, ok bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return b.newestWithin(token, from, to)
-}
-
-func (b *Board) newestWithin(token chain.Address, from, to uint64) (r Report, ok bool) {
 	h := b.tokens[token]
 	if h == nil {
 		return Report{}, false

@@ -108,25 +108,6 @@ func (t *twin) newestWithin(token chain.Address, from, to uint64) (best Report, 
 	return best, ok
 }
 
-// setWithin tries every second that the newest report may have.
-func (t *twin) setWithin(tokens []chain.Address, from, to uint64) (chosen map[chain.Address]uint64, ok bool) {
-	for last := to; last+1 > from; last-- {
-		chosen, first := map[chain.Address]uint64{}, max(from, last-min(last, 60))
-		for _, token := range tokens {
-			if r, ok := t.newestWithin(token, first, last); ok {
-				chosen[token] = r.TimeMs
-			}
-		}
-		if !slices.ContainsFunc(tokens, func(token chain.Address) bool { _, has := chosen[token]; return !has }) {
-			return chosen, true
-		}
-		if last == 0 {
-			break
-		}
-	}
-	return nil, false
-}
-
 func token(i int) chain.Address { return chain.Address{19: byte(i + 1)} }
 
 func same(a, b Report) bool { return a.Token == b.Token && a.TimeMs == b.TimeMs && a.Min == b.Min }
@@ -182,21 +163,6 @@ func TestBoardIsItsTwin(t *testing.T) {
 				got, ok := board.NewestWithin(at, from, to)
 				if want, found := dumb.newestWithin(at, from, to); ok != found || !same(got, want) {
 					t.Fatalf("newest within %d and %d: %+v, %t; want %+v, %t", from, to, got, ok, want, found)
-				}
-			},
-			"set within": func(t *rapid.T) {
-				wanted, from := tokens.Draw(t, "tokens"), seconds.Draw(t, "from")
-				to := from + rapid.Uint64Range(0, 400).Draw(t, "length")
-				set, err := board.setWithin(wanted, from, to)
-				chosen, fits := dumb.setWithin(wanted, from, to)
-				if fits != (err == nil) || err == nil && len(set) != len(chosen) {
-					t.Fatalf("set of %v within %d and %d: %+v, %v; want %v, %t", wanted, from, to, set, err, chosen,
-						fits)
-				}
-				for _, r := range set {
-					if chosen[r.Token] != r.TimeMs {
-						t.Fatalf("report of %s at %d, want %d", r.Token, r.TimeMs, chosen[r.Token])
-					}
 				}
 			},
 			"set": func(t *rapid.T) {
@@ -288,28 +254,6 @@ func TestBoardIsBounded(t *testing.T) {
 	}
 	if _, ok := board.firstAtOrAfter(token(0), 1_700_000_000); ok {
 		t.Error("the first of a second whose first ones are gone")
-	}
-}
-
-// The newest sets that fit: A alone has a report of second 200, so the set must go back for it.
-func TestSetWithinGoesBack(t *testing.T) {
-	board := NewBoard()
-	for _, second := range []uint64{100, 130, 200} {
-		board.Add(Report{Token: token(0), TimeMs: second * 1000})
-	}
-	board.Add(Report{Token: token(1), TimeMs: 90_000})
-	set, err := board.setWithin([]chain.Address{token(0), token(1)}, 0, 1000)
-	if err != nil || set[0].Second() != 130 || set[1].Second() != 90 {
-		t.Errorf("%+v, %v", set, err)
-	}
-	if _, err := board.setWithin([]chain.Address{token(0), token(1)}, 0, 99); err == nil ||
-		err.Error() != "no price report of "+token(0).Hex() {
-		t.Errorf("before there was one: %v", err)
-	}
-	board.Add(Report{Token: token(2), TimeMs: 300_000})
-	_, err = board.setWithin([]chain.Address{token(2), token(1)}, 0, 1000)
-	if spread, is := errors.AsType[*spreadError](err); !is || spread.Oldest.Token != token(1) {
-		t.Errorf("no set fits: %v", err)
 	}
 }
 

@@ -2,7 +2,6 @@ package price
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -62,29 +61,4 @@ func Set(tokens []chain.Address, choose Chooser) ([]Report, error) {
 func extremes(set []Report) (oldest, newest Report) {
 	byTime := func(a, b Report) int { return cmp.Compare(a.TimeMs, b.TimeMs) }
 	return slices.MinFunc(set, byTime), slices.MaxFunc(set, byTime)
-}
-
-// setWithin is Set with, of all the sets that fit one transaction and lie within two seconds, both included, the one in
-// which every report is the newest it can be. There is such a one, if there is any: of two sets that fit, the newer
-// report of each token makes a third.
-func (b *Board) setWithin(tokens []chain.Address, from, to uint64) ([]Report, error) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	var tooWide error
-	for {
-		newest := func(token chain.Address) (Report, bool) { return b.newestWithin(token, from, to) }
-		set, err := Set(tokens, newest)
-		wide, is := errors.AsType[*spreadError](err)
-		switch {
-		case err == nil:
-			return set, nil
-		case is:
-			// No set that fits has a report newer than this: the oldest here is the newest of its token.
-			to, tooWide = wide.Oldest.Second()+uint64(MaxSpread.Seconds()), wide
-		case tooWide != nil:
-			return nil, tooWide // there are reports of all tokens, but none that fit
-		default:
-			return nil, err
-		}
-	}
 }
