@@ -133,6 +133,23 @@ func (c *Client) GetChanged(ctx context.Context, tag string, query url.Values, p
 	return body, answer.Header.Get("ETag"), err
 }
 
+// PollChanged asks for a page at once and then at an interval, until that or give fails, or ctx ends. Give gets the
+// answer, nil where it is still the one before.
+func (c *Client) PollChanged(ctx context.Context, interval time.Duration, give func(body []byte) error,
+	path ...string) error {
+	tag := ""
+	return Poll(ctx, interval, func(ctx context.Context) error {
+		body, newest, err := c.GetChanged(ctx, tag, nil, path...)
+		if err == nil {
+			err = give(body)
+		}
+		if err == nil {
+			tag = newest
+		}
+		return err
+	})
+}
+
 // Poll calls ask at once and then at an interval, until it fails or ctx ends.
 func Poll(ctx context.Context, interval time.Duration, ask func(context.Context) error) error {
 	tick := time.NewTicker(interval)

@@ -37,37 +37,28 @@ type service struct {
 // Run implements price.Source.
 func (d *service) Run(ctx context.Context, take price.Take) error {
 	err := d.client.Listen(ctx, d.idle, d.lastID, nil, func(ev source.Event) error {
-		reports, err := decode([]byte(ev.Data), d.wanted)
-		if err != nil {
-			return err
+		err := d.give(take, []byte(ev.Data))
+		if err == nil {
+			d.lastID = ev.ID
 		}
-		take(reports, nil)
-		d.lastID = ev.ID
-		return nil
+		return err
 	}, "v1", "stream")
 	if source.IsNotFound(err) {
-		err = d.poll(ctx, take)
+		err = d.client.PollChanged(ctx, d.interval, func(raw []byte) error { return d.give(take, raw) }, "v1", "reports")
 	}
 	return d.client.Wrap(err)
 }
 
-func (d *service) poll(ctx context.Context, take price.Take) error {
-	tag := ""
-	return source.Poll(ctx, d.interval, func(ctx context.Context) error {
-		raw, newest, err := d.client.GetChanged(ctx, tag, nil, "v1", "reports")
-		if err != nil {
-			return err
-		}
-		var reports []price.Report
-		if raw != nil {
-			if reports, err = decode(raw, d.wanted); err != nil {
-				return err
-			}
-		}
-		tag = newest
+// give hands on the reports of an answer, none where it is the one before.
+func (d *service) give(take price.Take, raw []byte) (err error) {
+	var reports []price.Report
+	if raw != nil {
+		reports, err = decode(raw, d.wanted)
+	}
+	if err == nil {
 		take(reports, nil)
-		return nil
-	})
+	}
+	return err
 }
 
 func decode(raw []byte, wanted source.Wanted) ([]price.Report, error) {

@@ -37,23 +37,17 @@ type signedPrices struct {
 
 // Run implements price.Source.
 func (s *signedPrices) Run(ctx context.Context, take price.Take) error {
-	tag := ""
-	return s.client.Wrap(source.Poll(ctx, s.interval, func(ctx context.Context) error {
-		raw, newest, err := s.client.GetChanged(ctx, tag, nil, "signed_prices", "latest")
-		if err != nil {
-			return err
-		}
+	return s.client.Wrap(s.client.PollChanged(ctx, s.interval, func(raw []byte) (err error) {
 		var reports []price.Report
 		var unreadable []error
 		if raw != nil {
-			if reports, unreadable, err = decodeSignedPrices(raw, s.provider, s.wanted); err != nil {
-				return err
-			}
+			reports, unreadable, err = decodeSignedPrices(raw, s.provider, s.wanted)
 		}
-		tag = newest
-		take(reports, unreadable)
-		return nil
-	}))
+		if err == nil {
+			take(reports, unreadable)
+		}
+		return err
+	}, "signed_prices", "latest"))
 }
 
 // signedPrice is one element of the answer.
