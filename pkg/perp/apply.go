@@ -30,58 +30,24 @@ var ErrContradiction = errors.New("event contradicts the state: a log is missing
 // [ErrContradiction].
 func Apply(s State, e Event) error {
 	var err error
-	overflow := Checked(func() { err = apply(s, e) })
+	overflow := Checked(func() { err = e.apply(s) })
 	if err = errors.Join(overflow, err); err != nil {
 		return fmt.Errorf("applying %T: %w", e, err)
 	}
 	return nil
 }
 
-func apply(s State, e Event) error {
-	switch e := e.(type) {
-	case PositionIncreased:
-		return increasePosition(s, e)
-	case PositionDecreased:
-		return decreasePosition(s, e)
-	case PositionTimeInitialized:
-		return initializePositionTime(s, e)
-	case OrderCreated:
-		return createOrder(s, e)
-	case OrderChanged:
-		return changeOrder(s, e)
-	case OrderResized:
-		return resizeOrder(s, e)
-	case OrderEnded:
-		return endOrder(s, e)
-	case OrderTimeInitialized:
-		return initializeOrderTime(s, e)
-	case RequestCreated:
-		return createRequest(s, e)
-	case RequestEnded:
-		return endRequest(s, e)
-	case MarketListed:
-		s.Put(e.Market)
-	case MarketValued:
-		setMarketValues(s, e)
-	case VirtualPositionsMoved:
-		moveVirtualPositions(s, e)
-	case ParameterSet:
-		setParameter(s, e)
-	case ParameterAudited:
-		auditParameter(s, e)
-	case OracleSourceSet:
-		s.Put(e.Source)
-	case ClosedInsolvent:
-		s.Put(e.Debt)
-	case TransactionSeen:
-		s.Put(e.Transaction)
-	case PositionSettled:
-		s.Put(e.Settlement)
-	case KeeperPaid:
-		s.Put(e.Fee)
-	default:
-		return errors.New("no rule for this event")
-	}
+// Some events say a whole row.
+
+func (e MarketListed) apply(s State) error    { return put(s, e.Market) }
+func (e OracleSourceSet) apply(s State) error { return put(s, e.Source) }
+func (e ClosedInsolvent) apply(s State) error { return put(s, e.Debt) }
+func (e TransactionSeen) apply(s State) error { return put(s, e.Transaction) }
+func (e PositionSettled) apply(s State) error { return put(s, e.Settlement) }
+func (e KeeperPaid) apply(s State) error      { return put(s, e.Fee) }
+
+func put(s State, row Row) error {
+	s.Put(row)
 	return nil
 }
 
@@ -95,9 +61,9 @@ func contradiction(format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, ErrContradiction)...)
 }
 
-// setMarketValues skips the zero market: swap orders make the exchange report funding and borrowing of market 0x0,
+// apply skips the zero market: swap orders make the exchange report funding and borrowing of market 0x0,
 // which is none.
-func setMarketValues(s State, e MarketValued) {
+func (e MarketValued) apply(s State) error {
 	for _, v := range e.Values {
 		if v.Scope.IsZero() {
 			continue
@@ -109,34 +75,38 @@ func setMarketValues(s State, e MarketValued) {
 		}
 		s.Put(v)
 	}
+	return nil
 }
 
-func moveVirtualPositions(s State, e VirtualPositionsMoved) {
+func (e VirtualPositionsMoved) apply(s State) error {
 	v := MarketValue{Measure: VirtualInventoryForPositions, Scope: e.TokenID, Value: e.Value, Stamp: e.Stamp}
 	if inTokens, _ := get[Parameter](s, RowKey{Parameters, balanceInTokensKey}); inTokens.Value != (chain.Hash{}) {
 		v.Measure = VirtualInventoryForPositionsInTokens
 	}
 	s.Put(v)
+	return nil
 }
 
-// setParameter keeps the later witness; see [ParameterSource].
-func setParameter(s State, e ParameterSet) {
+// apply keeps the later witness; see [ParameterSource].
+func (e ParameterSet) apply(s State) error {
 	old, known := get[Parameter](s, e.Parameter.RowKey())
 	if known && e.Parameter.Source == FromCall {
 		stale := e.Parameter.Stamp.Block < old.Stamp.Block
 		sameBlockAsEvent := e.Parameter.Stamp.Block == old.Stamp.Block && old.Source == FromEvent
 		if stale || sameBlockAsEvent {
-			return
+			return nil
 		}
 	}
 	s.Put(e.Parameter)
+	return nil
 }
 
-// auditParameter takes a word from the chain where the fold has another value. What is absent is zero; a row that is
+// apply takes a word from the chain where the fold has another value. What is absent is zero; a row that is
 // right keeps its source and stamp.
-func auditParameter(s State, e ParameterAudited) {
+func (e ParameterAudited) apply(s State) error {
 	old, _ := get[Parameter](s, e.Parameter.RowKey())
-	if old.Value != e.Parameter.Value {
-		setParameter(s, ParameterSet{e.Parameter})
+	if old.Value == e.Parameter.Value {
+		return nil
 	}
+	return ParameterSet{e.Parameter}.apply(s)
 }

@@ -6,7 +6,7 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-func createOrder(s State, e OrderCreated) error {
+func (e OrderCreated) apply(s State) error {
 	o := e.Order
 	if _, known := get[Order](s, o.RowKey()); known {
 		return contradiction("order %s is created a second time", o.Key)
@@ -16,8 +16,8 @@ func createOrder(s State, e OrderCreated) error {
 	return nil
 }
 
-// changeOrder keeps the execution fee: the event does not name it, although an update may top it up.
-func changeOrder(s State, e OrderChanged) error {
+// apply keeps the execution fee: the event does not name it, although an update may top it up.
+func (e OrderChanged) apply(s State) error {
 	return withOrder(s, e.Key, e.Stamp, func(o *Order) error {
 		o.SizeDeltaUsd, o.AcceptablePrice, o.TriggerPrice = e.SizeDeltaUsd, e.AcceptablePrice, e.TriggerPrice
 		o.MinOutputAmount, o.UpdatedAtTime = e.MinOutputAmount, e.UpdatedAtTime
@@ -36,9 +36,9 @@ func changeOrder(s State, e OrderChanged) error {
 	})
 }
 
-// resizeOrder follows what an execution cut an order down to; the order ends in the same transaction, so it is no
+// apply follows what an execution cut an order down to; the order ends in the same transaction, so it is no
 // change to act on.
-func resizeOrder(s State, e OrderResized) error {
+func (e OrderResized) apply(s State) error {
 	return withOrder(s, e.Key, e.Stamp, func(o *Order) error {
 		if e.NextSizeDeltaUsd != nil {
 			o.SizeDeltaUsd = *e.NextSizeDeltaUsd
@@ -50,7 +50,7 @@ func resizeOrder(s State, e OrderResized) error {
 	})
 }
 
-func endOrder(s State, e OrderEnded) error {
+func (e OrderEnded) apply(s State) error {
 	return withOrder(s, e.Key, e.Stamp, func(o *Order) error {
 		switch e.Status {
 		case Executed:
@@ -69,7 +69,7 @@ func endOrder(s State, e OrderEnded) error {
 	})
 }
 
-func initializeOrderTime(s State, e OrderTimeInitialized) error {
+func (e OrderTimeInitialized) apply(s State) error {
 	return withOrder(s, e.Key, e.Stamp, func(o *Order) error {
 		o.UpdatedAtTime = e.UpdatedAtTime
 		return nil
@@ -94,7 +94,7 @@ func withOrder(s State, key chain.Hash, stamp Stamp, change func(*Order) error) 
 	return nil
 }
 
-func createRequest(s State, e RequestCreated) error {
+func (e RequestCreated) apply(s State) error {
 	r := e.Request
 	if _, known := get[Request](s, r.RowKey()); known {
 		return contradiction("%s %s is created a second time", r.Kind, r.Key)
@@ -104,7 +104,7 @@ func createRequest(s State, e RequestCreated) error {
 	return nil
 }
 
-func endRequest(s State, e RequestEnded) error {
+func (e RequestEnded) apply(s State) error {
 	r, known := get[Request](s, RowKey{Requests, e.Key})
 	switch {
 	case !known:

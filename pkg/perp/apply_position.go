@@ -1,8 +1,8 @@
 package perp
 
-// increasePosition starts a position afresh when it was closed: nothing of its former life counts but the number of
+// apply starts a position afresh when it was closed: nothing of its former life counts but the number of
 // changes.
-func increasePosition(s State, e PositionIncreased) error {
+func (e PositionIncreased) apply(s State) error {
 	next := e.Position
 	prev, _ := get[Position](s, next.RowKey())
 	if want := prev.SizeInUsd.Add(e.SizeDeltaUsd); prev.Changes > 0 && next.SizeInUsd != want {
@@ -19,7 +19,7 @@ func increasePosition(s State, e PositionIncreased) error {
 	return nil
 }
 
-func decreasePosition(s State, e PositionDecreased) error {
+func (e PositionDecreased) apply(s State) error {
 	next := e.Position
 	prev, known := get[Position](s, next.RowKey())
 	if known {
@@ -64,7 +64,7 @@ func proportionalImpact(p Position, sizeDeltaUsd Uint) Int {
 	return magnitude.MulDiv(sizeDeltaUsd, p.SizeInUsd).Int()
 }
 
-func initializePositionTime(s State, e PositionTimeInitialized) error {
+func (e PositionTimeInitialized) apply(s State) error {
 	p, known := get[Position](s, RowKey{Positions, e.Key})
 	if !known {
 		return nil

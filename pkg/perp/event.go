@@ -3,10 +3,12 @@ package perp
 import "perpkeeper/pkg/chain"
 
 // Event is one thing the exchange said that changes our state, decoded from a log by pkg/gmx. The concrete types are
-// those below; [Apply] knows no others.
+// those below; there are no others.
 type Event interface {
 	// Touches lists the rows that applying the event may read or write, so that a store can fetch them first.
 	Touches() []RowKey
+	// apply folds the event into a state, as [Apply] says.
+	apply(s State) error
 }
 
 // PositionIncreased carries the absolute state of a position after an increase. The chain's total pending impact is in
