@@ -21,7 +21,6 @@ type Adjustment struct {
 var (
 	selectSetUint = selector("setUint(bytes32,bytes,uint256)")
 	selectSetBool = selector("setBool(bytes32,bytes,bool)")
-	selectGetUint = selector("getUint(bytes32)")
 )
 
 const (
@@ -63,7 +62,7 @@ func RaiseMargin(market chain.Address, current perp.Uint, percent uint64) Adjust
 // AskMargin is the call of the DataStore that returns the factor which [RaiseMargin] raises.
 func AskMargin(market chain.Address) []byte {
 	key := perp.DataStoreKey(minCollateralFactor, market.Hash())
-	return append(selectGetUint[:], key[:]...)
+	return getter(getUint, key)
 }
 
 // adjust encodes a setter of Config: the base key, the further arguments of the key as bytes, the value.

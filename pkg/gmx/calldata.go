@@ -1,7 +1,6 @@
 package gmx
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -128,22 +127,6 @@ func (c Config) Handlers() (handlers []chain.Address) {
 		}
 	}
 	return handlers
-}
-
-// OracleSecond reads how old the report was by which the exchange's oracle took a price in a transaction
-// (OraclePriceUpdate): the time its signers gave it, in Unix seconds. The answer is false for any other log.
-func OracleSecond(l chain.Log) (second uint64, is bool) {
-	kind := eventKinds[oraclePriceUpdate]
-	if topics, ok := emitterTopics(&l); !ok || topics != 1 || l.Topics[1] != oraclePriceUpdate {
-		return 0, false
-	}
-	var r reader
-	if r.load(&l, kind) != nil {
-		return 0, false
-	}
-	word := r.uint("timestamp").Bytes32()
-	second = binary.BigEndian.Uint64(word[24:])
-	return second, r.err == nil && wordOf(second) == word
 }
 
 // SimulatedPrices are the prices an execution is rehearsed with (OracleUtils.SimulatePricesParams), one for each token,

@@ -8,33 +8,24 @@ import (
 
 // requestEvents are those of deposits, withdrawals and shifts. A GLV shift belongs to no account: the exchange itself
 // asks for it.
-var requestEvents = []eventKind{
-	{"DepositCreated", 2, ofOwner, requestCreated(perp.Deposit, depositItems)},
-	{"DepositExecuted", 2, ofOwner, requestExecuted(perp.Deposit)},
-	{"DepositCancelled", 2, ofOwner, requestCancelled(perp.Deposit)},
-	{"WithdrawalCreated", 2, ofOwner, requestCreated(perp.Withdrawal, withdrawalItems)},
-	{"WithdrawalExecuted", 2, ofOwner, requestExecuted(perp.Withdrawal)},
-	{"WithdrawalCancelled", 2, ofOwner, requestCancelled(perp.Withdrawal)},
-	{"ShiftCreated", 2, ofOwner, requestCreated(perp.Shift, shiftItems)},
-	{"ShiftExecuted", 2, ofOwner, requestExecuted(perp.Shift)},
-	{"ShiftCancelled", 2, ofOwner, requestCancelled(perp.Shift)},
-	{"GlvDepositCreated", 2, ofOwner, requestCreated(perp.GlvDeposit, glvDepositItems)},
-	{"GlvDepositExecuted", 2, ofOwner, requestExecuted(perp.GlvDeposit)},
-	{"GlvDepositCancelled", 2, ofOwner, requestCancelled(perp.GlvDeposit)},
-	{"GlvWithdrawalCreated", 2, ofOwner, requestCreated(perp.GlvWithdrawal, glvWithdrawalItems)},
-	{"GlvWithdrawalExecuted", 2, ofOwner, requestExecuted(perp.GlvWithdrawal)},
-	{"GlvWithdrawalCancelled", 2, ofOwner, requestCancelled(perp.GlvWithdrawal)},
-	{"GlvShiftCreated", 1, global, requestCreated(perp.GlvShift, glvShiftItems)},
-	{"GlvShiftExecuted", 1, global, requestExecuted(perp.GlvShift)},
-	{"GlvShiftCancelled", 1, global, requestCancelled(perp.GlvShift)},
-}
+var requestEvents = func() (events []eventKind) {
+	for kind, items := range map[perp.RequestKind]requestItems{
+		perp.Deposit: depositItems, perp.Withdrawal: withdrawalItems, perp.Shift: shiftItems,
+		perp.GlvDeposit: glvDepositItems, perp.GlvWithdrawal: glvWithdrawalItems, perp.GlvShift: glvShiftItems,
+	} {
+		topics, scope, name := 2, ofOwner, eventPrefix(kind)
+		if kind == perp.GlvShift {
+			topics, scope = 1, global
+		}
+		events = append(events, eventKind{name + "Created", topics, scope, requestCreated(kind, items)},
+			eventKind{name + "Executed", topics, scope, requestExecuted(kind)},
+			eventKind{name + "Cancelled", topics, scope, requestCancelled(kind)})
+	}
+	return events
+}()
 
 // requestItems are the items of a request's creation: those both versions have, those of either alone.
-type requestItems struct {
-	both     shape
-	v21, v22 shape
-	drift
-}
+type requestItems struct{ both, v21, v22 shape }
 
 // In v2.1 a request named no receiver of UI fees, no other chain and no data. GLV withdrawals and shifts came with
 // v2.2.
@@ -48,9 +39,8 @@ var (
 			bools:  "shouldUnwrapNativeToken",
 			hashes: "key",
 		},
-		v21:   shape{uints: "updatedAtBlock"},
-		v22:   shape{addresses: "uiFeeReceiver", uints: "srcChainId", hashLists: "dataList"},
-		drift: drift{v21: "updatedAtBlock", v22: "uiFeeReceiver srcChainId dataList"},
+		v21: shape{uints: "updatedAtBlock"},
+		v22: shape{addresses: "uiFeeReceiver", uints: "srcChainId", hashLists: "dataList"},
 	}
 	withdrawalItems = requestItems{
 		both: shape{
@@ -61,9 +51,8 @@ var (
 			bools:  "shouldUnwrapNativeToken",
 			hashes: "key",
 		},
-		v21:   shape{uints: "updatedAtBlock"},
-		v22:   shape{addresses: "uiFeeReceiver", uints: "srcChainId", hashLists: "dataList"},
-		drift: drift{v21: "updatedAtBlock", v22: "uiFeeReceiver srcChainId dataList"},
+		v21: shape{uints: "updatedAtBlock"},
+		v22: shape{addresses: "uiFeeReceiver", uints: "srcChainId", hashLists: "dataList"},
 	}
 	shiftItems = requestItems{
 		both: shape{
@@ -71,8 +60,7 @@ var (
 			uints:     "marketTokenAmount minMarketTokens updatedAtTime executionFee callbackGasLimit",
 			hashes:    "key",
 		},
-		v22:   shape{addresses: "uiFeeReceiver", uints: "srcChainId", hashLists: "dataList"},
-		drift: drift{v22: "uiFeeReceiver srcChainId dataList"},
+		v22: shape{addresses: "uiFeeReceiver", uints: "srcChainId", hashLists: "dataList"},
 	}
 	glvDepositItems = requestItems{
 		both: shape{
@@ -86,10 +74,6 @@ var (
 		v21: shape{uints: "updatedAtBlock"},
 		v22: shape{addresses: "uiFeeReceiver", uints: "marketTokenAmount srcChainId", bools: "isMarketTokenDeposit",
 			hashLists: "dataList"},
-		drift: drift{
-			v21: "updatedAtBlock",
-			v22: "uiFeeReceiver marketTokenAmount srcChainId isMarketTokenDeposit dataList",
-		},
 	}
 	glvWithdrawalItems = requestItems{both: shape{
 		addresses:    "account receiver callbackContract market glv uiFeeReceiver",
@@ -109,7 +93,7 @@ var (
 
 func (i requestItems) check(r *reader) {
 	r.require(i.both)
-	if r.isV21(i.drift) {
+	if r.isV21(drift{i.v21.names(), i.v22.names()}) {
 		r.require(i.v21)
 	} else {
 		r.require(i.v22)

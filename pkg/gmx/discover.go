@@ -259,12 +259,11 @@ func (d *discovery) add(setting string, a chain.Address) {
 
 // address asks for an address; zero where there is no such getter.
 func (d *discovery) address(ctx context.Context, contract chain.Address, name [4]byte) (a chain.Address, err error) {
-	output, answered, err := d.node.Ask(ctx, contract, getter(name))
-	if err != nil || !answered || len(output) != 32 {
-		return a, err
+	word, err := askWord(ctx, d.node, contract, name)
+	if err != nil {
+		return a, unlessRefused(err)
 	}
-	w := walker{data: output}
-	return w.address(0), nil
+	return (&walker{data: word}).address(0), nil
 }
 
 // getter encodes a function whose arguments are words.

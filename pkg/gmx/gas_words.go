@@ -1,6 +1,8 @@
 package gmx
 
 import (
+	"maps"
+	"reflect"
 	"slices"
 
 	"perpkeeper/pkg/chain"
@@ -9,56 +11,41 @@ import (
 )
 
 // GasWords are the exchange's own words on gas, in gas: parameters of its DataStore, each under the base key of its
-// name. Every deployment sets its own.
+// name, the tag. Every deployment sets its own.
 type GasWords struct { //nolint:recvcheck // one method fills it, the others read
-	IncreaseOrder uint64 // INCREASE_ORDER_GAS_LIMIT
-	DecreaseOrder uint64 // DECREASE_ORDER_GAS_LIMIT
-	SwapOrder     uint64 // SWAP_ORDER_GAS_LIMIT
-	SingleSwap    uint64 // SINGLE_SWAP_GAS_LIMIT
-	Deposit       uint64 // DEPOSIT_GAS_LIMIT
-	Withdrawal    uint64 // WITHDRAWAL_GAS_LIMIT
-	Shift         uint64 // SHIFT_GAS_LIMIT
-	GlvPerMarket  uint64 // GLV_PER_MARKET_GAS_LIMIT
-	GlvDeposit    uint64 // GLV_DEPOSIT_GAS_LIMIT
-	GlvWithdrawal uint64 // GLV_WITHDRAWAL_GAS_LIMIT
-	GlvShift      uint64 // GLV_SHIFT_GAS_LIMIT
-	// Additional is demanded at an execution's start beyond its estimate (MIN_ADDITIONAL_GAS_FOR_EXECUTION).
-	Additional uint64
-	// Forwarded is kept back during an execution, for handling its failure (MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD).
-	Forwarded uint64
-	// ErrorHandling has to be left when an order of a position that closes is cancelled
-	// (MIN_HANDLE_EXECUTION_ERROR_GAS).
-	ErrorHandling uint64
-	// MaxCallback is what a saved callback contract is given (MAX_CALLBACK_GAS_LIMIT).
-	MaxCallback uint64
-	// Refund is what a callback contract is given to take back what is left of an execution fee
-	// (REFUND_EXECUTION_FEE_GAS_LIMIT).
-	Refund uint64
-	// OraclePrice is the exchange's own allowance for verifying the report of one price
-	// (ESTIMATED_GAS_FEE_PER_ORACLE_PRICE).
-	OraclePrice uint64
+	IncreaseOrder uint64 `word:"INCREASE_ORDER_GAS_LIMIT"`
+	DecreaseOrder uint64 `word:"DECREASE_ORDER_GAS_LIMIT"`
+	SwapOrder     uint64 `word:"SWAP_ORDER_GAS_LIMIT"`
+	SingleSwap    uint64 `word:"SINGLE_SWAP_GAS_LIMIT"`
+	Deposit       uint64 `word:"DEPOSIT_GAS_LIMIT"`
+	Withdrawal    uint64 `word:"WITHDRAWAL_GAS_LIMIT"`
+	Shift         uint64 `word:"SHIFT_GAS_LIMIT"`
+	GlvPerMarket  uint64 `word:"GLV_PER_MARKET_GAS_LIMIT"`
+	GlvDeposit    uint64 `word:"GLV_DEPOSIT_GAS_LIMIT"`
+	GlvWithdrawal uint64 `word:"GLV_WITHDRAWAL_GAS_LIMIT"`
+	GlvShift      uint64 `word:"GLV_SHIFT_GAS_LIMIT"`
+	// Additional is demanded at an execution's start beyond its estimate.
+	Additional uint64 `word:"MIN_ADDITIONAL_GAS_FOR_EXECUTION"`
+	// Forwarded is kept back during an execution, for handling its failure.
+	Forwarded uint64 `word:"MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD"`
+	// ErrorHandling has to be left when an order of a position that closes is cancelled.
+	ErrorHandling uint64 `word:"MIN_HANDLE_EXECUTION_ERROR_GAS"`
+	// MaxCallback is what a saved callback contract is given.
+	MaxCallback uint64 `word:"MAX_CALLBACK_GAS_LIMIT"`
+	// Refund is what a callback contract is given to take back what is left of an execution fee.
+	Refund uint64 `word:"REFUND_EXECUTION_FEE_GAS_LIMIT"`
+	// OraclePrice is the exchange's own allowance for verifying the report of one price.
+	OraclePrice uint64 `word:"ESTIMATED_GAS_FEE_PER_ORACLE_PRICE"`
 }
 
-// gasWords names each word.
-var gasWords = map[string]func(*GasWords) *uint64{
-	"INCREASE_ORDER_GAS_LIMIT":                  func(w *GasWords) *uint64 { return &w.IncreaseOrder },
-	"DECREASE_ORDER_GAS_LIMIT":                  func(w *GasWords) *uint64 { return &w.DecreaseOrder },
-	"SWAP_ORDER_GAS_LIMIT":                      func(w *GasWords) *uint64 { return &w.SwapOrder },
-	"SINGLE_SWAP_GAS_LIMIT":                     func(w *GasWords) *uint64 { return &w.SingleSwap },
-	"DEPOSIT_GAS_LIMIT":                         func(w *GasWords) *uint64 { return &w.Deposit },
-	"WITHDRAWAL_GAS_LIMIT":                      func(w *GasWords) *uint64 { return &w.Withdrawal },
-	"SHIFT_GAS_LIMIT":                           func(w *GasWords) *uint64 { return &w.Shift },
-	"GLV_PER_MARKET_GAS_LIMIT":                  func(w *GasWords) *uint64 { return &w.GlvPerMarket },
-	"GLV_DEPOSIT_GAS_LIMIT":                     func(w *GasWords) *uint64 { return &w.GlvDeposit },
-	"GLV_WITHDRAWAL_GAS_LIMIT":                  func(w *GasWords) *uint64 { return &w.GlvWithdrawal },
-	"GLV_SHIFT_GAS_LIMIT":                       func(w *GasWords) *uint64 { return &w.GlvShift },
-	"MIN_ADDITIONAL_GAS_FOR_EXECUTION":          func(w *GasWords) *uint64 { return &w.Additional },
-	"MIN_HANDLE_EXECUTION_ERROR_GAS_TO_FORWARD": func(w *GasWords) *uint64 { return &w.Forwarded },
-	"MIN_HANDLE_EXECUTION_ERROR_GAS":            func(w *GasWords) *uint64 { return &w.ErrorHandling },
-	"MAX_CALLBACK_GAS_LIMIT":                    func(w *GasWords) *uint64 { return &w.MaxCallback },
-	"REFUND_EXECUTION_FEE_GAS_LIMIT":            func(w *GasWords) *uint64 { return &w.Refund },
-	"ESTIMATED_GAS_FEE_PER_ORACLE_PRICE":        func(w *GasWords) *uint64 { return &w.OraclePrice },
-}
+// gasWords are the indices of the fields, by the words' names.
+var gasWords = func() map[string]int {
+	fields, all := reflect.TypeFor[GasWords](), map[string]int{}
+	for i := range fields.NumField() {
+		all[fields.Field(i).Tag.Get("word")] = i
+	}
+	return all
+}()
 
 // DefaultGasWords are those of the reference deployments (v2.2, base configuration): the floor of what is assumed while
 // the exchange's own are not known.
@@ -73,14 +60,7 @@ func DefaultGasWords() GasWords {
 }
 
 // GasWordNames lists the names of all words, sorted.
-func GasWordNames() []string {
-	var names []string
-	for name := range gasWords {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func GasWordNames() []string { return slices.Sorted(maps.Keys(gasWords)) }
 
 // GasWordKeys are the DataStore keys of all words, in the order of [GasWordNames].
 func GasWordKeys() []chain.Hash {
@@ -96,7 +76,7 @@ func GasWordKeys() []chain.Hash {
 func (w *GasWords) Set(name string, value perp.Uint) (known bool) {
 	field, known := gasWords[name]
 	if known {
-		*field(w) = gasOf(value)
+		reflect.ValueOf(w).Elem().Field(field).SetUint(gasOf(value))
 	}
 	return known
 }

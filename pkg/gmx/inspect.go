@@ -2,6 +2,7 @@ package gmx
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"perpkeeper/pkg/chain"
@@ -55,24 +56,21 @@ var (
 
 // HasRole asks a RoleStore whether an account holds a role, by the role's name, such as ORDER_KEEPER.
 func HasRole(ctx context.Context, node Asker, roles, account chain.Address, role string) (bool, error) {
-	output, answered, err := node.Ask(ctx, roles, getter(getHasRole, account.Hash(), perp.BaseKey(role)))
+	word, err := askWord(ctx, node, roles, getHasRole, account.Hash(), perp.BaseKey(role))
 	if err != nil {
 		return false, fmt.Errorf("asking %s whether %s is a %s: %w", roles, account, role, err)
 	}
-	if !answered || len(output) != 32 {
-		return false, fmt.Errorf("asking %s whether %s is a %s: it is no RoleStore", roles, account, role)
-	}
-	return output[31] != 0, nil
+	return word[31] != 0, nil
 }
 
 // TakesReportsFrom asks a DataStore whether an oracle provider is enabled.
 func TakesReportsFrom(ctx context.Context, node Asker, store, provider chain.Address) (bool, error) {
 	key := perp.DataStoreKey("IS_ORACLE_PROVIDER_ENABLED", provider.Hash())
-	output, answered, err := node.Ask(ctx, store, getter(getBool, key))
-	if err != nil || !answered || len(output) != 32 {
-		return false, fmt.Errorf("asking %s for the oracle provider %s: %w", store, provider, orRefused(err))
+	word, err := askWord(ctx, node, store, getBool, key)
+	if err != nil {
+		return false, fmt.Errorf("asking %s for the oracle provider %s: %w", store, provider, err)
 	}
-	return output[31] != 0, nil
+	return word[31] != 0, nil
 }
 
 // mostMarkets bounds how many markets are listed.
@@ -80,11 +78,11 @@ const mostMarkets = 1000
 
 // Markets asks a DataStore how many markets there are.
 func Markets(ctx context.Context, node Asker, store chain.Address) (count int, err error) {
-	output, answered, err := node.Ask(ctx, store, getter(getAddressCount, perp.BaseKey("MARKET_LIST")))
-	if err != nil || !answered || len(output) != 32 {
-		return 0, fmt.Errorf("asking %s how many markets there are: %w", store, orRefused(err))
+	word, err := askWord(ctx, node, store, getAddressCount, perp.BaseKey("MARKET_LIST"))
+	if err != nil {
+		return 0, fmt.Errorf("asking %s how many markets there are: %w", store, err)
 	}
-	return countOf(output, mostMarkets), nil
+	return countOf(word, mostMarkets), nil
 }
 
 // MarketTokens asks a DataStore for the tokens whose prices its markets need, each once, by MarketStoreUtils of the
@@ -97,10 +95,13 @@ func MarketTokens(ctx context.Context, node Asker, store chain.Address) (tokens 
 	end := perp.U64(uint64(count)).Bytes32()
 	output, answered, err := node.Ask(ctx, store,
 		getter(getAddressValues, perp.BaseKey("MARKET_LIST"), chain.Hash{}, end))
-	if err != nil || !answered {
-		return nil, fmt.Errorf("asking %s for the markets: %w", store, orRefused(err))
+	if err == nil && !answered {
+		err = errRefused
 	}
-	d, seen := discovery{node: node}, map[chain.Address]bool{{}: true}
+	if err != nil {
+		return nil, fmt.Errorf("asking %s for the markets: %w", store, err)
+	}
+	seen := map[chain.Address]bool{{}: true}
 	w := walker{data: output}
 	for i := range count {
 		market := w.address(64 + 32*i)
@@ -109,12 +110,11 @@ func MarketTokens(ctx context.Context, node Asker, store chain.Address) (tokens 
 		}
 		for _, side := range []string{"INDEX_TOKEN", "LONG_TOKEN", "SHORT_TOKEN"} {
 			marketHash, base := market.Hash(), perp.BaseKey(side)
-			output, answered, err := d.node.Ask(ctx, store,
-				getter(getAddress, chain.Keccak256(marketHash[:], base[:])))
-			if err != nil || !answered || len(output) != 32 {
-				return nil, fmt.Errorf("asking %s for a token of market %s: %w", store, market, orRefused(err))
+			word, err := askWord(ctx, node, store, getAddress, chain.Keccak256(marketHash[:], base[:]))
+			if err != nil {
+				return nil, fmt.Errorf("asking %s for a token of market %s: %w", store, market, err)
 			}
-			token := (&walker{data: output}).address(0)
+			token := (&walker{data: word}).address(0)
 			if !seen[token] {
 				seen[token] = true
 				tokens = append(tokens, token)
@@ -126,20 +126,29 @@ func MarketTokens(ctx context.Context, node Asker, store chain.Address) (tokens 
 
 // Decimals asks a token's contract; known is false where there is none, as of a token that only has a price.
 func Decimals(ctx context.Context, node Asker, token chain.Address) (decimals int, known bool, err error) {
-	output, answered, err := node.Ask(ctx, token, getter(getDecimals))
-	if err != nil || !answered || len(output) != 32 {
-		return 0, false, err
+	word, err := askWord(ctx, node, token, getDecimals)
+	if err != nil {
+		return 0, false, unlessRefused(err)
 	}
-	return countOf(output, 255), true, nil
+	return countOf(word, 255), true, nil
 }
 
-type refusedError struct{}
+// errRefused is why there is no answer of a contract that has no such function.
+var errRefused = errors.New("it has no such function")
 
-func (refusedError) Error() string { return "it has no such function" }
-
-func orRefused(err error) error {
-	if err != nil {
-		return err
+// unlessRefused is the error of a question, nil where the contract just has no such function.
+func unlessRefused(err error) error {
+	if errors.Is(err, errRefused) {
+		return nil
 	}
-	return refusedError{}
+	return err
+}
+
+// askWord asks a function that returns one word.
+func askWord(ctx context.Context, node Asker, contract chain.Address, name [4]byte, args ...chain.Hash) ([]byte, error) {
+	output, answered, err := node.Ask(ctx, contract, getter(name, args...))
+	if err == nil && (!answered || len(output) != 32) {
+		err = errRefused
+	}
+	return output, err
 }

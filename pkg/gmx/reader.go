@@ -215,6 +215,11 @@ type shape struct {
 	addresses, addressLists, uints, bools, hashes, hashLists string
 }
 
+// names are those of all items.
+func (s shape) names() string {
+	return strings.Join([]string{s.addresses, s.addressLists, s.uints, s.bools, s.hashes, s.hashLists}, " ")
+}
+
 // require demands that every item of a shape is there.
 func (r *reader) require(s shape) {
 	r.each(s.addresses, addressItem)
