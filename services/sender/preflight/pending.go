@@ -112,7 +112,7 @@ func (p pending) adl(ctx context.Context, read pg.Rows, j job.Job) (terms, txman
 	}
 	enabled := read.Values[adlEnabled(j)].Row
 	if enabled.Value.Sign() == 0 {
-		return terms{}, txmanager.End(job.SkippedDone, "the exchange says that the side is not to be deleveraged"), nil
+		return changed(j, enabled.Stamp, "the exchange says that the side is not to be deleveraged")
 	}
 	t.window.From = max(t.window.From, enabled.Stamp.Seconds())
 	return t, txmanager.Verdict{}, nil

@@ -239,6 +239,8 @@ func TestPendingOutlastsAReorg(t *testing.T) {
 			values: map[chain.Hash]perp.MarketValue{said.RowKey().Key: said},
 		}
 	}
+	silent := rows(found)
+	silent.values = nil
 	for name, c := range map[string]struct {
 		state  written
 		j      job.Job
@@ -259,6 +261,11 @@ func TestPendingOutlastsAReorg(t *testing.T) {
 			"the order has changed"},
 		"a position that was changed since": {rows(found + 1), at(job.LiquidationID(key, 2), job.Liquidation), 0,
 			"the position has changed"},
+		"a side of which nothing is said": {silent, at(job.AdlID(key, 1), job.Adl), found, "not to be deleveraged"},
+		"a side as it was said before": {rows(found - 1), at(job.AdlID(key, 1), job.Adl), found,
+			"not to be deleveraged"},
+		"a side of which the other is said since": {rows(found + 1), at(job.AdlID(key, 1), job.Adl), 0,
+			"not to be deleveraged"},
 		"a later saying": {rows(found + 1), at(job.AdlStateID(venue, true, found), job.AdlState), 0,
 			"the exchange said so in block 101"},
 	} {
