@@ -1,6 +1,7 @@
 package gmx
 
 import (
+	"slices"
 	"strings"
 
 	"perpkeeper/pkg/chain"
@@ -217,7 +218,8 @@ type shape struct {
 
 // names are those of all items.
 func (s shape) names() string {
-	return strings.Join([]string{s.addresses, s.addressLists, s.uints, s.bools, s.hashes, s.hashLists}, " ")
+	all := []string{s.addresses, s.addressLists, s.uints, s.bools, s.hashes, s.hashLists}
+	return strings.Join(slices.DeleteFunc(all, func(names string) bool { return names == "" }), " ")
 }
 
 // require demands that every item of a shape is there.
