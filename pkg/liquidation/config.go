@@ -3,7 +3,6 @@ package liquidation
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"perpkeeper/pkg/check"
@@ -53,12 +52,8 @@ func (r Ratio) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText reads a decimal of at most 30 digits after the point.
 func (r *Ratio) UnmarshalText(text []byte) error {
-	whole, fraction, _ := strings.Cut(string(text), ".")
-	if len(fraction) > 30 || len(whole) > 9 {
-		return fmt.Errorf("%q is no ratio: write a decimal such as 1.10", text)
-	}
-	factor, err := perp.ParseUint(whole + fraction + strings.Repeat("0", 30-len(fraction)))
-	if err != nil || whole == "" {
+	factor, err := perp.ParseDecimal(string(text), 30)
+	if err != nil || !factor.Less(perp.Pow10(39)) {
 		return fmt.Errorf("%q is no ratio: write a decimal such as 1.10", text)
 	}
 	r.Factor = factor

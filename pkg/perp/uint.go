@@ -36,6 +36,17 @@ func ParseUint(s string) (u Uint, err error) {
 	return u, nil
 }
 
+// ParseDecimal reads what [Uint.Decimal] writes: digits, with at most so many places behind a point, as a number times
+// 10^places. There is no rounding.
+func ParseDecimal(text string, places int) (Uint, error) {
+	whole, fraction, pointed := strings.Cut(text, ".")
+	if whole == "" || pointed && fraction == "" || len(fraction) > places ||
+		strings.Trim(whole+fraction, "0123456789") != "" {
+		return Uint{}, fmt.Errorf("%q is no decimal with up to %d places", text, places)
+	}
+	return ParseUint(whole + fraction + strings.Repeat("0", places-len(fraction)))
+}
+
 // UintFromBytes reads up to 32 big-endian bytes.
 func UintFromBytes(b []byte) (u Uint) {
 	u.w.SetBytes(b)

@@ -3,10 +3,9 @@ package txm
 import (
 	"errors"
 	"fmt"
-	"math/big"
-	"strings"
 
 	"perpkeeper/pkg/check"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
 
@@ -33,18 +32,11 @@ func (b BNB) Wei() perp.Uint { return b.wei }
 
 // UnmarshalText implements encoding.TextUnmarshaler: digits, with at most 18 behind a point.
 func (b *BNB) UnmarshalText(text []byte) error {
-	whole, fraction, _ := strings.Cut(string(text), ".")
-	digits := whole + fraction
-	if len(fraction) > weiDigits || strings.Trim(digits, "0123456789") != "" || whole == "" ||
-		strings.HasSuffix(string(text), ".") {
-		return fmt.Errorf("%q is no amount in BNB (write it as 0.5, with up to %d decimals)", text, weiDigits)
-	}
-	wei, _ := new(big.Int).SetString(digits+strings.Repeat("0", weiDigits-len(fraction)), 10)
-	amount, err := perp.UintFromBig(wei)
+	wei, err := perp.ParseDecimal(string(text), weiDigits)
 	if err != nil {
-		return fmt.Errorf("%q is more BNB than there are: %w", text, err)
+		return fmt.Errorf("no amount in BNB (write it as 0.5): %w", err)
 	}
-	b.wei = amount
+	b.wei = wei
 	return nil
 }
 
@@ -55,7 +47,7 @@ func (b BNB) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 func (b BNB) String() string { return b.wei.Decimal(weiDigits) }
 
 // ByLane is an amount of wei for each lane. A lane that is missing has none.
-type ByLane map[Lane]perp.Uint
+type ByLane map[job.Lane]perp.Uint
 
 // Sum is that of all lanes.
 func (l ByLane) Sum() (sum perp.Uint) {
@@ -66,7 +58,7 @@ func (l ByLane) Sum() (sum perp.Uint) {
 }
 
 // Add adds wei to a lane.
-func (l ByLane) Add(lane Lane, wei perp.Uint) { l[lane] = l[lane].Add(wei) }
+func (l ByLane) Add(lane job.Lane, wei perp.Uint) { l[lane] = l[lane].Add(wei) }
 
 // Budget is what one signer may spend in 24 hours, net of the execution fees that the venue has paid it for what it
 // sent. What is in flight counts in full: gas limit times price.
@@ -88,14 +80,14 @@ func (b Budget) Validate() error {
 }
 
 // Limit is how many wei all lanes together may have spent when one is spent for a lane, and how many that lane alone.
-func (b Budget) Limit(lane Lane) (all, own perp.Uint) {
+func (b Budget) Limit(lane job.Lane) (all, own perp.Uint) {
 	day := b.Day.wei
-	if lane == LiquidationLane {
+	if lane == job.LiquidationLane {
 		return day, day
 	}
 	all = less(day, b.Reserve.wei)
 	switch lane {
-	case OrderLane:
+	case job.OrderLane:
 		own = b.Order.wei
 	default:
 		own = b.Maintenance.wei
@@ -107,7 +99,7 @@ func (b Budget) Limit(lane Lane) (all, own perp.Uint) {
 }
 
 // Allows tells whether so many wei more may be spent for a lane, when so much was burnt and earned in a day.
-func (b Budget) Allows(lane Lane, wei perp.Uint, burnt, earned ByLane) bool {
+func (b Budget) Allows(lane job.Lane, wei perp.Uint, burnt, earned ByLane) bool {
 	all, own := b.Limit(lane)
 	return !all.Less(less(burnt.Sum(), earned.Sum()).Add(wei)) &&
 		!own.Less(less(burnt[lane], earned[lane]).Add(wei))
@@ -115,7 +107,7 @@ func (b Budget) Allows(lane Lane, wei perp.Uint, burnt, earned ByLane) bool {
 
 // Used is which part of its day's money a lane has spent, for people: 1 is all of it. It is that of the limit which is
 // nearer, the lane's own or that of all lanes.
-func (b Budget) Used(lane Lane, burnt, earned ByLane) float64 {
+func (b Budget) Used(lane job.Lane, burnt, earned ByLane) float64 {
 	all, own := b.Limit(lane)
 	return max(part(less(burnt.Sum(), earned.Sum()), all), part(less(burnt[lane], earned[lane]), own))
 }

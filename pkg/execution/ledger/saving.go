@@ -2,8 +2,7 @@ package ledger
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
+	"math"
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
@@ -28,14 +27,13 @@ func (r Ratio) MarshalJSON() ([]byte, error) { return []byte(r.String()), nil }
 // UnmarshalText implements encoding.TextUnmarshaler: a decimal fraction that is not negative, such as 0.3; what is
 // finer than a thousandth is an error.
 func (r *Ratio) UnmarshalText(text []byte) error {
-	whole, fraction, _ := strings.Cut(string(text), ".")
-	if whole != "" && len(fraction) <= 3 {
-		if n, err := strconv.ParseUint(whole+fraction+"000"[len(fraction):], 10, 31); err == nil {
-			*r = Ratio(n)
-			return nil
-		}
+	thousandths, err := perp.ParseDecimal(string(text), 3)
+	n, fits := thousandths.Uint64()
+	if err != nil || !fits || n > math.MaxInt32 {
+		return fmt.Errorf("%q is no ratio: want a fraction such as 0.3, of three decimals at most", text)
 	}
-	return fmt.Errorf("%q is no ratio: want a fraction such as 0.3, of three decimals at most", text)
+	*r = Ratio(n)
+	return nil
 }
 
 // MarshalText implements encoding.TextMarshaler.
