@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -19,54 +18,30 @@ import (
 // and up to 10 s later.
 type Policy struct {
 	// Initial bounds the pause after the first failure; 0 means 100 ms.
-	Initial time.Duration `toml:"initial" help:"longest pause after the first failure"`
-	// Max bounds every pause; 0 means 10 s, or Initial if that is longer.
-	Max time.Duration `toml:"max" help:"longest pause between two tries"`
-	// Factor is what the bound grows by from pause to pause; 0 means 2.
-	Factor float64 `toml:"factor" help:"how much the pause may grow from one try to the next"`
+	Initial time.Duration
+	// Max bounds every pause, which doubles from one to the next; 0 means 10 s, or Initial if that is longer.
+	Max time.Duration
 	// Attempts bounds the number of tries, the first included; 0 means until the context ends.
-	Attempts int `toml:"attempts" help:"how often to try at most; 0 = until it works"`
+	Attempts int
 
 	// Jitter picks a pause in [0, bound]; nil picks uniformly ("full jitter"), which keeps keepers that failed together
 	// from returning together.
-	Jitter func(bound time.Duration) time.Duration `toml:"-"`
+	Jitter func(bound time.Duration) time.Duration
 	// OnRetry is told of every failure that will be tried again, before the pause: which attempt failed (from 1), why,
 	// and how long the pause is.
-	OnRetry func(attempt int, err error, wait time.Duration) `toml:"-"`
-}
-
-// Validate names every field that makes no sense.
-func (p Policy) Validate() error {
-	var problems []error
-	if p.Initial < 0 {
-		problems = append(problems, fmt.Errorf("initial: %s is negative (use 0 for the default of %s)", p.Initial,
-			defaultInitial))
-	}
-	if p.Max < 0 || p.Max != 0 && p.Max < p.Initial {
-		problems = append(problems, fmt.Errorf("max: %s is shorter than the first pause of %s (raise it, or lower "+
-			"initial)", p.Max, p.Initial))
-	}
-	if p.Factor != 0 && !(p.Factor >= 1) {
-		problems = append(problems, fmt.Errorf("factor: %g would shrink the pauses (use 1 or more, or 0 for the "+
-			"default of %d)", p.Factor, defaultFactor))
-	}
-	if p.Attempts < 0 {
-		problems = append(problems, fmt.Errorf("attempts: %d is negative (use 0 for no limit)", p.Attempts))
-	}
-	return errors.Join(problems...)
+	OnRetry func(attempt int, err error, wait time.Duration)
 }
 
 const (
 	defaultInitial = 100 * time.Millisecond
 	defaultMax     = 10 * time.Second
-	defaultFactor  = 2
 )
 
 // bound is the longest pause after the given failed attempt (from 1).
 func (p Policy) bound(attempt int) time.Duration {
 	initial := cmp.Or(p.Initial, defaultInitial)
 	longest := cmp.Or(p.Max, max(defaultMax, initial))
-	grown := float64(initial) * math.Pow(cmp.Or(p.Factor, defaultFactor), float64(attempt-1))
+	grown := float64(initial) * math.Pow(2, float64(attempt-1))
 	if grown < float64(longest) {
 		return time.Duration(grown)
 	}

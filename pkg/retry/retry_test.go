@@ -26,7 +26,7 @@ func TestDoWaitsLongerEachTimeAndStopsGrowingAtMax(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var tries []time.Duration
-		p := retry.Policy{Initial: time.Second, Max: 5 * time.Second, Factor: 2, Attempts: 6, Jitter: longest}
+		p := retry.Policy{Initial: time.Second, Max: 5 * time.Second, Attempts: 6, Jitter: longest}
 		err := retry.Do(t.Context(), p, func(context.Context) error {
 			tries = append(tries, time.Since(start))
 			return errBroken
@@ -174,7 +174,7 @@ func TestBackoffAfterASuccessBeginsAgainWithAShortPause(t *testing.T) {
 	})
 }
 
-// Full jitter: every pause lies in [0, min(Max, Initial·Factor^(n−1))], whatever the policy, also after very many
+// Full jitter: every pause lies in [0, min(Max, Initial·2^(n−1))], whatever the policy, also after very many
 // attempts.
 func TestPausesStayInTheirBounds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -182,11 +182,7 @@ func TestPausesStayInTheirBounds(t *testing.T) {
 		p := retry.Policy{
 			Initial:  initial,
 			Max:      initial + time.Duration(rapid.Int64Range(0, int64(1000*time.Hour)).Draw(rt, "beyond")),
-			Factor:   rapid.Float64Range(1, 1e300).Draw(rt, "factor"),
 			Attempts: rapid.IntRange(1, 200).Draw(rt, "attempts"),
-		}
-		if err := p.Validate(); err != nil {
-			rt.Fatalf("a sane policy is refused: %v", err)
 		}
 		bounds := []time.Duration{}
 		counting := p
@@ -211,18 +207,4 @@ func TestPausesStayInTheirBounds(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) { _ = retry.Do(t.Context(), p, fail) })
 	})
-}
-
-func TestValidateNamesEveryProblem(t *testing.T) {
-	if err := (retry.Policy{}).Validate(); err != nil {
-		t.Fatalf("the zero policy is refused: %v", err)
-	}
-	err := retry.Policy{Initial: -1, Max: -1, Factor: 0.5, Attempts: -1}.Validate()
-	want := `initial: -1ns is negative (use 0 for the default of 100ms)
-max: -1ns is shorter than the first pause of -1ns (raise it, or lower initial)
-factor: 0.5 would shrink the pauses (use 1 or more, or 0 for the default of 2)
-attempts: -1 is negative (use 0 for no limit)`
-	if err == nil || err.Error() != want {
-		t.Fatalf("got\n%v\nwant\n%s", err, want)
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
 )
@@ -32,7 +31,6 @@ func (s KafkaSettings) Validate() error {
 type ScannerSettings struct {
 	RPC   []secret.URL  `toml:"rpc" help:"endpoints of the chain, the preferred one first"`
 	Poll  time.Duration `toml:"poll" help:"how often to ask for a new head"`
-	Retry retry.Policy  `toml:"retry"`
 	Param []Param       `toml:"param" help:"values that no event carries"`
 }
 

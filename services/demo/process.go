@@ -46,7 +46,7 @@ type Process struct {
 // Run keeps the process running until ctx ends, then asks it to stop and waits. It returns an error only when starting
 // again is useless.
 func (p *Process) Run(ctx context.Context) error {
-	backoff := retry.New(retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2})
+	backoff := retry.New(retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second})
 	for backoff.Next(ctx) && p.released(ctx) {
 		began := time.Now()
 		if err := p.review(ctx, p.once(ctx)); err != nil {

@@ -45,7 +45,7 @@ func (s *session) prepareSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 2 * time.Second, Factor: 2}
+	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 2 * time.Second}
 	if err := retry.Do(ctx, policy,
 		func(ctx context.Context) error { return pg.Lasting(db.Migrate(ctx)) }); err != nil || !s.Own.Roles.IsSet() {
 		return err

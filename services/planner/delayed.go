@@ -38,8 +38,7 @@ func newDelayed(cfg Config, node string, metrics *delayed.Metrics, log zerolog.L
 
 // runDelayed scans as soon as the database can be worked with.
 func runDelayed(ctx context.Context, scanner *delayed.Scanner, db *pg.DB) error {
-	if err := db.AwaitSchema(ctx, retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second,
-		Factor: 2}); err != nil {
+	if err := db.AwaitSchema(ctx, retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second}); err != nil {
 		return err
 	}
 	bell := db.Delayed().Bell()

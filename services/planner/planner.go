@@ -146,7 +146,7 @@ func (p *Planner) Run(ctx context.Context, db *pg.DB) error {
 // awaitParts waits for Postgres and Kafka, however long they are away, and fails at once where they are there and
 // cannot serve: a schema of another version, a missing topic, another number of partitions.
 func (p *Planner) awaitParts(ctx context.Context, db *pg.DB) error {
-	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2,
+	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second,
 		OnRetry: func(_ int, err error, _ time.Duration) {
 			p.stateReady.Fail(err.Error())
 		}}

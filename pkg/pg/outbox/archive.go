@@ -97,7 +97,7 @@ var errArchiving = errors.New("another process works on the archive")
 
 // Await implements retention.Store.
 func (a Archive) Await(ctx context.Context) error {
-	return a.db.AwaitSchema(ctx, retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second, Factor: 2})
+	return a.db.AwaitSchema(ctx, retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second})
 }
 
 // Move implements retention.Store.
