@@ -72,6 +72,9 @@ func (s *Stack) startDevnet(ctx context.Context) error {
 		"PERPKEEPER_DEVNET_RATE=" + strconv.Itoa(s.settings.Rate),
 		"PERPKEEPER_DEVNET_SEED=" + strconv.FormatUint(s.settings.Seed, 10),
 	}
+	for name, value := range s.Chain {
+		env = append(env, "PERPKEEPER_DEVNET_"+name+"="+value)
+	}
 	path, err := binary(s.binaries, "devnet")
 	if err != nil {
 		return err

@@ -44,6 +44,7 @@ type Config struct {
 	// LiquidationBurn makes blocks as full as on a chain where a liquidation does more: on the original's it takes
 	// about 2.4 million, on the devnet 1.03 million.
 	LiquidationBurn uint64 `toml:"liquidation_burn" help:"gas that a liquidation burns beside its own work, which takes about 1030000"`
+	Dir             string `toml:"dir" help:"new folder for blocks and states, for chains of some hours; empty = memory"`
 	Seed            uint64 `toml:"seed" help:"decides prices, trades and where forks put transactions"`
 }
 

@@ -67,7 +67,7 @@ func Start(ctx context.Context, cfg Config, log zerolog.Logger) (*Devnet, error)
 func nodeConfig(cfg Config, accounts cast) evmnode.Config {
 	return evmnode.Config{
 		ChainID: cfg.ChainID, BlockTime: cfg.BlockTime, GasLimit: cfg.GasLimit, LogRange: cfg.LogRange,
-		Listen: cfg.RPC, Seed: cfg.Seed, Alloc: accounts.alloc(),
+		Listen: cfg.RPC, Dir: cfg.Dir, Seed: cfg.Seed, Alloc: accounts.alloc(),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/txpool"
 	"github.com/ethereum/go-ethereum/core/txpool/legacypool"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/ethdb"
+	"github.com/ethereum/go-ethereum/ethdb/pebble"
 	"github.com/ethereum/go-ethereum/params"
 	"github.com/ethereum/go-ethereum/rpc"
 )
@@ -26,6 +29,7 @@ import (
 // Node is one chain with its transaction pool and JSON-RPC server. All methods may be called from any goroutine.
 type Node struct {
 	cfg    Config
+	db     ethdb.Database
 	chain  *core.BlockChain
 	pool   *txpool.TxPool
 	states states // for whoever reads them; blocks are built on states of their own
@@ -58,16 +62,20 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuring the chain: %w", err)
 	}
-	chain, err := core.NewBlockChain(rawdb.NewMemoryDatabase(), genesis(cfg), engine{}, chainOptions())
+	db, err := openStore(cfg.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("making the chain: %w", err)
+		return nil, err
+	}
+	chain, err := core.NewBlockChain(db, genesis(cfg), engine{}, chainOptions(cfg.Dir))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("making the chain: %w", err), db.Close())
 	}
 	pool, err := txpool.New(cfg.MinGasPrice, chain, []txpool.SubPool{legacypool.New(poolConfig(cfg), chain)})
 	if err != nil {
 		chain.Stop()
-		return nil, fmt.Errorf("making the transaction pool: %w", err)
+		return nil, errors.Join(fmt.Errorf("making the transaction pool: %w", err), db.Close())
 	}
-	n := &Node{cfg: cfg, chain: chain, pool: pool, signer: types.LatestSigner(chain.Config()), server: rpc.NewServer()}
+	n := &Node{cfg: cfg, db: db, chain: chain, pool: pool, signer: types.LatestSigner(chain.Config()), server: rpc.NewServer()}
 	n.states.db = state.NewMPTDatabase(chain.TrieDB(), chain.CodeDB())
 	n.head.Store(chain.CurrentBlock())
 	n.minGasPrice.Store(cfg.MinGasPrice)
@@ -103,11 +111,32 @@ func genesis(cfg Config) *core.Genesis {
 	return g
 }
 
-// chainOptions keeps every state, for calls in the past and forks of any depth, and no caches: the database is memory
-// already. (Calls share what they read, see states.)
-func chainOptions() *core.BlockChainConfig {
+// storeCache is how much of what is in a folder is kept in memory, by the store and by the tries each, megabytes.
+const storeCache = 128
+
+// openStore opens what blocks and states are kept in: memory, or an empty folder.
+func openStore(dir string) (ethdb.Database, error) {
+	if dir == "" {
+		return rawdb.NewMemoryDatabase(), nil
+	}
+	if old, err := os.ReadDir(dir); err == nil && len(old) > 0 {
+		return nil, fmt.Errorf("opening the chain's folder: %s is not empty, and no chain is gone on with (devnet.dir)", dir)
+	}
+	store, err := pebble.New(dir, storeCache, 0, "", false)
+	if err != nil {
+		return nil, fmt.Errorf("opening the chain's folder: %w (devnet.dir)", err)
+	}
+	return rawdb.NewDatabase(store), nil
+}
+
+// chainOptions keeps every state, for calls in the past and forks of any depth, and no caches where the database is
+// memory already. (Calls share what they read, see states.)
+func chainOptions(dir string) *core.BlockChainConfig {
 	opts := core.DefaultConfig().WithStateScheme(rawdb.HashScheme).WithArchive(true)
 	opts.TrieCleanLimit, opts.SnapshotLimit = 0, 0
+	if dir != "" {
+		opts.TrieCleanLimit = storeCache
+	}
 	opts.NoPrefetch = true
 	return opts
 }
@@ -187,7 +216,7 @@ func (n *Node) shutDown() error {
 	}
 	err := n.pool.Close()
 	n.chain.Stop()
-	return err
+	return errors.Join(err, n.db.Close())
 }
 
 // produce makes a block at every tick of the block time. Ticks missed under load are not made up for, as on a real
