@@ -17,7 +17,7 @@ import (
 // series is what is sampled: of a process, a topic, a table, or the work done.
 type series struct{ kind, name, measure string }
 
-// sample is a value at a time since the beginning.
+// sample is a value at a time since the beginning, of the chain: blocks at BSC's block time.
 type sample struct {
 	at    time.Duration
 	value float64
@@ -27,6 +27,8 @@ type sample struct {
 type samples struct {
 	at  time.Duration // of those being taken
 	all map[series][]sample
+	// bounded says that topics and the archive keep what they keep for so short a time that they are full.
+	bounded bool
 }
 
 func newSamples() *samples { return &samples{all: map[series][]sample{}} }
@@ -48,14 +50,35 @@ func (s *samples) last(what series) float64 {
 
 // line is the newest of what people look at first.
 func (s *samples) line() string {
-	text := fmt.Sprintf("%5.0f s, block %.0f, %.0f transactions:", s.at.Seconds(),
-		s.last(series{"work", "chain", "block"}), s.last(series{"work", "transactions", "mined"}))
+	work := func(name, measure string) float64 { return s.last(series{"work", name, measure}) }
+	text := fmt.Sprintf("%5.2f h in %5.0f s, block %.0f, state %.0f, planner %.0f, %.0f jobs:", s.at.Hours(),
+		work("clock", "seconds"), work("chain", "head"), work("state", "block"), work("planner", "block"),
+		work("jobs", "ended"))
 	for _, what := range s.sorted() {
 		if what.measure == "resident_bytes" || what.measure == "private_bytes" {
 			text += fmt.Sprintf(" %s %.0f MB", what.name, s.last(what)/(1<<20))
 		}
 	}
 	return text
+}
+
+// landed says what part of what was asked for was done, asked being the trades begun per second.
+func (s *samples) landed(asked float64) string {
+	of := func(name, measure string) float64 { return rise(s.all[series{"work", name, measure}]) }
+	clock, blocks := of("clock", "seconds"), of("chain", "head")
+	return fmt.Sprintf("%.0f blocks in %.0f s (%.1f a second); %.0f jobs ended, %.1f a second and %.2f a block, of %.0f "+
+		"trades a second that were asked for; %.0f events, %.1f a block; the state was %.0f blocks behind at most",
+		blocks, clock, blocks/clock, of("jobs", "ended"), of("jobs", "ended")/clock, of("jobs", "ended")/blocks, asked,
+		of("events", "applied"), of("events", "applied")/blocks, s.mostBehind())
+}
+
+// mostBehind is how many blocks the state was behind the chain at most.
+func (s *samples) mostBehind() (most float64) {
+	heads := s.all[series{"work", "chain", "head"}]
+	for i, state := range s.all[series{"work", "state", "block"}] {
+		most = max(most, heads[i].value-state.value)
+	}
+	return most
 }
 
 func (s *samples) sorted() []series {
@@ -87,9 +110,12 @@ type verdict struct {
 	text string
 }
 
+// live are the tables of what has not ended, or not for long.
+const live = `keeper\.(tx_intent|tx_attempt|tx_receipt|signer_nonce_allocation)`
+
 // kept are the tables that a setting, or a decision, lets grow for longer than a soak takes, and which.
 var kept = []struct{ table, why string }{
-	{`keeper\.(tx_intent|tx_attempt|tx_receipt|signer_nonce_allocation)`, "retention.after, 48h"},
+	{live, "retention.after, 48h"},
 	{`keeper\.(archive.*|pnl_day)`, "retention.keep, 90 days"},
 	{`keeper\.(commission|wallet_entry|delayed_job|signer_event|preflight_check)`, "ledgers and done work"},
 	{`state_g\d+\.(position|perp_order|request|transaction|settlement|keeper_fee|bad_debt)`,
@@ -97,12 +123,15 @@ var kept = []struct{ table, why string }{
 }
 
 // keptBy says what lets a series grow; nothing for what has to stay as it is.
-func (what series) keptBy() (why string) {
-	switch what.kind {
-	case "topic":
+func (what series) keptBy(bounded bool) (why string) {
+	switch {
+	case what.kind == "topic" && !bounded:
 		return "the topic's retention"
-	case "table":
+	case what.kind == "table":
 		for _, k := range kept {
+			if bounded && k.table == live {
+				continue
+			}
 			if regexp.MustCompile("^" + k.table + "$").MatchString(what.name) {
 				return k.why
 			}
@@ -134,7 +163,7 @@ func (s *samples) judge(warm time.Duration) (verdicts []verdict) {
 		}
 		v := verdict{what: what}
 		name := what.kind + " " + what.name + " " + what.measure
-		if why := what.keptBy(); why != "" {
+		if why := what.keptBy(s.bounded); why != "" {
 			half := len(of) / 2
 			first, second := rise(of[:half+1]), rise(of[half:])
 			v.bad = second > first*(1+mostFaster)+slackOf(what.measure)

@@ -118,3 +118,7 @@ func (b *Broker) MoveTopicPartition(topic string, partition, node int) error {
 func (b *Broker) DeleteRecords(topic string, partition int, offset int64) error {
 	return b.cluster.DeleteRecords(topic, int32(partition), offset)
 }
+
+// DropExpired deletes what topics keep no longer by their settings, now and not within the hour, for tests. As in
+// Apache Kafka, disk is given back by whole segments.
+func (b *Broker) DropExpired() { b.cluster.ApplyRetention() }
