@@ -147,8 +147,8 @@ func (p soakPlan) settings(dir string) map[string]string {
 	}
 }
 
-// keepFor lets topics and the archive keep what they keep for days for a shorter time than settings allow: the topics by
-// their settings at the broker, the archive by another process that does a sender's part of it.
+// keepFor lets topics and the archive keep what they keep for days for a shorter time than settings allow: the topics
+// by their settings at the broker, the archive by an archiver of the sender's beside its own.
 func (s *soak) keepFor(t *testing.T, d time.Duration) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(s.broker.Addrs()...))

@@ -23,8 +23,8 @@ const (
 
 // A whole keeper as processes under a multiple of the demo's trades, for as many blocks as a chain makes in the time
 // that KEEPER_SOAK says. KEEPER_SOAK_SPEED has them made that many times as often. What grows after the warm-up fails
-// it, unless a setting keeps it: that has to grow no faster in the second half than in the first. KEEPER_RESULTS names a
-// directory for all samples.
+// it, unless a setting keeps it: that has to grow no faster in the second half than in the first. KEEPER_RESULTS names
+// a directory for all samples.
 func TestSoak(t *testing.T) {
 	plan := soakPlanned(t)
 	s := startSoak(t, plan)

@@ -75,7 +75,8 @@ func New(cfg Config) (*Node, error) {
 		chain.Stop()
 		return nil, errors.Join(fmt.Errorf("making the transaction pool: %w", err), db.Close())
 	}
-	n := &Node{cfg: cfg, db: db, chain: chain, pool: pool, signer: types.LatestSigner(chain.Config()), server: rpc.NewServer()}
+	n := &Node{cfg: cfg, db: db, chain: chain, pool: pool, server: rpc.NewServer()}
+	n.signer = types.LatestSigner(chain.Config())
 	n.states.db = state.NewMPTDatabase(chain.TrieDB(), chain.CodeDB())
 	n.head.Store(chain.CurrentBlock())
 	n.minGasPrice.Store(cfg.MinGasPrice)
