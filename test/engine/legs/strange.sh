@@ -1,9 +1,10 @@
-# strange: what operators get wrong, and machines that nobody here has chosen. A mistake is one clear line and an exit status; what a machine lacks costs time,
-# and nothing is lost.
+# strange: what operators get wrong, and machines and providers that nobody here has chosen. A mistake is one clear line and an exit status; what a machine or
+# a provider lacks costs time, and nothing is lost.
 leg_strange() {
 	region_up || return
 	mistakes
 	full_disk
+	providers
 }
 
 # refuses WHAT WORDS COMMAND…: the command ends by itself and fails, and a line says why.
@@ -44,6 +45,79 @@ mistakes() {
 	rm -rf "$spoilt"
 	SENDER_MEMORY=128m refuses "a sender with less memory than a keystore takes" 'opening it takes 256 MB of memory' alone sender
 	goes_on "the region has not noticed" 90
+}
+
+# second_host is the same node under another address, as another provider would be.
+second_host=10.99.0.1
+gateways=()
+
+# gateway ADDRESS PORT KIND…
+gateway() {
+	nsenter --net="/run/netns/$NETNS" python3 "$here/gateway.py" "http://$node:8545" "$@" 9>&- 2>>"$logs/gateway.log" & # not inside: $! is the process
+	gateways+=($!)
+}
+gateways_down() { kill "${gateways[@]}" 2>/dev/null; gateways=(); }
+
+# scanner_says WORDS: in its answer to whether it is well, which it is not.
+scanner_says() {
+	local said; said=$(keeper exec -T scanner /bin/keeperctl health 2>&1)
+	echo "$said"
+	[[ $said == *"$1"* ]]
+}
+
+# endpoints URL…: are all that the region has.
+endpoints() { printf '%s\n' "$@" >"$files/secrets/tokyo/chain_urls"; }
+
+# providers: two of them, by HTTP alone, with a key in a header, few requests a second, and short ranges of logs; then such as have dropped history.
+providers() {
+	local service
+	inside ip addr add $second_host/32 dev lo 2>/dev/null
+	cp "$files/tokyo.toml" "$run/tokyo.toml"
+	printf '\n[scanner.backfill]\nmin_blocks = 50\n' >>"$files/tokyo.toml" # the chain is young, and history is to be read as history
+	while [ "$(head_of)" -lt 250 ]; do sleep 1; done
+	local secrets=$files/secrets/tokyo kept; kept=$(cat "$secrets/chain_urls")
+	gateway $node 18541 header:x-api-key=hush rate:60 ranges:100
+	gateway $second_host 18541 rate:60 ranges:100
+	endpoints http://$node:18541 http://$second_host:18541
+	refuses "an endpoint that wants a header and gets none" '401' keeper run --rm -T --no-deps doctor --pre
+	printf 'x-api-key: hush\n-\n' >"$secrets/chain_headers"
+	check "down -v" keeper down -v
+	local from; from=$(head_of)
+	check "up -d with two providers, 60 requests a second each, ranges of 100 blocks" keeper up -d
+	within 300 "history is read, and orders are executed" executes_after "$from"
+	within 120 "every service is healthy" healthy
+	check "scaled to statevm=4 planner=3" keeper up -d --scale statevm=4 --scale planner=3
+	within 120 "every copy is in its group" grouped 3 1 4
+	goes_on "the copies execute" 120
+	check "scaled back" keeper up -d --scale statevm=1 --scale planner=1
+	for service in scanner statevm planner sender; do check "docker compose restart $service" keeper restart $service; done
+	goes_on "executes after each of them was restarted" 120
+	gateways_down
+	within 60 "both providers gone: the scanner says so" scanner_says "no new head for" &&
+		note "$(tail -n 1 "$run/check.log" | cut -c1-200)"
+	gateway $node 18541 header:x-api-key=hush rate:60 ranges:100
+	gateway $second_host 18541 rate:60 ranges:100
+	goes_on "the providers are back: executes" 120
+	gateways_down
+	gateway $node 18542 prunes:200
+	gateway $second_host 18542 prunes:200
+	endpoints http://$node:18542 http://$second_host:18542
+	: >"$secrets/chain_headers"
+	check "providers without history: those that run go on" keeper up -d --force-recreate scanner sender
+	goes_on "executes" 120
+	refuses "a new region on providers without history" 'pruned history' keeper run --rm -T --no-deps doctor --pre
+	check "down -v" keeper down -v
+	check "up -d" keeper up -d
+	within 60 "the scanner says what is missing" scanner_says "pruned history" &&
+		note "$(tail -n 1 "$run/check.log" | cut -c1-300)"
+	printf '%s\n' "$kept" >"$secrets/chain_urls"
+	check "endpoints with history again" keeper up -d --force-recreate scanner sender console
+	goes_on "executes" 180
+	gateways_down
+	# As after `lost`, these books begin in the middle of the chain's.
+	check "down -v" keeper down -v
+	chain_down
+	cp "$run/tokyo.toml" "$files/tokyo.toml"
 }
 
 # full_disk: Kafka and Postgres on a file system that is full for a while.
