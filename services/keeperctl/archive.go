@@ -14,10 +14,7 @@ import (
 )
 
 // archive shows where the arms of jobs are that have ended.
-func archive(ctx context.Context, db *pg.DB, _ Settings, args []string, out printer) error {
-	if len(args) > 0 {
-		return usagef("usage: keeperctl archive")
-	}
+func archive(ctx context.Context, db *pg.DB, _ Settings, _ []string, out printer) error {
 	stock, err := outbox.NewArchive(db).Stock(ctx)
 	if err != nil {
 		return err

@@ -30,39 +30,33 @@ func onDatabase(do databaseCommand) runner {
 	}
 }
 
-const delayedUsage = "delayed run | list [pending|done|parked] [KIND] | show ID | retry ID | cancel ID"
-
 // delayedJobs lets operators see and steer delayed jobs (DLY-8).
 func delayedJobs(ctx context.Context, db *pg.DB, own Settings, args []string, out printer) error {
-	verb, rest := verbOf(args)
-	switch {
-	case verb == "run" && len(rest) == 0:
-		return runDelayed(ctx, db.Delayed(), own.Patience, out)
-	case verb == "list" && len(rest) <= 2:
-		return listDelayed(ctx, db.Delayed(), own.Limit, rest, out)
-	case (verb == "show" || verb == "retry" || verb == "cancel") && len(rest) == 1:
-		id, err := strconv.ParseInt(rest[0], 10, 64)
-		if err != nil {
-			return fmt.Errorf("%q is no id of a job (keeperctl delayed list shows them)", rest[0])
-		}
-		return oneDelayed(ctx, db.Delayed(), verb, id, out)
-	}
-	return usagef("usage: keeperctl %s", delayedUsage)
+	d := delayedDesk{db.Delayed(), own, out}
+	return verbs{"run": d.run, "list": d.list, "show": d.one(nil), "retry": d.one(action.RetryDelayed),
+		"cancel": d.one(action.CancelDelayed)}.do(ctx, "delayed", args)
 }
 
-// runDelayed asks the planners for a scan and waits for the first to have finished one.
-func runDelayed(ctx context.Context, s pg.Delayed, patience time.Duration, out printer) error {
-	at, err := s.Ring(ctx)
+// delayedDesk is one invocation of the command.
+type delayedDesk struct {
+	jobs pg.Delayed
+	own  Settings
+	out  printer
+}
+
+// run asks the planners for a scan and waits for the first to have finished one.
+func (d delayedDesk) run(ctx context.Context, _ []string) error {
+	at, err := d.jobs.Ring(ctx)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience,
-		fmt.Errorf("no planner has scanned within %s (is one running?)", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, d.own.Patience,
+		fmt.Errorf("no planner has scanned within %s (is one running?)", d.own.Patience))
 	defer cancel()
 	for {
-		scans, err := s.Scans(ctx, at)
+		scans, err := d.jobs.Scans(ctx, at)
 		if err == nil && len(scans) > 0 {
-			return printScans(scans, out)
+			return printScans(scans, d.out)
 		}
 		if !retry.Sleep(ctx, 100*time.Millisecond) {
 			return context.Cause(ctx)
@@ -87,7 +81,7 @@ func printScans(scans []pg.Scan, out printer) error {
 	return errors.Join(out.either(nil, text), failed)
 }
 
-func listDelayed(ctx context.Context, s pg.Delayed, limit int, filter []string, out printer) error {
+func (d delayedDesk) list(ctx context.Context, filter []string) error {
 	var status delayed.Status
 	kind := ""
 	for _, f := range filter {
@@ -98,7 +92,7 @@ func listDelayed(ctx context.Context, s pg.Delayed, limit int, filter []string, 
 			kind = f
 		}
 	}
-	jobs, err := s.List(ctx, status, kind, limit)
+	jobs, err := d.jobs.List(ctx, status, kind, d.own.Limit)
 	if err != nil {
 		return err
 	}
@@ -111,22 +105,27 @@ func listDelayed(ctx context.Context, s pg.Delayed, limit int, filter []string, 
 		}
 		rows.add(j.ID, j.Kind, j.Key, j.Status, text.Moment(j.DueAt), next, j.Attempts, text.FirstLine(j.LastError))
 	}
-	return out.table(rows)
+	return d.out.table(rows)
 }
 
-func oneDelayed(ctx context.Context, s pg.Delayed, verb string, id int64, out printer) error {
-	act := map[string]func(context.Context, pg.Delayed, int64) error{"retry": action.RetryDelayed,
-		"cancel": action.CancelDelayed}[verb]
-	if act != nil {
-		if err := act(ctx, s, id); err != nil {
+// one is a verb that shows a delayed job, once something is done with it.
+func (d delayedDesk) one(do func(context.Context, pg.Delayed, int64) error) func(context.Context, []string) error {
+	return func(ctx context.Context, args []string) error {
+		id, err := strconv.ParseInt(args[0], 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is no id of a job (keeperctl delayed list shows them)", args[0])
+		}
+		if do != nil {
+			if err := do(ctx, d.jobs, id); err != nil {
+				return err
+			}
+		}
+		j, err := action.Delayed(ctx, d.jobs, id)
+		if err != nil {
 			return err
 		}
+		return d.out.object(shown(j))
 	}
-	j, err := action.Delayed(ctx, s, id)
-	if err != nil {
-		return err
-	}
-	return out.object(shown(j))
 }
 
 // shown is a job as show prints it: without what is not there.

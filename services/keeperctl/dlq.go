@@ -19,8 +19,6 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-const dlqUsage = "dlq list [SOURCE] | show OFFSET | replay OFFSET | replay SOURCE"
-
 // dlq lets operators read the dead letter topic and have jobs done that were given up.
 func dlq(ctx context.Context, s *session, args []string) error {
 	client, err := s.kafka()
@@ -46,23 +44,7 @@ func (d deadLetters) run(ctx context.Context, args []string) error {
 	if _, _, err := d.Client.Bounds(ctx, wire.DeadLetterTopic(d.Keeper.ChainID), 0); err != nil {
 		return notAsked(err)
 	}
-	verb, rest := verbOf(args)
-	switch {
-	case verb == "list" && len(rest) == 0:
-		return d.list(ctx, "")
-	case verb == "list" && len(rest) == 1:
-		source, known := d.source(rest[0])
-		if !known {
-			return usagef("%q is no topic of this keeper (write job, log, price or result, or a topic's whole name)",
-				rest[0])
-		}
-		return d.list(ctx, source)
-	case verb == "show" && len(rest) == 1:
-		return d.show(ctx, rest[0])
-	case verb == "replay" && len(rest) == 1:
-		return d.replay(ctx, rest[0])
-	}
-	return usagef("usage: keeperctl %s", dlqUsage)
+	return verbs{"list": d.list, "show": d.show, "replay": d.replay}.do(ctx, "dlq", args)
 }
 
 // source is the topic that an operator means.
@@ -71,7 +53,15 @@ func (d deadLetters) source(name string) (topic string, known bool) {
 	return t.Name, known
 }
 
-func (d deadLetters) list(ctx context.Context, source string) error {
+func (d deadLetters) list(ctx context.Context, args []string) error {
+	source := ""
+	if len(args) > 0 {
+		var known bool
+		if source, known = d.source(args[0]); !known {
+			return usagef("%q is no topic of this keeper (write job, log, price or result, or a topic's whole name)",
+				args[0])
+		}
+	}
 	found, err := d.Letters(ctx, source, 0)
 	if err != nil {
 		return err
@@ -88,8 +78,8 @@ func (d deadLetters) list(ctx context.Context, source string) error {
 	return d.out.note(fmt.Sprintf("… %d more (keeperctl.limit)", left))
 }
 
-func (d deadLetters) show(ctx context.Context, text string) error {
-	offset, err := letterOffset(text)
+func (d deadLetters) show(ctx context.Context, args []string) error {
+	offset, err := letterOffset(args[0])
 	if err != nil {
 		return err
 	}
@@ -143,25 +133,24 @@ func readable(value []byte) string {
 }
 
 // replay has one job, or every job that was given up, said again.
-func (d deadLetters) replay(ctx context.Context, which string) error {
-	chosen, err := d.choose(ctx, which)
+func (d deadLetters) replay(ctx context.Context, args []string) error {
+	chosen, err := d.choose(ctx, args[0])
 	if err != nil {
 		return err
 	}
 	said, at, err := d.Replay(ctx, chosen)
 	for _, s := range said {
-		if _, failed := fmt.Fprintf(d.out, "%s: partition %d\n", s.JobID, s.Partition); failed != nil {
+		if failed := d.out.sayf("%s: partition %d\n", s.JobID, s.Partition); failed != nil {
 			return errors.Join(err, failed)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.out, "%d said again as of block %d; a sender takes a job up unless it is doing it, "+
+	return d.out.sayf("%d said again as of block %d; a sender takes a job up unless it is doing it, "+
 		"or the rest after its last arm is not over at that block (%s of chain time, up to %s for what goes on "+
 		"reverting); what becomes of it is in %s\n", len(said), at.Number, txm.CoolDown(job.Refused, txm.Retries, 0),
 		txm.CoolDown(job.Reverted, math.MaxUint32, 0), wire.ResultTopic(d.Keeper.ChainID))
-	return err
 }
 
 // choose returns the letter at an offset, or the newest one of each job.

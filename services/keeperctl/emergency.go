@@ -17,8 +17,6 @@ import (
 	"perpkeeper/pkg/pg/outbox"
 )
 
-const emergencyUsage = "emergency plan | list | run ACTION CAUSE | done RUN ACTION TX"
-
 // act lets operators act when keepers fail (LIQ-15).
 func act(ctx context.Context, s *session, args []string) error {
 	db, err := s.database(ctx)
@@ -48,25 +46,12 @@ type venueNode interface {
 }
 
 func (d emergencyDesk) run(ctx context.Context, args []string) error {
-	verb, rest := verbOf(args)
-	switch {
-	case verb == "plan" && len(rest) == 0:
-		return d.plan(ctx)
-	case verb == "list" && len(rest) == 0:
-		return d.list(ctx)
-	case verb == "run" && len(rest) >= 2:
-		return d.take(ctx, emergency.Action(rest[0]), strings.TrimSpace(text.FirstLine(strings.Join(rest[1:], " "))))
-	case verb == "run" && len(rest) == 1:
-		return usagef("say why, for whoever reads the record: keeperctl emergency run ACTION CAUSE")
-	case verb == "done" && len(rest) == 3:
-		return d.done(ctx, rest[0], emergency.Action(rest[1]), rest[2])
-	}
-	return usagef("usage: keeperctl %s", emergencyUsage)
+	return verbs{"plan": d.plan, "list": d.list, "run": d.take, "done": d.done}.do(ctx, "emergency", args)
 }
 
 // plan shows what the protocol looks at, and what it calls for now. For how long nobody has executed anything a monitor
 // knows, and this database does not.
-func (d emergencyDesk) plan(ctx context.Context) error {
+func (d emergencyDesk) plan(ctx context.Context, _ []string) error {
 	debt, err := d.store.BadDebtUSD(ctx, time.Hour)
 	if err != nil {
 		return err
@@ -110,7 +95,7 @@ func (d emergencyDesk) account() string {
 	return d.cfg.Emergency.Account.Hex()
 }
 
-func (d emergencyDesk) list(ctx context.Context) error {
+func (d emergencyDesk) list(ctx context.Context, _ []string) error {
 	entries, err := d.store.List(ctx, d.cfg.Own.Limit)
 	if err != nil {
 		return err
@@ -129,9 +114,10 @@ func (d emergencyDesk) list(ctx context.Context) error {
 }
 
 // take runs an action and hands over what others have to send.
-func (d emergencyDesk) take(ctx context.Context, action emergency.Action, cause string) error {
-	o := emergency.Order{Run: uuid.NewString(), Action: action, Operator: operator(d.cfg.Own.Operator), Cause: cause,
-		DryRun: d.cfg.Own.DryRun}
+func (d emergencyDesk) take(ctx context.Context, args []string) error {
+	o := emergency.Order{Run: uuid.NewString(), Action: emergency.Action(args[0]),
+		Operator: operator(d.cfg.Own.Operator), DryRun: d.cfg.Own.DryRun,
+		Cause: strings.TrimSpace(text.FirstLine(strings.Join(args[1:], " ")))}
 	means := &emergencyMeans{emergencyDesk: d}
 	sender, err := d.sender(means)
 	if err != nil {
@@ -142,29 +128,24 @@ func (d emergencyDesk) take(ctx context.Context, action emergency.Action, cause 
 		return errors.Join(err, shown)
 	}
 	if o.DryRun {
-		_, err = fmt.Fprintf(d.out, "run %s: nothing was done; it would succeed. To do it: --keeperctl.dry_run=false\n",
-			o.Run)
-		return err
+		return d.out.sayf("run %s: nothing was done; it would succeed. To do it: --keeperctl.dry_run=false\n", o.Run)
 	}
-	if !action.OnChain() || sender != nil {
-		_, err = fmt.Fprintf(d.out, "run %s: done\n", o.Run)
-		return err
+	if !o.Action.OnChain() || sender != nil {
+		return d.out.sayf("run %s: done\n", o.Run)
 	}
-	_, err = fmt.Fprintf(d.out,
-		"run %s: have %s send these calls, and say so for the record: keeperctl emergency done %s %s TX\n",
-		o.Run, d.cfg.Emergency.Account, o.Run, action)
-	return err
+	return d.out.sayf("run %s: have %s send these calls, and say so for the record: keeperctl emergency done %s %s TX\n",
+		o.Run, d.cfg.Emergency.Account, o.Run, o.Action)
 }
 
 func (d emergencyDesk) show(o emergency.Order, deeds []emergency.Step) error {
 	for _, deed := range deeds {
-		if _, err := fmt.Fprintf(d.out, "%s: %s\n", o.Action, deed.Description); err != nil {
+		if err := d.out.sayf("%s: %s\n", o.Action, deed.Description); err != nil {
 			return err
 		}
 		if deed.Contract.IsZero() {
 			continue
 		}
-		if _, err := fmt.Fprintf(d.out, "  to        %s\n  calldata  0x%x\n  way back  0x%x\n", deed.Contract,
+		if err := d.out.sayf("  to        %s\n  calldata  0x%x\n  way back  0x%x\n", deed.Contract,
 			deed.Calldata, deed.Undo); err != nil {
 			return err
 		}
@@ -173,18 +154,17 @@ func (d emergencyDesk) show(o emergency.Order, deeds []emergency.Step) error {
 }
 
 // done records that what was handed over was sent.
-func (d emergencyDesk) done(ctx context.Context, run string, action emergency.Action, tx string) error {
-	hash, err := chain.ParseHash(tx)
+func (d emergencyDesk) done(ctx context.Context, args []string) error {
+	hash, err := chain.ParseHash(args[2])
 	if err != nil {
-		return fmt.Errorf("%q is no transaction: %w", tx, err)
+		return fmt.Errorf("%q is no transaction: %w", args[2], err)
 	}
-	o := emergency.Order{Run: run, Action: action, Operator: operator(d.cfg.Own.Operator),
+	o := emergency.Order{Run: args[0], Action: emergency.Action(args[1]), Operator: operator(d.cfg.Own.Operator),
 		Cause: "reported by the operator"}
 	sent := emergency.Entry{Order: o, Stage: emergency.Done, TxHash: hash,
 		Outcome: "sent by " + d.cfg.Emergency.Account.Hex()}
 	if err := d.store.Record(ctx, sent); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.out, "recorded\n")
-	return err
+	return d.out.sayf("recorded\n")
 }

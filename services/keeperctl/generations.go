@@ -12,8 +12,6 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-const generationsUsage = "generations list | compare A B | switch N | switch back | drop N"
-
 // stateGenerations lists, compares, switches and drops generations of the state (PIPE-8).
 func stateGenerations(ctx context.Context, s *session, args []string) error {
 	db, err := s.anyDatabase(ctx)
@@ -24,22 +22,15 @@ func stateGenerations(ctx context.Context, s *session, args []string) error {
 }
 
 func generations(ctx context.Context, db *pg.DB, own Settings, args []string, out printer) error {
-	verb, numbers := verbOf(args)
-	switch {
-	case verb == "list" && len(numbers) == 0:
-		return listGenerations(ctx, db, out)
-	case verb == "compare" && len(numbers) == 2:
-		return compareGenerations(ctx, db, own, numbers, out)
-	case verb == "switch" && len(numbers) == 1:
-		return switchGeneration(ctx, db, own, numbers[0], out)
-	case verb == "drop" && len(numbers) == 1:
-		number, err := generationNumber(numbers[0])
-		if err != nil {
-			return err
-		}
-		return dropGeneration(ctx, db, number, out)
-	}
-	return usagef("usage: keeperctl %s", generationsUsage)
+	d := generationDesk{db, own, out}
+	return verbs{"list": d.list, "compare": d.compare, "switch": d.switchTo, "drop": d.drop}.do(ctx, "generations", args)
+}
+
+// generationDesk is one invocation of the command.
+type generationDesk struct {
+	db  *pg.DB
+	own Settings
+	out printer
 }
 
 func generationNumber(text string) (int, error) {
@@ -50,8 +41,8 @@ func generationNumber(text string) (int, error) {
 	return number, nil
 }
 
-func listGenerations(ctx context.Context, db *pg.DB, out printer) error {
-	all, err := db.Generations(ctx)
+func (d generationDesk) list(ctx context.Context, _ []string) error {
+	all, err := d.db.Generations(ctx)
 	if err != nil {
 		return err
 	}
@@ -59,7 +50,7 @@ func listGenerations(ctx context.Context, db *pg.DB, out printer) error {
 	for _, g := range all {
 		block, records, halted := "?", "?", ""
 		if g.Fits() {
-			at, err := db.StandingOf(ctx, g.Number)
+			at, err := d.db.StandingOf(ctx, g.Number)
 			if err != nil {
 				return err
 			}
@@ -71,19 +62,22 @@ func listGenerations(ctx context.Context, db *pg.DB, out printer) error {
 		}
 		rows.add(g.Number, g.Role(), g.Layout, block, records, halted)
 	}
-	return out.table(rows)
+	return d.out.table(rows)
 }
 
-// dropGeneration gives a generation up for good.
-func dropGeneration(ctx context.Context, db *pg.DB, number int, out printer) error {
-	if err := db.DropGeneration(ctx, number); err != nil {
+// drop gives a generation up for good.
+func (d generationDesk) drop(ctx context.Context, args []string) error {
+	number, err := generationNumber(args[0])
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "generation %d is dropped\n", number)
-	return err
+	if err := d.db.DropGeneration(ctx, number); err != nil {
+		return err
+	}
+	return d.out.sayf("generation %d is dropped\n", number)
 }
 
-func compareGenerations(ctx context.Context, db *pg.DB, own Settings, numbers []string, out printer) error {
+func (d generationDesk) compare(ctx context.Context, numbers []string) error {
 	a, err := generationNumber(numbers[0])
 	if err != nil {
 		return err
@@ -92,7 +86,7 @@ func compareGenerations(ctx context.Context, db *pg.DB, own Settings, numbers []
 	if err != nil {
 		return err
 	}
-	c, err := generation.Compare(ctx, db, a, b, true, own.Patience)
+	c, err := generation.Compare(ctx, d.db, a, b, true, d.own.Patience)
 	if err != nil {
 		return err
 	}
@@ -107,7 +101,7 @@ func compareGenerations(ctx context.Context, db *pg.DB, own Settings, numbers []
 		text += fmt.Sprintf("%-14s %-9s %s %s\n", table, word, c.SumsA[table][:16], c.SumsB[table][:16])
 	}
 	at := map[string]any{"block": c.A.Watermark.Number, "hash": c.A.Watermark.Hash, "tables": rows.records()}
-	if err := out.either(at, text); err != nil {
+	if err := d.out.either(at, text); err != nil {
 		return err
 	}
 	if !c.Equal() {
@@ -116,25 +110,24 @@ func compareGenerations(ctx context.Context, db *pg.DB, own Settings, numbers []
 	return nil
 }
 
-func switchGeneration(ctx context.Context, db *pg.DB, own Settings, to string, out printer) error {
-	number, err := generationToServe(ctx, db, to)
+func (d generationDesk) switchTo(ctx context.Context, args []string) error {
+	number, err := d.toServe(ctx, args[0])
 	if err != nil {
 		return err
 	}
-	err = generation.Switch(ctx, db, number, own.Reason, own.Patience)
+	err = generation.Switch(ctx, d.db, number, d.own.Reason, d.own.Patience)
 	if errors.Is(err, pg.ErrApart) || pg.Refused(err) {
 		return fmt.Errorf("%w (to switch all the same, say why: --keeperctl.reason)", err)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "readers use generation %d (the way back: keeperctl generations switch back)\n", number)
-	return err
+	return d.out.sayf("readers use generation %d (the way back: keeperctl generations switch back)\n", number)
 }
 
-func generationToServe(ctx context.Context, db *pg.DB, to string) (int, error) {
+func (d generationDesk) toServe(ctx context.Context, to string) (int, error) {
 	if to != "back" {
 		return generationNumber(to)
 	}
-	return generation.Previous(ctx, db)
+	return generation.Previous(ctx, d.db)
 }

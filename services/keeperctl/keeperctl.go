@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-isatty"
@@ -216,11 +218,7 @@ func (c command) check(output string, args []string, justPrint bool) error {
 	case output != "table" && output != "json":
 		return usagef("--output: %q is neither table nor json", output)
 	case len(c.verbs) > 0 && c.run != nil && !justPrint:
-		var uses []string
-		for _, v := range c.verbs {
-			uses = append(uses, v.use)
-		}
-		return usagef("usage: %s %s %s", program, c.name(), strings.Join(uses, " | "))
+		return c.usage()
 	case len(args) > 0 && c.use == c.name() && (len(c.verbs) == 0 || c.run == nil):
 		return usagef("unexpected argument %q; usage: %s %s", args[0], program, c.use)
 	}
@@ -255,12 +253,49 @@ func terminal(out io.Writer) io.Writer {
 	return nil
 }
 
-// verbOf parts a verb from its arguments.
-func verbOf(args []string) (verb string, rest []string) {
-	if len(args) == 0 {
-		return "", nil
+// usage is what to write in place of a command line that has no verb of the command, or the wrong words after it.
+func (c command) usage() error {
+	uses := make([]string, len(c.verbs))
+	for i, v := range c.verbs {
+		uses[i] = v.use
 	}
-	return args[0], args[1:]
+	return usagef("usage: %s %s %s", program, c.name(), strings.Join(uses, " | "))
+}
+
+// arity is how many words a command takes after its name, by its use: what stands in brackets may be left out, and a
+// reason is of any number of words.
+func (c command) arity() (least, most int) {
+	for _, word := range strings.Fields(c.use)[1:] {
+		if most++; !strings.HasPrefix(word, "[") {
+			least++
+		}
+		if name := strings.Trim(word, "[]"); name == "REASON" || name == "CAUSE" {
+			most = math.MaxInt
+		}
+	}
+	return least, most
+}
+
+// verbs do what the verbs of a command are for, by their names in the table of commands. They are given the words after
+// the verb, as many as the table says.
+type verbs map[string]func(ctx context.Context, args []string) error
+
+func (v verbs) do(ctx context.Context, name string, args []string) error {
+	all := commands()
+	c := all[slices.IndexFunc(all, func(c command) bool { return c.name() == name })]
+	for _, verb := range c.verbs {
+		if len(args) == 0 || verb.name() != args[0] {
+			continue
+		}
+		least, most := verb.arity()
+		switch given := len(args) - 1; {
+		case least <= given && given <= most:
+			return v[args[0]](ctx, args[1:])
+		case most == math.MaxInt && given == least-1 && given > 0:
+			return usagef("say why, for whoever reads the record: %s %s %s", program, name, verb.use)
+		}
+	}
+	return c.usage()
 }
 
 // operand reads the one argument of a command that takes one: another way to write the flag it is named for.

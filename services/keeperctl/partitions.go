@@ -39,8 +39,7 @@ func raisePartitions(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	r := Rebuilder{DB: db, Topic: client, Keeper: s.Keeper, Patience: s.Own.Patience, Show: s.showProgress()}
-	return r.raise(ctx, s.out)
+	return s.rebuilder(db, client).raise(ctx, s.out)
 }
 
 // countPartitions asks how many partitions each topic has, and refuses to go on where one has more than are wanted.

@@ -81,6 +81,12 @@ func (p printer) either(v any, text string) error {
 	return err
 }
 
+// sayf prints text that is no data, whatever the output.
+func (p printer) sayf(format string, args ...any) error {
+	_, err := fmt.Fprintf(p, format, args...)
+	return err
+}
+
 // note is a line of advice for people alone.
 func (p printer) note(line string) error {
 	if p.json {

@@ -23,8 +23,7 @@ func rebuild(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	r := Rebuilder{DB: db, Topic: client, Keeper: s.Keeper, Patience: s.Own.Patience, Show: s.showProgress()}
-	return r.Run(ctx, s.out)
+	return s.rebuilder(db, client).Run(ctx, s.out)
 }
 
 // showProgress is over one line for a person, and a line each time for a program.
@@ -33,6 +32,10 @@ func (s *session) showProgress() func(generation.Progress) {
 		return progressTo(s.terminal, true)
 	}
 	return progressTo(s.out, false)
+}
+
+func (s *session) rebuilder(db *pg.DB, topic generation.Topic) Rebuilder {
+	return Rebuilder{DB: db, Topic: topic, Keeper: s.Keeper, Patience: s.Own.Patience, Show: s.showProgress()}
 }
 
 // Rebuilder watches over the filling of a generation. Statevm does the work, all of its instances together; killed and

@@ -28,10 +28,7 @@ func shadowReportCommand(cmd *cobra.Command) runner {
 	since := cmd.Flags().Duration("since", 24*time.Hour, "how far back, by the chain's clock")
 	grace := cmd.Flags().Duration("grace", time.Minute, "how long real keepers may take for a job before it is "+
 		"blamed on the shadow that nobody executes it")
-	return func(ctx context.Context, s *session, args []string) error {
-		if len(args) > 0 {
-			return usagef("usage: keeperctl shadow report")
-		}
+	return func(ctx context.Context, s *session, _ []string) error {
 		db, err := s.database(ctx)
 		if err != nil {
 			return err

@@ -1,9 +1,9 @@
 package keeperctl
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"perpkeeper/pkg/chain"
@@ -14,10 +14,6 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 )
-
-const signerUsage = "signer list | pause SIGNER REASON | resume SIGNER | balance [SIGNER] | nonces [SIGNER] | gaps " +
-	"[SIGNER] | resync SIGNER" +
-	" | cancel SIGNER NONCE [REASON]"
 
 // signers lets operators see and steer signers.
 func signers(ctx context.Context, s *session, args []string) error {
@@ -40,42 +36,26 @@ type signerDesk struct {
 }
 
 func (d signerDesk) run(ctx context.Context, args []string) error {
-	verb, rest := verbOf(args)
-	switch {
-	case verb == "list" && len(rest) == 0:
-		return d.list(ctx)
-	case verb == "pause" && len(rest) >= 2:
-		return d.pause(ctx, rest[0], strings.Join(rest[1:], " "))
-	case verb == "pause" && len(rest) == 1:
-		return usagef("say why, for whoever finds it paused: keeperctl signer pause SIGNER REASON")
-	case verb == "resume" && len(rest) == 1:
-		return d.resume(ctx, rest[0])
-	case verb == "cancel" && len(rest) >= 2:
-		return d.cancel(ctx, rest[0], rest[1], cmp.Or(strings.TrimSpace(text.FirstLine(strings.Join(rest[2:], " "))),
-			"no reason given"))
-	case verb == "resync" && len(rest) == 1:
-		return d.onChain(ctx, rest, d.resync)
-	}
-	if show := map[string]func(context.Context, action.Accounts, []outbox.SignerStanding) error{
-		"balance": d.balances, "nonces": d.nonces, "gaps": d.gaps,
-	}[verb]; show != nil && len(rest) <= 1 {
-		return d.onChain(ctx, rest, show)
-	}
-	return usagef("usage: keeperctl %s", signerUsage)
+	return verbs{
+		"list": d.list, "pause": d.pause, "resume": d.resume, "cancel": d.cancel, "balance": d.onChain(d.balances),
+		"nonces": d.onChain(d.nonces), "gaps": d.onChain(d.gaps), "resync": d.onChain(d.resync),
+	}.do(ctx, "signer", args)
 }
 
-// onChain runs a command about one signer, or all, that asks the chain.
-func (d signerDesk) onChain(ctx context.Context, which []string,
-	do func(context.Context, action.Accounts, []outbox.SignerStanding) error) error {
-	chosen, err := d.choose(ctx, which)
-	if err != nil {
-		return err
+// onChain is a verb about one signer, or all, that asks the chain.
+func (d signerDesk) onChain(do func(context.Context, action.Accounts, []outbox.SignerStanding) error,
+) func(context.Context, []string) error {
+	return func(ctx context.Context, which []string) error {
+		chosen, err := d.choose(ctx, which)
+		if err != nil {
+			return err
+		}
+		node, err := d.dial(ctx)
+		if err != nil {
+			return err
+		}
+		return do(ctx, node, chosen)
 	}
-	node, err := d.dial(ctx)
-	if err != nil {
-		return err
-	}
-	return do(ctx, node, chosen)
 }
 
 // choose returns the signer that is named, or all.
@@ -99,7 +79,7 @@ func signerAddress(text string) (chain.Address, error) {
 	return address, nil
 }
 
-func (d signerDesk) list(ctx context.Context) error {
+func (d signerDesk) list(ctx context.Context, _ []string) error {
 	all, err := outbox.NewSigners(d.db).List(ctx)
 	if err != nil {
 		return err
@@ -124,53 +104,45 @@ func (d signerDesk) list(ctx context.Context) error {
 
 // advise says what to do next, once for each kind of trouble.
 func (d signerDesk) advise(all []outbox.SignerStanding) error {
-	var paused, unattended, clock bool
-	for _, s := range all {
-		clock = clock || s.LeaseLeft > 0 && lease.ClockWentBack(s.LeaseAhead)
-		paused, unattended = paused || s.Paused != "", unattended || s.LeaseLeft == 0
+	troubles := []struct {
+		is     func(outbox.SignerStanding) bool
+		advice string
+	}{
+		{func(s outbox.SignerStanding) bool { return s.Paused != "" },
+			"PAUSED: claims nothing new, what is in flight goes on; when the reason is gone: keeperctl signer resume SIGNER"},
+		{func(s outbox.SignerStanding) bool { return s.LeaseLeft == 0 }, "nobody has the lease of a signer: is a sender " +
+			"with its key running, and ready? (docs/runbooks/not-ready.md)"},
+		{func(s outbox.SignerStanding) bool { return s.LeaseLeft > 0 && lease.ClockWentBack(s.LeaseAhead) },
+			"the database's clock has gone back since a lease was written: a holder that lives mends it within seconds; " +
+				"for one that is gone: keeperctl lease break SIGNER (docs/runbooks/signers.md)"},
 	}
-	var lines []string
 	if len(all) == 0 {
-		lines = append(lines, "no sender has started on this database yet")
+		return d.out.note("no sender has started on this database yet")
 	}
-	if paused {
-		lines = append(lines, "PAUSED: claims nothing new, what is in flight goes on; when the reason is gone: "+
-			"keeperctl signer resume SIGNER")
-	}
-	if unattended {
-		lines = append(lines, "nobody has the lease of a signer: is a sender with its key running, and ready? "+
-			"(docs/runbooks/not-ready.md)")
-	}
-	if clock {
-		lines = append(lines,
-			"the database's clock has gone back since a lease was written: a holder that lives mends "+
-				"it within seconds; for one that is gone: keeperctl lease break SIGNER (docs/runbooks/signers.md)")
-	}
-	for _, line := range lines {
-		if err := d.out.note(line); err != nil {
-			return err
+	for _, t := range troubles {
+		if slices.ContainsFunc(all, t.is) {
+			if err := d.out.note(t.advice); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (d signerDesk) pause(ctx context.Context, which, reason string) error {
-	address, err := signerAddress(which)
+func (d signerDesk) pause(ctx context.Context, args []string) error {
+	address, err := signerAddress(args[0])
 	if err != nil {
 		return err
 	}
-	if err := action.Pause(ctx, d.db, address, reason); err != nil {
+	if err := action.Pause(ctx, d.db, address, strings.Join(args[1:], " ")); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.out,
-		"signer %s claims nothing new from now on; what is in flight goes on (the way back: keeperctl signer resume "+
-			"%s)\n",
-		address, address)
-	return err
+	return d.out.sayf("signer %s claims nothing new from now on; what is in flight goes on (the way back: keeperctl "+
+		"signer resume %s)\n", address, address)
 }
 
-func (d signerDesk) resume(ctx context.Context, which string) error {
-	address, err := signerAddress(which)
+func (d signerDesk) resume(ctx context.Context, args []string) error {
+	address, err := signerAddress(args[0])
 	if err != nil {
 		return err
 	}
@@ -178,8 +150,6 @@ func (d signerDesk) resume(ctx context.Context, which string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.out,
-		"signer %s may claim again; it was paused because: %s\nif that is still so, it is paused again at the next "+
-			"try\n", address, was)
-	return err
+	return d.out.sayf("signer %s may claim again; it was paused because: %s\nif that is still so, it is paused again at "+
+		"the next try\n", address, was)
 }

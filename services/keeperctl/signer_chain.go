@@ -167,10 +167,9 @@ func (d signerDesk) resync(ctx context.Context, node action.Accounts, chosen []o
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.out,
-		"signer %s: next nonce here %d, on the chain %d (latest), %d (finalized), %d (pending); lease: %s; paused: %s\n",
-		s.Signer, s.NextNonce, seen.Latest, seen.Finalized, seen.Pending, status.LeaseOf(s), cmp.Or(s.Paused, "no"))
-	if err != nil {
+	if err := d.out.sayf("signer %s: next nonce here %d, on the chain %d (latest), %d (finalized), %d (pending); lease: "+
+		"%s; paused: %s\n", s.Signer, s.NextNonce, seen.Latest, seen.Finalized, seen.Pending, status.LeaseOf(s),
+		cmp.Or(s.Paused, "no")); err != nil {
 		return err
 	}
 	if err := seen.Settled(); err != nil {
@@ -184,10 +183,8 @@ func (d signerDesk) resync(ctx context.Context, node action.Accounts, chosen []o
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.out,
-		"resynced: the next nonce is %d, the signer is not paused, every earlier tenure is over; senders may be "+
-			"started\n", next)
-	return err
+	return d.out.sayf("resynced: the next nonce is %d, the signer is not paused, every earlier tenure is over; senders "+
+		"may be started\n", next)
 }
 
 // askAgain is how often the database is asked whether the sender has heard the wish.
@@ -196,12 +193,13 @@ const askAgain = 200 * time.Millisecond
 // cancel has the sender that holds a signer's lease give a number to a payment to oneself. No key is at hand here, and
 // none is needed: the wish goes through the database, with the name of who had it, and what the chain then takes the
 // sender finds out as always.
-func (d signerDesk) cancel(ctx context.Context, which, number, reason string) error {
-	n, err := strconv.ParseUint(number, 10, 64)
+func (d signerDesk) cancel(ctx context.Context, args []string) error {
+	n, err := strconv.ParseUint(args[1], 10, 64)
 	if err != nil {
-		return fmt.Errorf("%q is no nonce (keeperctl signer nonces shows them)", number)
+		return fmt.Errorf("%q is no nonce (keeperctl signer nonces shows them)", args[1])
 	}
-	chosen, err := d.choose(ctx, []string{which})
+	reason := cmp.Or(strings.TrimSpace(text.FirstLine(strings.Join(args[2:], " "))), "no reason given")
+	chosen, err := d.choose(ctx, args[:1])
 	if err != nil {
 		return err
 	}
@@ -210,27 +208,23 @@ func (d signerDesk) cancel(ctx context.Context, which, number, reason string) er
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(d.out, "signer %s, nonce %d: %s of %s, %d transactions signed, last answer %s; lease: %s\n",
-		s.Signer, n, cmp.Or(before.Intent, "no arm"), cmp.Or(before.JobID, "no job"), before.Attempts,
-		cmp.Or(before.LastClass, "none"), status.LeaseOf(s))
-	if err != nil {
+	if err := d.out.sayf("signer %s, nonce %d: %s of %s, %d transactions signed, last answer %s; lease: %s\n", s.Signer,
+		n, cmp.Or(before.Intent, "no arm"), cmp.Or(before.JobID, "no job"), before.Attempts,
+		cmp.Or(before.LastClass, "none"), status.LeaseOf(s)); err != nil {
 		return err
 	}
-	if !before.Intent.Replaceable() { // the store says why, and changes nothing
-		return outbox.NewSigners(d.db).CallOff(ctx, s.Signer, n, operator(d.own.Operator), reason)
-	}
-	if !d.own.Yes {
+	inFlight := before.Intent.Replaceable()
+	if inFlight && !d.own.Yes {
 		return errors.New("nothing was changed; the job stays due, and is taken up again when it has cooled down. " +
 			"To give the nonce back: --keeperctl.yes")
 	}
-	if err := outbox.NewSigners(d.db).CallOff(ctx, s.Signer, n, operator(d.own.Operator), reason); err != nil {
+	err = outbox.NewSigners(d.db).CallOff(ctx, s.Signer, n, operator(d.own.Operator), reason)
+	if err != nil || !inFlight { // of what is not in flight the store says why it changes nothing
 		return err
 	}
 	if s.LeaseLeft == 0 {
-		_, err := fmt.Fprintln(d.out,
-			"noted; nobody has the lease of this signer: the next sender that takes it up acts on it "+
-				"(docs/runbooks/not-ready.md)")
-		return err
+		return d.out.sayf("noted; nobody has the lease of this signer: the next sender that takes it up acts on it " +
+			"(docs/runbooks/not-ready.md)\n")
 	}
 	return d.awaitCancel(ctx, s.Signer, before)
 }
@@ -244,19 +238,13 @@ func (d signerDesk) awaitCancel(ctx context.Context, signer chain.Address, befor
 		case err != nil:
 			return err
 		case now.Intent == txm.Cancelled:
-			_, err := fmt.Fprintln(d.out, "done: the payment to oneself is final")
-			return err
+			return d.out.sayf("done: the payment to oneself is final\n")
 		case !now.Intent.Replaceable():
-			_, err := fmt.Fprintf(d.out,
-				"a transaction at this nonce was mined: the arm is %s (keeperctl signer nonces %s)\n", now.Intent,
-				signer)
-			return err
+			return d.out.sayf("a transaction at this nonce was mined: the arm is %s (keeperctl signer nonces %s)\n",
+				now.Intent, signer)
 		case now.Attempts > before.Attempts:
-			_, err := fmt.Fprintf(d.out,
-				"the sender has signed transaction %d at this nonce, a payment to oneself; the chain takes one of "+
-					"the %d\n",
-				now.Attempts, now.Attempts)
-			return err
+			return d.out.sayf("the sender has signed transaction %d at this nonce, a payment to oneself; the chain takes "+
+				"one of the %d\n", now.Attempts, now.Attempts)
 		}
 		if !retry.Sleep(ctx, askAgain) {
 			return fmt.Errorf("noted, and the sender has not acted on it yet (%w); its caps may leave no room for a "+

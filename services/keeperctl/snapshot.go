@@ -15,58 +15,53 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-const snapshotUsage = "snapshot create | list | verify NAME|latest | restore NAME|latest"
-
 // snapshots takes, lists, verifies and restores snapshots of the state (PIPE-8).
 func snapshots(ctx context.Context, s *session, args []string) error {
 	in, err := store.Open(s.Snapshot)
 	if err != nil {
 		return notAsked(err)
 	}
-	switch {
-	case len(args) == 1 && args[0] == "create":
-		return createSnapshot(ctx, s, in)
-	case len(args) == 1 && args[0] == "list":
-		return listSnapshots(ctx, in, s.Keeper, s.out)
-	case len(args) == 2 && args[0] == "verify":
-		return verifySnapshot(ctx, in, args[1], s.out)
-	case len(args) == 2 && args[0] == "restore":
-		return restoreSnapshot(ctx, s, in, args[1])
-	}
-	return usagef("usage: keeperctl %s", snapshotUsage)
+	d := snapshotDesk{s, in}
+	return verbs{"create": d.create, "list": d.list, "verify": d.verify, "restore": d.restore}.do(ctx, "snapshot", args)
 }
 
-func createSnapshot(ctx context.Context, s *session, in snapshot.Store) error {
-	db, err := s.database(ctx)
+// snapshotDesk is one invocation of the command.
+type snapshotDesk struct {
+	*session
+
+	in snapshot.Store
+}
+
+func (d snapshotDesk) create(ctx context.Context, _ []string) error {
+	db, err := d.database(ctx)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	m, err := backup.Take(ctx, db, in, s.Keeper.ChainID, 0)
+	m, err := backup.Take(ctx, db, d.in, d.Keeper.ChainID, 0)
 	if err != nil {
 		return fmt.Errorf("taking a snapshot: %w", err)
 	}
-	removed, err := snapshot.Prune(ctx, in, s.Snapshot.Keep, time.Now())
+	removed, err := snapshot.Prune(ctx, d.in, d.Snapshot.Keep, time.Now())
 	if err != nil {
 		return fmt.Errorf("snapshot %s is taken, but: %w", m.Name(), err)
 	}
-	_, err = fmt.Fprintf(s.out, "snapshot %s: %d rows, %d bytes, in %s; %d older removed (snapshot.keep)\n", m.Name(),
-		m.Rows(), m.Bytes(), time.Since(began).Round(time.Millisecond), len(removed))
-	return err
+	return d.out.sayf("snapshot %s: %d rows, %d bytes, in %s; %d older removed (snapshot.keep)\n", m.Name(), m.Rows(),
+		m.Bytes(), time.Since(began).Round(time.Millisecond), len(removed))
 }
 
-func listSnapshots(ctx context.Context, in snapshot.Source, keeper wire.Config, out printer) error {
-	names, err := snapshot.List(ctx, in)
+func (d snapshotDesk) list(ctx context.Context, _ []string) error {
+	names, err := snapshot.List(ctx, d.in)
 	if err != nil {
 		return err
 	}
 	rows := newTable("snapshot", "taken", "generation", "layout", "final block", "rows", "bytes", "usable")
 	rows.empty = "no snapshots (keeperctl snapshot create takes one, snapshot.every has statevm take them)"
 	for _, name := range names {
-		m, err := snapshot.Read(ctx, in, name)
+		m, err := snapshot.Read(ctx, d.in, name)
 		usable := "yes"
 		if err == nil {
-			err = backup.Fits(m, keeper.ChainID, keeper.LogPartitions)
+			err = backup.Fits(m, d.Keeper.ChainID, d.Keeper.LogPartitions)
 		}
 		if err != nil {
 			usable = "no: " + err.Error()
@@ -74,15 +69,15 @@ func listSnapshots(ctx context.Context, in snapshot.Source, keeper wire.Config, 
 		at, _ := snapshot.TakenAt(name)
 		rows.add(name, text.Moment(at), m.Generation, m.Layout, m.FinalBlock().Number, m.Rows(), m.Bytes(), usable)
 	}
-	return out.table(rows)
+	return d.out.table(rows)
 }
 
-// snapshotName finds the newest for "latest".
-func snapshotName(ctx context.Context, in snapshot.Source, name string) (string, error) {
+// name finds the newest for "latest".
+func (d snapshotDesk) name(ctx context.Context, name string) (string, error) {
 	if name != "latest" {
 		return name, nil
 	}
-	names, err := snapshot.List(ctx, in)
+	names, err := snapshot.List(ctx, d.in)
 	if err == nil && len(names) == 0 {
 		err = errors.New("there are no snapshots (keeperctl snapshot create takes one)")
 	}
@@ -92,35 +87,34 @@ func snapshotName(ctx context.Context, in snapshot.Source, name string) (string,
 	return names[len(names)-1], nil
 }
 
-func verifySnapshot(ctx context.Context, in snapshot.Source, name string, out printer) error {
-	name, err := snapshotName(ctx, in, name)
+func (d snapshotDesk) verify(ctx context.Context, args []string) error {
+	name, err := d.name(ctx, args[0])
 	if err != nil {
 		return err
 	}
-	m, err := snapshot.Verify(ctx, in, name)
+	m, err := snapshot.Verify(ctx, d.in, name)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "snapshot %s is what was written: %d rows of %d partitions, up to final block %d\n", name,
+	return d.out.sayf("snapshot %s is what was written: %d rows of %d partitions, up to final block %d\n", name,
 		m.Rows(), len(m.Parts), m.FinalBlock().Number)
-	return err
 }
 
-// restoreSnapshot makes a generation of a snapshot, and has statevm bring it up to the end of the topic.
-func restoreSnapshot(ctx context.Context, s *session, in snapshot.Source, name string) error {
-	client, err := s.kafka()
+// restore makes a generation of a snapshot, and has statevm bring it up to the end of the topic.
+func (d snapshotDesk) restore(ctx context.Context, args []string) error {
+	client, err := d.kafka()
 	if err != nil {
 		return err
 	}
-	db, err := s.anyDatabase(ctx)
+	db, err := d.anyDatabase(ctx)
 	if err != nil {
 		return err
 	}
-	if name, err = snapshotName(ctx, in, name); err != nil {
+	name, err := d.name(ctx, args[0])
+	if err != nil {
 		return err
 	}
-	r := Rebuilder{DB: db, Topic: client, Keeper: s.Keeper, Patience: s.Own.Patience, Show: s.showProgress()}
-	return r.Restore(ctx, in, name, s.out)
+	return d.rebuilder(db, client).Restore(ctx, d.in, name, d.out)
 }
 
 // Restore makes a generation of a snapshot, follows it to the end of the topic, and compares it with the active one.

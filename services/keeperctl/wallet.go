@@ -9,23 +9,22 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-const walletUsage = "wallet list | ledger AGENT | verify"
-
 // wallets shows what agents have earned, in wei, and proves that the balances are the sums of their entries.
 func wallets(ctx context.Context, db *pg.DB, own Settings, args []string, out printer) error {
-	switch {
-	case len(args) == 1 && args[0] == "list":
-		return listWallets(ctx, db.Wallets(), out)
-	case len(args) == 2 && args[0] == "ledger":
-		return showLedger(ctx, db.Wallets(), args[1], own.Limit, out)
-	case len(args) == 1 && args[0] == "verify":
-		return verifyWallets(ctx, db.Wallets(), out)
-	}
-	return usagef("usage: keeperctl %s", walletUsage)
+	d := walletDesk{db.Wallets(), own.Limit, out}
+	return verbs{"list": d.list, "ledger": d.ledger, "verify": d.verify}.do(ctx, "wallet", args)
 }
 
-func listWallets(ctx context.Context, w pg.Wallets, out printer) error {
-	all, err := w.List(ctx)
+// walletDesk is one invocation of the command.
+type walletDesk struct {
+	pg.Wallets
+
+	limit int
+	out   printer
+}
+
+func (d walletDesk) list(ctx context.Context, _ []string) error {
+	all, err := d.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -34,29 +33,29 @@ func listWallets(ctx context.Context, w pg.Wallets, out printer) error {
 	for _, one := range all {
 		rows.add(one.Agent, one.Balance, one.Frozen, text.Moment(one.UpdatedAt))
 	}
-	return out.table(rows)
+	return d.out.table(rows)
 }
 
 // noWallets is what there is to say before the first agent has earned something.
 const noWallets = "no wallets: no fee was booked for an agent of commission.agents yet"
 
-func showLedger(ctx context.Context, w pg.Wallets, agent string, limit int, out printer) error {
-	entries, err := w.Ledger(ctx, agent, limit)
+func (d walletDesk) ledger(ctx context.Context, args []string) error {
+	entries, err := d.Ledger(ctx, args[0], d.limit)
 	if err != nil {
 		return err
 	}
 	if len(entries) == 0 {
-		return fmt.Errorf("agent %q has no entries (keeperctl wallet list shows the agents)", agent)
+		return fmt.Errorf("agent %q has no entries (keeperctl wallet list shows the agents)", args[0])
 	}
 	rows := newTable("id", "at", "what", "balance", "frozen", "commission")
 	for _, e := range entries {
 		rows.add(e.ID, text.Moment(e.At), e.What, e.BalanceDelta, e.FrozenDelta, e.Source)
 	}
-	return out.table(rows)
+	return d.out.table(rows)
 }
 
-func verifyWallets(ctx context.Context, w pg.Wallets, out printer) error {
-	audits, err := w.Verify(ctx)
+func (d walletDesk) verify(ctx context.Context, _ []string) error {
+	audits, err := d.Verify(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,12 +74,12 @@ func verifyWallets(ctx context.Context, w pg.Wallets, out printer) error {
 			inLine(a.Agent), verdict, a.Balance, a.EntryBalance, released, a.Frozen, a.EntryFrozen, a.Held)
 	}
 	switch {
-	case out.json:
-		err = out.table(rows)
+	case d.out.json:
+		err = d.out.table(rows)
 	case len(audits) == 0:
-		err = out.note(noWallets)
+		err = d.out.note(noWallets)
 	default:
-		err = out.either(nil, text.String())
+		err = d.out.either(nil, text.String())
 	}
 	if err != nil {
 		return err
