@@ -142,8 +142,7 @@ func (d auditDesk) table() func(ledger.Row) error {
 
 func (d auditDesk) tableEnd(r audit.Result) error {
 	span := time.Duration(r.To.TimeMs-r.From.TimeMs) * time.Millisecond
-	if _, err := fmt.Fprintf(d.out, "\nblocks %d to %d, %s of chain time\n\n", r.From.Number, r.To.Number,
-		span); err != nil {
+	if err := sayf(d.out, "\nblocks %d to %d, %s of chain time\n\n", r.From.Number, r.To.Number, span); err != nil {
 		return err
 	}
 	if err := d.report(r).Write(d.out); err != nil {
@@ -152,9 +151,7 @@ func (d auditDesk) tableEnd(r audit.Result) error {
 	if r.Unproven == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(d.out, "no node could prove the receipts of %d blocks: what they say was taken on trust\n",
-		r.Unproven)
-	return err
+	return sayf(d.out, "no node could prove the receipts of %d blocks: what they say was taken on trust\n", r.Unproven)
 }
 
 func (d auditDesk) line(r ledger.Row) error {

@@ -140,14 +140,14 @@ func (d deadLetters) replay(ctx context.Context, args []string) error {
 	}
 	said, at, err := d.Replay(ctx, chosen)
 	for _, s := range said {
-		if failed := d.out.sayf("%s: partition %d\n", s.JobID, s.Partition); failed != nil {
+		if failed := sayf(d.out, "%s: partition %d\n", s.JobID, s.Partition); failed != nil {
 			return errors.Join(err, failed)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return d.out.sayf("%d said again as of block %d; a sender takes a job up unless it is doing it, "+
+	return sayf(d.out, "%d said again as of block %d; a sender takes a job up unless it is doing it, "+
 		"or the rest after its last arm is not over at that block (%s of chain time, up to %s for what goes on "+
 		"reverting); what becomes of it is in %s\n", len(said), at.Number, txm.CoolDown(job.Refused, txm.Retries, 0),
 		txm.CoolDown(job.Reverted, math.MaxUint32, 0), wire.ResultTopic(d.Keeper.ChainID))

@@ -55,17 +55,17 @@ func readMetrics(text string, seen *doctor.Seen) {
 		seen.Requests += float64(m.GetHistogram().GetSampleCount())
 	}
 	for _, m := range families["evm_request_errors_total"].GetMetric() {
-		if label(m, "class") == "throttled" {
+		if status.Label(m, "class") == "throttled" {
 			seen.Throttled += m.GetCounter().GetValue()
 		}
 	}
 	for _, m := range families["sender_tier_executed_total"].GetMetric() {
-		if tier, err := strconv.Atoi(label(m, "tier")); err == nil {
+		if tier, err := strconv.Atoi(status.Label(m, "tier")); err == nil {
 			seen.Executed[tier] += m.GetCounter().GetValue()
 		}
 	}
 	for _, m := range families["sender_tier_execution_age_seconds"].GetMetric() {
-		if tier, err := strconv.Atoi(label(m, "tier")); err == nil {
+		if tier, err := strconv.Atoi(status.Label(m, "tier")); err == nil {
 			seen.Ages[tier] = agesOf(m.GetHistogram())
 		}
 	}
@@ -80,13 +80,4 @@ func agesOf(h *dto.Histogram) (ages []doctor.AgeCount) {
 		}
 	}
 	return append(ages, doctor.AgeCount{Age: longest, Count: float64(h.GetSampleCount())})
-}
-
-func label(m *dto.Metric, name string) string {
-	for _, l := range m.GetLabel() {
-		if l.GetName() == name {
-			return l.GetValue()
-		}
-	}
-	return ""
 }

@@ -128,24 +128,24 @@ func (d emergencyDesk) take(ctx context.Context, args []string) error {
 		return errors.Join(err, shown)
 	}
 	if o.DryRun {
-		return d.out.sayf("run %s: nothing was done; it would succeed. To do it: --keeperctl.dry_run=false\n", o.Run)
+		return sayf(d.out, "run %s: nothing was done; it would succeed. To do it: --keeperctl.dry_run=false\n", o.Run)
 	}
 	if !o.Action.OnChain() || sender != nil {
-		return d.out.sayf("run %s: done\n", o.Run)
+		return sayf(d.out, "run %s: done\n", o.Run)
 	}
-	return d.out.sayf("run %s: have %s send these calls, and say so for the record: keeperctl emergency done %s %s TX\n",
-		o.Run, d.cfg.Emergency.Account, o.Run, o.Action)
+	return sayf(d.out, "run %s: have %s send these calls, and say so for the record: keeperctl emergency done %s %s "+
+		"TX\n", o.Run, d.cfg.Emergency.Account, o.Run, o.Action)
 }
 
 func (d emergencyDesk) show(o emergency.Order, deeds []emergency.Step) error {
 	for _, deed := range deeds {
-		if err := d.out.sayf("%s: %s\n", o.Action, deed.Description); err != nil {
+		if err := sayf(d.out, "%s: %s\n", o.Action, deed.Description); err != nil {
 			return err
 		}
 		if deed.Contract.IsZero() {
 			continue
 		}
-		if err := d.out.sayf("  to        %s\n  calldata  0x%x\n  way back  0x%x\n", deed.Contract,
+		if err := sayf(d.out, "  to        %s\n  calldata  0x%x\n  way back  0x%x\n", deed.Contract,
 			deed.Calldata, deed.Undo); err != nil {
 			return err
 		}
@@ -166,5 +166,5 @@ func (d emergencyDesk) done(ctx context.Context, args []string) error {
 	if err := d.store.Record(ctx, sent); err != nil {
 		return err
 	}
-	return d.out.sayf("recorded\n")
+	return sayf(d.out, "recorded\n")
 }

@@ -23,7 +23,8 @@ func stateGenerations(ctx context.Context, s *session, args []string) error {
 
 func generations(ctx context.Context, db *pg.DB, own Settings, args []string, out printer) error {
 	d := generationDesk{db, own, out}
-	return verbs{"list": d.list, "compare": d.compare, "switch": d.switchTo, "drop": d.drop}.do(ctx, "generations", args)
+	return verbs{"list": d.list, "compare": d.compare, "switch": d.switchTo, "drop": d.drop}.do(ctx, "generations",
+		args)
 }
 
 // generationDesk is one invocation of the command.
@@ -74,7 +75,7 @@ func (d generationDesk) drop(ctx context.Context, args []string) error {
 	if err := d.db.DropGeneration(ctx, number); err != nil {
 		return err
 	}
-	return d.out.sayf("generation %d is dropped\n", number)
+	return sayf(d.out, "generation %d is dropped\n", number)
 }
 
 func (d generationDesk) compare(ctx context.Context, numbers []string) error {
@@ -122,7 +123,7 @@ func (d generationDesk) switchTo(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return d.out.sayf("readers use generation %d (the way back: keeperctl generations switch back)\n", number)
+	return sayf(d.out, "readers use generation %d (the way back: keeperctl generations switch back)\n", number)
 }
 
 func (d generationDesk) toServe(ctx context.Context, to string) (int, error) {

@@ -38,8 +38,7 @@ func health(ctx context.Context, url string, out io.Writer) error {
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("not ready: %s", strings.TrimSpace(string(text)))
 	}
-	_, err = fmt.Fprint(out, string(text))
-	return err
+	return sayf(out, "%s", text)
 }
 
 const (
@@ -76,8 +75,7 @@ func tellHealth(ctx context.Context, s *session, part string, ask func(context.C
 	if err != nil {
 		return fmt.Errorf("%s: %w", part, err)
 	}
-	_, err = fmt.Fprintf(s.out, "%s: %s\n", part, answer)
-	return err
+	return sayf(s.out, "%s: %s\n", part, answer)
 }
 
 // askUntil asks until the answer is good or the time is over, whose last error it then returns.

@@ -12,8 +12,7 @@ import (
 )
 
 func version(_ context.Context, s *session, _ []string) error {
-	_, err := fmt.Fprintln(s.out, service.ReadBuild(program))
-	return err
+	return sayf(s.out, "%s\n", service.ReadBuild(program))
 }
 
 const exitCodes = "exit codes: 0 fine, or done; 1 findings, or refused or failed; 2 a command line or configuration " +

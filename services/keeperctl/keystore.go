@@ -46,6 +46,5 @@ func createKeystore(folder string, given bool, s *session) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(s.out, address.Hex())
-	return err
+	return sayf(s.out, "%s\n", address)
 }

@@ -58,7 +58,7 @@ func (b leaseBreak) run(ctx context.Context, which, yes string) error {
 		return fmt.Errorf("nobody has the lease of signer %s: there is nothing to break (it was last %s's, token %d)",
 			signer, at.Label, at.Token)
 	}
-	if _, err := fmt.Fprint(b.out, sayLease(at)); err != nil {
+	if err := sayf(b.out, "%s", sayLease(at)); err != nil {
 		return err
 	}
 	if err := b.confirm(signer, yes); err != nil {
@@ -70,9 +70,8 @@ func (b leaseBreak) run(ctx context.Context, which, yes string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(b.out, "broken: the token is %d, and nothing is written under %d any more; the next sender "+
-		"with the key takes the signer up\n", token, at.Token)
-	return err
+	return sayf(b.out, "broken: the token is %d, and nothing is written under %d any more; the next sender with the "+
+		"key takes the signer up\n", token, at.Token)
 }
 
 // sayLease is what there is to know before a lease is broken.
@@ -94,7 +93,7 @@ func sayLease(at outbox.LeaseStanding) string {
 func (b leaseBreak) confirm(signer chain.Address, yes string) error {
 	answer := yes
 	if yes == "" {
-		if _, err := fmt.Fprintf(b.out, "stop its holder first, if it can be reached. To break the lease write the "+
+		if err := sayf(b.out, "stop its holder first, if it can be reached. To break the lease write the "+
 			"signer's address: "); err != nil {
 			return err
 		}

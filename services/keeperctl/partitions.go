@@ -3,7 +3,6 @@ package keeperctl
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"perpkeeper/pkg/bus"
@@ -76,17 +75,15 @@ func raiseJobs(ctx context.Context, client *bus.Client, s *session, count map[st
 			return err
 		}
 		raised++
-		_, err = fmt.Fprintf(s.out, "topic %s: from %d to %d partitions\n", spec.Name, had, spec.Partitions)
-		if err != nil {
+		if err := sayf(s.out, "topic %s: from %d to %d partitions\n", spec.Name, had, spec.Partitions); err != nil {
 			return err
 		}
 	}
 	if raised == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(s.out, "start console, then sender, then planner, with keeper.job_partitions = %d\n",
+	return sayf(s.out, "start console, then sender, then planner, with keeper.job_partitions = %d\n",
 		s.Keeper.JobPartitions)
-	return err
 }
 
 // raise fills a generation from the new log topic, and says what is next.
@@ -111,6 +108,5 @@ func (r Rebuilder) raise(ctx context.Context, out printer) error {
 				g.Number, g.Partitions, g.Number)
 		}
 	}
-	_, err = io.WriteString(out, said.String())
-	return err
+	return sayf(out, "%s", said.String())
 }

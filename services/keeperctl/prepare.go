@@ -19,9 +19,8 @@ func prepare(ctx context.Context, s *session, _ []string) error {
 	if err := s.prepareSchema(ctx); err != nil {
 		return fmt.Errorf("preparing the database: %w", err)
 	}
-	_, err := fmt.Fprintf(s.out, "the topics of chain %d and the database's schema are as this build needs them\n",
+	return sayf(s.out, "the topics of chain %d and the database's schema are as this build needs them\n",
 		s.Keeper.ChainID)
-	return err
 }
 
 func (s *session) prepareTopics(ctx context.Context) error {

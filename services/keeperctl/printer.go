@@ -38,8 +38,7 @@ func (p printer) table(t *table) error {
 	case p.json:
 		return p.object(t.records())
 	case len(t.rows) == 0 && t.empty != "":
-		_, err := fmt.Fprintln(p, t.empty)
-		return err
+		return sayf(p, "%s\n", t.empty)
 	}
 	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, strings.Join(t.heads, "\t")) // the writer keeps what goes wrong for Flush
@@ -68,8 +67,7 @@ func (p printer) object(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p, "%s\n", text)
-	return err
+	return sayf(p, "%s\n", text)
 }
 
 // either prints an object for programs, or a text for people.
@@ -81,9 +79,9 @@ func (p printer) either(v any, text string) error {
 	return err
 }
 
-// sayf prints text that is no data, whatever the output.
-func (p printer) sayf(format string, args ...any) error {
-	_, err := fmt.Fprintf(p, format, args...)
+// sayf prints text that is no data, in whatever form data is wanted.
+func sayf(out io.Writer, format string, args ...any) error {
+	_, err := fmt.Fprintf(out, format, args...)
 	return err
 }
 
@@ -92,8 +90,7 @@ func (p printer) note(line string) error {
 	if p.json {
 		return nil
 	}
-	_, err := fmt.Fprintln(p, line)
-	return err
+	return sayf(p, "%s\n", line)
 }
 
 // record is one row as an object, its keys in the order of the heads.

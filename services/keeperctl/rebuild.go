@@ -88,11 +88,8 @@ func (r Rebuilder) finish(ctx context.Context, filling int, out io.Writer) error
 		return err
 	}
 	if !active.Fits() {
-		_, err := fmt.Fprintf(out,
-			"generation %d is filled; generation %d is of another layout and cannot be compared "+
-				"(keeperctl generations switch %d, with a reason)\n",
-			filling, active.Number, filling)
-		return err
+		return sayf(out, "generation %d is filled; generation %d is of another layout and cannot be compared "+
+			"(keeperctl generations switch %d, with a reason)\n", filling, active.Number, filling)
 	}
 	if !active.Reads(r.Keeper.LogPartitions) {
 		return r.otherPartitions(ctx, filling, active, out)
@@ -105,10 +102,8 @@ func (r Rebuilder) finish(ctx context.Context, filling int, out io.Writer) error
 		return fmt.Errorf("generation %d differs from generation %d at block %d in %v", filling, active.Number,
 			c.A.Watermark.Number, tables)
 	}
-	_, err = fmt.Fprintf(out,
-		"generation %d holds what generation %d holds, at block %d (keeperctl generations switch %d)\n",
+	return sayf(out, "generation %d holds what generation %d holds, at block %d (keeperctl generations switch %d)\n",
 		filling, active.Number, c.A.Watermark.Number, filling)
-	return err
 }
 
 // otherPartitions ends the filling from a topic that took the place of another one, of another number of partitions:
@@ -128,11 +123,9 @@ func (r Rebuilder) otherPartitions(ctx context.Context, filling int, active pg.G
 			"%d: the scanner is still writing history (run this again)", filling, now.Watermark.Number, active.Number,
 			stood)
 	}
-	_, err = fmt.Fprintf(out,
-		"generation %d is filled, up to block %d; generation %d stands at block %d of a topic of %d partitions and "+
-			"cannot be compared (keeperctl generations switch %d, with a reason)\n", filling, now.Watermark.Number,
-		active.Number, stood, active.Partitions, filling)
-	return err
+	return sayf(out, "generation %d is filled, up to block %d; generation %d stands at block %d of a topic of %d "+
+		"partitions and cannot be compared (keeperctl generations switch %d, with a reason)\n", filling,
+		now.Watermark.Number, active.Number, stood, active.Partitions, filling)
 }
 
 // follow shows how the filling goes on until it has reached the topic's end.

@@ -109,12 +109,14 @@ func (d signerDesk) advise(all []outbox.SignerStanding) error {
 		advice string
 	}{
 		{func(s outbox.SignerStanding) bool { return s.Paused != "" },
-			"PAUSED: claims nothing new, what is in flight goes on; when the reason is gone: keeperctl signer resume SIGNER"},
-		{func(s outbox.SignerStanding) bool { return s.LeaseLeft == 0 }, "nobody has the lease of a signer: is a sender " +
-			"with its key running, and ready? (docs/runbooks/not-ready.md)"},
+			"PAUSED: claims nothing new, what is in flight goes on; when the reason is gone: keeperctl signer resume " +
+				"SIGNER"},
+		{func(s outbox.SignerStanding) bool { return s.LeaseLeft == 0 },
+			"nobody has the lease of a signer: is a sender with its key running, and ready? " +
+				"(docs/runbooks/not-ready.md)"},
 		{func(s outbox.SignerStanding) bool { return s.LeaseLeft > 0 && lease.ClockWentBack(s.LeaseAhead) },
-			"the database's clock has gone back since a lease was written: a holder that lives mends it within seconds; " +
-				"for one that is gone: keeperctl lease break SIGNER (docs/runbooks/signers.md)"},
+			"the database's clock has gone back since a lease was written: a holder that lives mends it within " +
+				"seconds; for one that is gone: keeperctl lease break SIGNER (docs/runbooks/signers.md)"},
 	}
 	if len(all) == 0 {
 		return d.out.note("no sender has started on this database yet")
@@ -137,7 +139,7 @@ func (d signerDesk) pause(ctx context.Context, args []string) error {
 	if err := action.Pause(ctx, d.db, address, strings.Join(args[1:], " ")); err != nil {
 		return err
 	}
-	return d.out.sayf("signer %s claims nothing new from now on; what is in flight goes on (the way back: keeperctl "+
+	return sayf(d.out, "signer %s claims nothing new from now on; what is in flight goes on (the way back: keeperctl "+
 		"signer resume %s)\n", address, address)
 }
 
@@ -150,6 +152,6 @@ func (d signerDesk) resume(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return d.out.sayf("signer %s may claim again; it was paused because: %s\nif that is still so, it is paused again at "+
-		"the next try\n", address, was)
+	return sayf(d.out, "signer %s may claim again; it was paused because: %s\nif that is still so, it is paused again "+
+		"at the next try\n", address, was)
 }

@@ -167,8 +167,8 @@ func (d signerDesk) resync(ctx context.Context, node action.Accounts, chosen []o
 	if err != nil {
 		return err
 	}
-	if err := d.out.sayf("signer %s: next nonce here %d, on the chain %d (latest), %d (finalized), %d (pending); lease: "+
-		"%s; paused: %s\n", s.Signer, s.NextNonce, seen.Latest, seen.Finalized, seen.Pending, status.LeaseOf(s),
+	if err := sayf(d.out, "signer %s: next nonce here %d, on the chain %d (latest), %d (finalized), %d (pending); "+
+		"lease: %s; paused: %s\n", s.Signer, s.NextNonce, seen.Latest, seen.Finalized, seen.Pending, status.LeaseOf(s),
 		cmp.Or(s.Paused, "no")); err != nil {
 		return err
 	}
@@ -183,8 +183,8 @@ func (d signerDesk) resync(ctx context.Context, node action.Accounts, chosen []o
 	if err != nil {
 		return err
 	}
-	return d.out.sayf("resynced: the next nonce is %d, the signer is not paused, every earlier tenure is over; senders "+
-		"may be started\n", next)
+	return sayf(d.out, "resynced: the next nonce is %d, the signer is not paused, every earlier tenure is over; "+
+		"senders may be started\n", next)
 }
 
 // askAgain is how often the database is asked whether the sender has heard the wish.
@@ -208,8 +208,8 @@ func (d signerDesk) cancel(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.out.sayf("signer %s, nonce %d: %s of %s, %d transactions signed, last answer %s; lease: %s\n", s.Signer,
-		n, cmp.Or(before.Intent, "no arm"), cmp.Or(before.JobID, "no job"), before.Attempts,
+	if err := sayf(d.out, "signer %s, nonce %d: %s of %s, %d transactions signed, last answer %s; lease: %s\n",
+		s.Signer, n, cmp.Or(before.Intent, "no arm"), cmp.Or(before.JobID, "no job"), before.Attempts,
 		cmp.Or(before.LastClass, "none"), status.LeaseOf(s)); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (d signerDesk) cancel(ctx context.Context, args []string) error {
 		return err
 	}
 	if s.LeaseLeft == 0 {
-		return d.out.sayf("noted; nobody has the lease of this signer: the next sender that takes it up acts on it " +
+		return sayf(d.out, "noted; nobody has the lease of this signer: the next sender that takes it up acts on it "+
 			"(docs/runbooks/not-ready.md)\n")
 	}
 	return d.awaitCancel(ctx, s.Signer, before)
@@ -238,13 +238,13 @@ func (d signerDesk) awaitCancel(ctx context.Context, signer chain.Address, befor
 		case err != nil:
 			return err
 		case now.Intent == txm.Cancelled:
-			return d.out.sayf("done: the payment to oneself is final\n")
+			return sayf(d.out, "done: the payment to oneself is final\n")
 		case !now.Intent.Replaceable():
-			return d.out.sayf("a transaction at this nonce was mined: the arm is %s (keeperctl signer nonces %s)\n",
+			return sayf(d.out, "a transaction at this nonce was mined: the arm is %s (keeperctl signer nonces %s)\n",
 				now.Intent, signer)
 		case now.Attempts > before.Attempts:
-			return d.out.sayf("the sender has signed transaction %d at this nonce, a payment to oneself; the chain takes "+
-				"one of the %d\n", now.Attempts, now.Attempts)
+			return sayf(d.out, "the sender has signed transaction %d at this nonce, a payment to oneself; the chain "+
+				"takes one of the %d\n", now.Attempts, now.Attempts)
 		}
 		if !retry.Sleep(ctx, askAgain) {
 			return fmt.Errorf("noted, and the sender has not acted on it yet (%w); its caps may leave no room for a "+

@@ -46,7 +46,7 @@ func (d snapshotDesk) create(ctx context.Context, _ []string) error {
 	if err != nil {
 		return fmt.Errorf("snapshot %s is taken, but: %w", m.Name(), err)
 	}
-	return d.out.sayf("snapshot %s: %d rows, %d bytes, in %s; %d older removed (snapshot.keep)\n", m.Name(), m.Rows(),
+	return sayf(d.out, "snapshot %s: %d rows, %d bytes, in %s; %d older removed (snapshot.keep)\n", m.Name(), m.Rows(),
 		m.Bytes(), time.Since(began).Round(time.Millisecond), len(removed))
 }
 
@@ -96,7 +96,7 @@ func (d snapshotDesk) verify(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return d.out.sayf("snapshot %s is what was written: %d rows of %d partitions, up to final block %d\n", name,
+	return sayf(d.out, "snapshot %s is what was written: %d rows of %d partitions, up to final block %d\n", name,
 		m.Rows(), len(m.Parts), m.FinalBlock().Number)
 }
 
@@ -137,7 +137,7 @@ func (r Rebuilder) Restore(ctx context.Context, in snapshot.Source, name string,
 	if err != nil {
 		return fmt.Errorf("restoring snapshot %s (nothing of it is in the database): %w", name, err)
 	}
-	if _, err := fmt.Fprintf(out, "generation %d holds the %d rows of snapshot %s, after %s\n", filling, m.Rows(), name,
+	if err := sayf(out, "generation %d holds the %d rows of snapshot %s, after %s\n", filling, m.Rows(), name,
 		time.Since(began).Round(time.Millisecond)); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ package action
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,17 +52,14 @@ func Resume(ctx context.Context, db *pg.DB, signer chain.Address) (was string, e
 // Signer finds how one signer stands.
 func Signer(ctx context.Context, db *pg.DB, signer chain.Address) (outbox.SignerStanding, error) {
 	all, err := outbox.NewSigners(db).List(ctx)
+	i := slices.IndexFunc(all, func(s outbox.SignerStanding) bool { return s.Signer == signer })
+	if err == nil && i < 0 {
+		err = fmt.Errorf("signer %s is not known here (keeperctl signer list shows those that are)", signer)
+	}
 	if err != nil {
 		return outbox.SignerStanding{}, err
 	}
-	for _, s := range all {
-		if s.Signer == signer {
-			return s, nil
-		}
-	}
-	return outbox.SignerStanding{},
-		fmt.Errorf("signer %s is not known here (keeperctl signer list shows those that are)",
-			signer)
+	return all[i], nil
 }
 
 // Number is what became of one number; the zero state when it was never given.

@@ -7,6 +7,7 @@ package market
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -124,11 +125,7 @@ func sum(reports []price.Report, window time.Duration) (l Look) {
 }
 
 func byToken(a, b Price) int {
-	if c := bytes.Compare(a.Token[:], b.Token[:]); c != 0 {
-		return c
-	}
-	if a.Newest != b.Newest {
-		return map[bool]int{true: -1, false: 1}[a.Newest]
-	}
-	return strings.Compare(a.Source, b.Source)
+	older := map[bool]int{false: 1} // by whether a report is the newest
+	return cmp.Or(bytes.Compare(a.Token[:], b.Token[:]), older[a.Newest]-older[b.Newest],
+		strings.Compare(a.Source, b.Source))
 }

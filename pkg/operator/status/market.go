@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-
-	dto "github.com/prometheus/client_model/go"
 )
 
 // PriceSource is a source of prices as the scanner that reads it has it.
@@ -42,7 +40,7 @@ func Market(ctx context.Context, address string) (said MarketSaid, err error) {
 		"price_source_failures_total": func(s *PriceSource, n int) { s.Failures = n },
 	} {
 		for _, m := range families[metric].GetMetric() {
-			name := sourceOf(m)
+			name := Label(m, "source")
 			if byName[name] == nil {
 				byName[name] = &PriceSource{Name: name}
 			}
@@ -54,13 +52,4 @@ func Market(ctx context.Context, address string) (said MarketSaid, err error) {
 	}
 	slices.SortFunc(said.Sources, func(a, b PriceSource) int { return cmp.Compare(a.Name, b.Name) })
 	return said, nil
-}
-
-func sourceOf(m *dto.Metric) string {
-	for _, label := range m.GetLabel() {
-		if label.GetName() == "source" {
-			return label.GetValue()
-		}
-	}
-	return ""
 }

@@ -157,6 +157,16 @@ func metricsOf(ctx context.Context, address string) (map[string]*dto.MetricFamil
 	return families, nil
 }
 
+// Label is a label's value; empty where a metric has none of the name.
+func Label(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
 // pageMetrics are the metrics that say what no store does.
 var pageMetrics = []struct {
 	metric, what string

@@ -67,15 +67,10 @@ func Look(ctx context.Context, sources []Source) (found []Finding) {
 
 // WrongFirst puts those first that somebody has to do something about, and otherwise leaves the order as it is.
 func WrongFirst(found []Finding) (wrong int) {
-	rank := func(f Finding) int {
-		if f.Wrong {
-			return 0
-		}
-		return 1
-	}
-	slices.SortStableFunc(found, func(a, b Finding) int { return rank(a) - rank(b) })
+	rank := map[bool]int{true: 1}
+	slices.SortStableFunc(found, func(a, b Finding) int { return rank[b.Wrong] - rank[a.Wrong] })
 	for _, f := range found {
-		wrong += 1 - rank(f)
+		wrong += rank[f.Wrong]
 	}
 	return wrong
 }

@@ -97,7 +97,7 @@ func (c *console) generationState(ctx context.Context, target string) (facts, er
 		return nil, err
 	}
 	return facts{"generation": generationName(number), factUsed: generationName(active.Number),
-		factCompared: cmp.Or(c.compared.of(number), notCompared)}, nil
+		factCompared: cmp.Or(c.comparedWith(number), notCompared)}, nil
 }
 
 // other refuses what makes no sense with the active generation.
@@ -124,7 +124,7 @@ func (c *console) compare(ctx context.Context, _ signin.Session, target, _ strin
 		said = fmt.Sprintf("%s from generation %d at block %d, in %v", differs, active.Number, found.A.Watermark.Number,
 			tables)
 	}
-	c.compared.say(number, said)
+	c.compared.Store(number, said)
 	return nil
 }
 

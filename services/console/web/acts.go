@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/operator/text"
+	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/services/console/signin"
 )
@@ -22,17 +23,17 @@ func (c *console) acts() map[string]act {
 	all := []act{
 		{name: "signer-pause", Title: "Pause a signer", needs: signin.Operator, back: "/signers", WhyNeeded: true,
 			Warning: "It claims nothing new until somebody resumes it. What it has in flight goes on.",
-			state:   c.signerState, will: pauseWill, do: c.pause},
+			state:   c.signerState, will: pauseWill, do: c.onSigner(c.pause)},
 		{name: "signer-resume", Title: "Resume a signer", needs: signin.Operator, back: "/signers",
 			Warning: "It claims again at once. If the reason for the pause still holds, it is paused again at the " +
 				"next try.",
-			state: c.signerState, will: resumeWill, do: c.resume},
+			state: c.signerState, will: resumeWill, do: c.onSigner(c.resume)},
 		{name: "signer-resync", Title: "Move a signer to the chain's nonce", needs: signin.Admin, back: "/signers",
 			WhyNeeded: true,
 			Warning: "Stop every sender of this signer first, also those of another copy of this database: a sender " +
 				"that " +
 				"runs on could send a transaction twice. Every earlier tenure ends, and the pause is lifted.",
-			state: c.resyncState, will: resyncWill, do: c.resync},
+			state: c.resyncState, will: resyncWill, do: c.onSigner(c.resync)},
 		{name: "nonce-cancel", Title: "Call a transaction off", needs: signin.Operator, back: "/signers",
 			WhyNeeded: true,
 			Warning: "The sender gives this nonce to a payment to itself; which of the two the chain takes is not " +
@@ -43,11 +44,11 @@ func (c *console) acts() map[string]act {
 			state:   func(context.Context, string) (facts, error) { return facts{}, nil }, will: scanWill, do: c.scan},
 		{name: "delayed-retry", Title: "Retry a delayed job", needs: signin.Operator, back: "/delayed",
 			Warning: "It is due at once, with all its attempts before it.",
-			state:   c.delayedState, will: retryWill, do: c.retryDelayed},
+			state:   c.delayedState, will: retryWill, do: c.onDelayed(action.RetryDelayed)},
 		{name: "delayed-cancel", Title: "Call a delayed job off", needs: signin.Operator, back: "/delayed",
 			WhyNeeded: true,
 			Warning:   "It is never done. There is no way back.",
-			state:     c.delayedState, will: callOffWill, do: c.cancelDelayed},
+			state:     c.delayedState, will: callOffWill, do: c.onDelayed(action.CancelDelayed)},
 		{name: "letter-replay", Title: "Have a job done that was given up", needs: signin.Operator,
 			back: "/deadletters",
 			Warning: "The job is published again as of now. A sender looks at it anew before it sends anything, and " +
@@ -101,12 +102,20 @@ func pauseWill(now facts) (facts, error) {
 	return facts{factPaused: "for the reason that is given below"}, nil
 }
 
-func (c *console) pause(ctx context.Context, s signin.Session, target, why string) error {
-	one, err := c.signer(ctx, target)
-	if err != nil {
-		return err
+// onSigner is an action on the signer that is named.
+func (c *console) onSigner(do func(context.Context, chain.Address, string) error,
+) func(context.Context, signin.Session, string, string) error {
+	return func(ctx context.Context, s signin.Session, target, why string) error {
+		one, err := c.signer(ctx, target)
+		if err != nil {
+			return err
+		}
+		return do(ctx, one.Signer, why+" (by "+s.Name+")")
 	}
-	return action.Pause(ctx, c.DB, one.Signer, why+" (by "+s.Name+")")
+}
+
+func (c *console) pause(ctx context.Context, signer chain.Address, why string) error {
+	return action.Pause(ctx, c.DB, signer, why)
 }
 
 func resumeWill(now facts) (facts, error) {
@@ -116,12 +125,8 @@ func resumeWill(now facts) (facts, error) {
 	return facts{factPaused: notPaused}, nil
 }
 
-func (c *console) resume(ctx context.Context, _ signin.Session, target, _ string) error {
-	one, err := c.signer(ctx, target)
-	if err != nil {
-		return err
-	}
-	_, err = action.Resume(ctx, c.DB, one.Signer)
+func (c *console) resume(ctx context.Context, signer chain.Address, _ string) error {
+	_, err := action.Resume(ctx, c.DB, signer)
 	return err
 }
 
@@ -163,16 +168,12 @@ func resyncWill(now facts) (facts, error) {
 	return facts{factNext: now[factLatest], factPaused: notPaused}, nil
 }
 
-func (c *console) resync(ctx context.Context, _ signin.Session, target, _ string) error {
-	one, err := c.signer(ctx, target)
+func (c *console) resync(ctx context.Context, signer chain.Address, _ string) error {
+	seen, err := action.Sighting(ctx, c.Node, signer)
 	if err != nil {
 		return err
 	}
-	seen, err := action.Sighting(ctx, c.Node, one.Signer)
-	if err != nil {
-		return err
-	}
-	_, err = action.Resync(ctx, c.DB, one.Signer, seen)
+	_, err = action.Resync(ctx, c.DB, signer, seen)
 	return err
 }
 
@@ -263,23 +264,19 @@ func unended(now facts) error {
 	return nil
 }
 
-func (c *console) retryDelayed(ctx context.Context, _ signin.Session, target, _ string) error {
-	id, err := strconv.ParseInt(target, 10, 64)
-	if err != nil {
-		return err
+// onDelayed is an action on the delayed job that is named.
+func (c *console) onDelayed(do func(context.Context, pg.Delayed, int64) error,
+) func(context.Context, signin.Session, string, string) error {
+	return func(ctx context.Context, _ signin.Session, target, _ string) error {
+		id, err := strconv.ParseInt(target, 10, 64)
+		if err != nil {
+			return err
+		}
+		return do(ctx, c.DB.Delayed(), id)
 	}
-	return action.RetryDelayed(ctx, c.DB.Delayed(), id)
 }
 
 func callOffWill(now facts) (facts, error) { return facts{factOff: "now"}, unended(now) }
-
-func (c *console) cancelDelayed(ctx context.Context, _ signin.Session, target, _ string) error {
-	id, err := strconv.ParseInt(target, 10, 64)
-	if err != nil {
-		return err
-	}
-	return action.CancelDelayed(ctx, c.DB.Delayed(), id)
-}
 
 func (c *console) letterState(ctx context.Context, target string) (facts, error) {
 	l, err := c.letter(ctx, target)

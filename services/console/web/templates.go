@@ -46,9 +46,10 @@ var functions = template.FuncMap{
 	"coins": text.Coins, "usd": text.USD, "first": text.FirstLine, "moment": text.Moment,
 	"short": short, "clock": func(at time.Time) string { return at.UTC().Format("15:04:05") },
 	"lower":      func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
-	"coinsShort": coinsShort, "signed": signed, "lasts": age, "words": words, "shortIn": shortIn, "jobname": jobName,
-	"keyname":     keyName,
-	"outcomeTone": outcomeTone,
+	"coinsShort": coinsShort, "signed": signed, "lasts": age, "words": words, "outcomeTone": outcomeTone,
+	"shortIn": func(text string) string { return shortEach(strings.Fields(text), " ") },
+	"jobname": func(id string) string { return shortEach(strings.Split(id, ":"), " ") },
+	"keyname": func(key string) string { return shortEach(strings.Split(key, "@"), "@") }, // may be of several hashes
 }
 
 // short is a hash or address with its middle left out; anything else as it is.
@@ -60,31 +61,12 @@ func short(v any) string {
 	return s[:8] + "…" + s[len(s)-4:]
 }
 
-// shortIn cuts the hashes and addresses in a text short.
-func shortIn(text string) string {
-	fields := strings.Fields(text)
-	for i := range fields {
-		fields[i] = short(fields[i])
-	}
-	return strings.Join(fields, " ")
-}
-
-// jobName is a job's id with its key cut short.
-func jobName(id string) string {
-	parts := strings.Split(id, ":")
+// shortEach joins the parts of a text, with the hashes and addresses among them cut short.
+func shortEach(parts []string, by string) string {
 	for i := range parts {
 		parts[i] = short(parts[i])
 	}
-	return strings.Join(parts, " ")
-}
-
-// keyName is the key of a delayed job, which may be of several hashes, with each cut short.
-func keyName(key string) string {
-	parts := strings.Split(key, "@")
-	for i := range parts {
-		parts[i] = short(parts[i])
-	}
-	return strings.Join(parts, "@")
+	return strings.Join(parts, by)
 }
 
 // words are a name as people write it: lost_race and glvDeposit apart.

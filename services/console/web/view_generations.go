@@ -57,7 +57,7 @@ func (c *console) howFar(ctx context.Context, row *generationView) error {
 		return err
 	}
 	row.Block, row.Halted, row.Skew = at.Watermark.Number, at.Halted, at.Skew()
-	row.Compared = c.compared.of(row.Number)
+	row.Compared = c.comparedWith(row.Number)
 	row.Differs = strings.HasPrefix(row.Compared, differs)
 	if generation.IsFilled(row.Generation, c.Keeper.LogPartitions) {
 		now, err := generation.Look(ctx, c.DB, c.Kafka, c.Keeper, row.Number)
@@ -88,28 +88,14 @@ func (f *fillings) next(now generation.Progress) generation.Progress {
 	return now
 }
 
-// comparisons are what comparing generations with the active one came to, while this console runs.
-type comparisons struct {
-	mutex sync.Mutex
-	said  map[int]string
-}
-
 const (
 	differs     = "DIFFERENT"
 	notCompared = "not by this console"
 )
 
-func (c *comparisons) of(number int) string {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.said[number]
-}
-
-func (c *comparisons) say(number int, what string) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.said == nil {
-		c.said = map[int]string{}
-	}
-	c.said[number] = what
+// comparedWith is what comparing a generation with the active one came to, while this console runs.
+func (c *console) comparedWith(number int) string {
+	said, _ := c.compared.Load(number)
+	text, _ := said.(string)
+	return text
 }

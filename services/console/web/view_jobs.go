@@ -62,20 +62,19 @@ func (c *console) jobs(ctx context.Context, ask url.Values) (any, error) {
 	if v.Kind != "" && !slices.Contains(jobKinds, job.Kind(v.Kind)) {
 		return nil, badQuestionError{fmt.Errorf("%q is no kind of job", v.Kind)}
 	}
-	kind := job.Kind(v.Kind)
-	if v.Show == "" || v.Show == showWaiting {
-		arms, err := outbox.NewIntents(c.DB).QueuedArms(ctx, kind, listLimit)
-		if err != nil {
-			return nil, err
+	intents := outbox.NewIntents(c.DB)
+	for _, part := range []struct {
+		show string
+		read func(context.Context, job.Kind, int) ([]outbox.ListedArm, error)
+		into *[]jobRow
+	}{{showWaiting, intents.QueuedArms, &v.Waiting}, {showInFlight, intents.ArmsInFlight, &v.Flight}} {
+		if v.Show == "" || v.Show == part.show {
+			arms, err := part.read(ctx, job.Kind(v.Kind), listLimit)
+			if err != nil {
+				return nil, err
+			}
+			*part.into = c.rows(arms)
 		}
-		v.Waiting = c.rows(arms)
-	}
-	if v.Show == "" || v.Show == showInFlight {
-		arms, err := outbox.NewIntents(c.DB).ArmsInFlight(ctx, kind, listLimit)
-		if err != nil {
-			return nil, err
-		}
-		v.Flight = c.rows(arms)
 	}
 	if v.Show == "" || v.Show == showEnded {
 		return v, c.ended(ctx, ask, &v)

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -166,23 +167,14 @@ func (c *console) audit(ctx context.Context, ask url.Values) (any, error) {
 }
 
 // changes are the things that are different after an action, by name.
-func changes(before, after map[string]string) (all []change) {
-	for what := range before {
-		if before[what] != after[what] {
-			all = append(all, change{what, before[what], after[what]})
+func changes(before, after facts) (all []change) {
+	both := maps.Clone(after)
+	maps.Copy(both, before)
+	for _, what := range slices.Sorted(maps.Keys(both)) {
+		if is, had := before[what]; !had || is != after[what] {
+			all = append(all, change{what, is, after[what]})
 		}
 	}
-	for what := range after {
-		if _, had := before[what]; !had {
-			all = append(all, change{what, "", after[what]})
-		}
-	}
-	slices.SortFunc(all, func(a, b change) int {
-		if a.What < b.What {
-			return -1
-		}
-		return 1
-	})
 	return all
 }
 

@@ -84,8 +84,7 @@ func (c *console) sources() []status.Source {
 			return status.Chain(ctx, c.Node, l)
 		}},
 		{What: "database", Ask: func(ctx context.Context, l *status.Looks) error {
-			return status.Stores(ctx, c.DB,
-				l)
+			return status.Stores(ctx, c.DB, l)
 		}},
 		{What: "prices", Ask: func(ctx context.Context, l *status.Looks) error {
 			return status.Prices(ctx, c.Kafka, c.Keeper.ChainID, l)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -69,7 +70,7 @@ type console struct {
 	running  context.Context //nolint:containedctx // the console's own: what is done beside pages ends with it
 	tasks    tasks
 	filling  fillings
-	compared comparisons
+	compared sync.Map // what comparing came to, by the number of the generation that is not in use
 	pages    []page
 	shown    templates
 }
