@@ -259,8 +259,8 @@ func TestSignerGaps(t *testing.T) {
 	pgtest.Tamper(t, b.address, `UPDATE keeper.signer_nonce_allocation SET state = 'RELEASED' WHERE nonce = 0`)
 	pgtest.Tamper(t, b.address, `DELETE FROM keeper.signer_nonce_allocation WHERE nonce = 1`)
 	b.want("gaps", "signer nonce state for last given to behind it what happens",
-		"@ 0 RELEASED 0s "+job.OrderID(chain.Hash{1}, 1)+" 1 the sender fills it",
-		"@ 1 never given 0s nobody 1 NOTHING by itself", "error: 2 of 2 gaps keep transactions from being mined")
+		"@ 0 RELEASED ", "s "+job.OrderID(chain.Hash{1}, 1)+" 1 the sender fills it",
+		"@ 1 never given ", "s nobody 1 NOTHING by itself", "error: 2 of 2 gaps keep transactions from being mined")
 	pgtest.Tamper(t, b.address, `UPDATE keeper.signer_lease SET next_nonce = 4`)
 	pgtest.Tamper(t, b.address, `INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token)
 		SELECT signer, 3, 'HELD', id, 1 FROM keeper.tx_intent LIMIT 1`)
