@@ -1,5 +1,6 @@
-// Package checklog keeps what was said of an arm before it got its nonce: by the freshness gate, by whose turn it was,
-// by the state, by the choice of price reports and by the simulated call. It is for people who ask for one job's story.
+// Package checklog keeps what was said of an attempt before it got its nonce: by the freshness gate, by whose turn it
+// was, by the state, by the choice of price reports and by the simulated call. It is for people who ask for one job's
+// story.
 //
 // It stands beside the road: [Log.Note] takes a lock and never waits for anybody, and what was noted is written in
 // batches, once a second. Guaranteed: a verdict that says what the last one of the same check said is not written
@@ -29,9 +30,9 @@ const (
 	Call    = "call"    // would the venue do it?
 )
 
-// Entry is what one check said of an arm.
+// Entry is what one check said of an attempt.
 type Entry struct {
-	Intent  int64 // the arm, as the store numbers it
+	Intent  int64 // the attempt, as the store numbers it
 	At      time.Time
 	Check   string // one of the above
 	Verdict string // onward, waiting, yielding, closed, unknown, or the outcome by which it ended
@@ -49,13 +50,13 @@ type Store interface {
 
 // Bounds of what is held in memory, and for how long entries are kept.
 const (
-	mostWaiting = 16384            // entries that are not written yet
-	mostOfArm   = 128              // entries of one arm: what goes to and fro says nothing new
-	mostSaid    = 1000             // bytes of what one check says: an endpoint may answer with megabytes
-	armForgot   = 10 * time.Minute // after the last verdict on it
-	kept        = 14 * 24 * time.Hour
-	pruneEvery  = time.Hour
-	flushEvery  = time.Second
+	mostWaiting      = 16384            // entries that are not written yet
+	mostOfAttempt    = 128              // entries of one attempt: what goes to and fro says nothing new
+	mostSaid         = 1000             // bytes of what one check says: an endpoint may answer with megabytes
+	attemptForgotten = 10 * time.Minute // after the last verdict on it
+	kept             = 14 * 24 * time.Hour
+	pruneEvery       = time.Hour
+	flushEvery       = time.Second
 )
 
 // Log takes entries. A nil one takes none. It is safe for concurrent use.
@@ -65,13 +66,13 @@ type Log struct {
 	dropped func(entries int)
 	log     zerolog.Logger
 
-	mu      sync.Mutex
-	waiting []Entry
-	arms    map[int64]*arm
+	mu       sync.Mutex
+	waiting  []Entry
+	attempts map[int64]*attempt
 }
 
-// arm is what was last said of one.
-type arm struct {
+// attempt is what was last said of one.
+type attempt struct {
 	said    map[string]string // by check
 	entries int
 	at      time.Time
@@ -79,7 +80,7 @@ type arm struct {
 
 // New makes a log that writes while [Log.Run] runs. Dropped is told of entries that are lost.
 func New(store Store, clock func() time.Time, dropped func(entries int), log zerolog.Logger) *Log {
-	return &Log{store: store, clock: clock, dropped: dropped, log: log, arms: map[int64]*arm{}}
+	return &Log{store: store, clock: clock, dropped: dropped, log: log, attempts: map[int64]*attempt{}}
 }
 
 // Note takes in what a check has said, unless it says nothing new. Its time is now.
@@ -94,17 +95,17 @@ func (l *Log) Note(e Entry) {
 	gist := e.Verdict + " " + gistOf(e.Said)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.arms[e.Intent]
+	a := l.attempts[e.Intent]
 	if a == nil {
-		a = &arm{said: map[string]string{}}
-		l.arms[e.Intent] = a
+		a = &attempt{said: map[string]string{}}
+		l.attempts[e.Intent] = a
 	}
 	a.at = e.At
 	if a.said[e.Check] == gist {
 		return
 	}
 	a.said[e.Check] = gist
-	if a.entries++; a.entries > mostOfArm {
+	if a.entries++; a.entries > mostOfAttempt {
 		return
 	}
 	if len(l.waiting) >= mostWaiting {
@@ -164,9 +165,9 @@ func (l *Log) take() (entries []Entry) {
 	now := l.clock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for id, a := range l.arms {
-		if now.Sub(a.at) > armForgot {
-			delete(l.arms, id)
+	for id, a := range l.attempts {
+		if now.Sub(a.at) > attemptForgotten {
+			delete(l.attempts, id)
 		}
 	}
 	entries, l.waiting = l.waiting, nil

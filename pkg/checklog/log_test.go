@@ -93,7 +93,7 @@ func TestOnlyWhatChangesIsWritten(t *testing.T) {
 	})
 }
 
-// An arm whose verdict goes to and fro at every head does not fill the table.
+// An attempt whose verdict goes to and fro at every head does not fill the table.
 func TestToAndFroIsBounded(t *testing.T) {
 	running(t, func(l *checklog.Log, store *memory, _ *int) {
 		for n := range 1000 {
@@ -102,7 +102,7 @@ func TestToAndFroIsBounded(t *testing.T) {
 		l.Note(checklog.Entry{Intent: 2, Check: checklog.Call, Verdict: "onward"})
 		after(2 * time.Second)
 		if got := len(store.told()); got != 129 {
-			t.Errorf("%d entries, want 128 of the first arm and 1 of the second", got)
+			t.Errorf("%d entries, want 128 of the first attempt and 1 of the second", got)
 		}
 	})
 }

@@ -16,8 +16,8 @@ const DailyReport = "daily_report"
 // Day is what a day brought, midnight to midnight UTC by the database's clock.
 type Day struct {
 	Day string `json:"day"`
-	// Executed, Failed and Other count arms that ended, by kind of job. Other are those that were neither: lost races,
-	// recovered conditions.
+	// Executed, Failed and Other count attempts that ended, by kind of job. Other are those that were neither: lost
+	// races, recovered conditions.
 	Executed map[job.Kind]int `json:"executed"`
 	Failed   map[job.Kind]int `json:"failed"`
 	Other    map[job.Kind]int `json:"other"`
@@ -31,7 +31,7 @@ type Fees struct {
 	Wei   perp.Uint `json:"wei"`
 }
 
-// Count adds arms that ended with an outcome.
+// Count adds attempts that ended with an outcome.
 func (d *Day) Count(kind job.Kind, outcome job.Outcome, n int) {
 	into := &d.Other
 	switch {

@@ -2,7 +2,7 @@ package job
 
 import "perpkeeper/pkg/chain"
 
-// Outcome is how one attempt ("arm") at a job ended in this keeper. It describes our transaction, not the position or
+// Outcome is how one attempt at a job ended in this keeper. It describes our transaction, not the position or
 // order: those are closed by the chain's events alone.
 type Outcome string
 
@@ -27,10 +27,10 @@ const (
 // Failure reports whether the outcome counts against the success rate (LIQ-16).
 func (o Outcome) Failure() bool { return o == Reverted || o == Refused || o == Expired }
 
-// Result is what the sender says about one arm of a job.
+// Result is what the sender says about one attempt of a job.
 type Result struct {
 	JobID    string
-	Arm      uint32
+	Attempt  uint32
 	Kind     Kind
 	Key      chain.Hash
 	Account  chain.Address
@@ -50,7 +50,7 @@ type Result struct {
 	Market     chain.Address
 	Collateral chain.Address
 	IsLong     bool
-	// GivenUp says that this keeper tries no further arm by itself: of a liquidation, LIQUIDATION_FAILED.
+	// GivenUp says that this keeper tries no further attempt by itself: of a liquidation, LIQUIDATION_FAILED.
 	GivenUp bool
 	// Settlement is what our transaction came to for the position's owner; nil where it did nothing to a position, and
 	// in results of old.

@@ -23,7 +23,7 @@ const (
 	PositionLiquidated = "position.liquidated" // final on the chain, by this keeper's transaction
 	// positionDeleveraged: as above: a part of it, or all, was closed because its side had gained too much.
 	positionDeleveraged = "position.deleveraged"
-	LiquidationFailed   = "liquidation.failed" // LIQUIDATION_FAILED: this keeper tries no further arm by itself
+	LiquidationFailed   = "liquidation.failed" // LIQUIDATION_FAILED: this keeper tries no further attempt by itself
 	KeepersAlarm        = "keepers.alarm"      // an alarm of a monitor about the keepers of a venue
 	Emergency           = "keepers.emergency"  // an emergency action that was taken, or only rehearsed
 )
@@ -40,10 +40,10 @@ type Message struct {
 	Alarm       *Alarm       `json:"alarm,omitempty"`
 }
 
-// Liquidation is how one arm at liquidating, or deleveraging, a position ended.
+// Liquidation is how one attempt at liquidating, or deleveraging, a position ended.
 type Liquidation struct {
 	Job        string `json:"job"`
-	Arm        uint32 `json:"arm"`
+	Attempt    uint32 `json:"arm"`
 	Position   string `json:"position"`
 	Account    string `json:"account"`
 	Market     string `json:"market"`
@@ -80,14 +80,14 @@ func About(chainID uint64, r job.Result) (m Message, to Audience, concerns bool)
 		return m, "", false
 	}
 	return Message{
-		ID: fmt.Sprintf("%s#%d", r.JobID, r.Arm), Event: event, ChainID: chainID, AtMs: r.AtMs,
+		ID: fmt.Sprintf("%s#%d", r.JobID, r.Attempt), Event: event, ChainID: chainID, AtMs: r.AtMs,
 		Liquidation: liquidationOf(r),
 	}, to, true
 }
 
 func liquidationOf(r job.Result) *Liquidation {
 	l := &Liquidation{
-		Job: r.JobID, Arm: r.Arm, Position: r.Key.Hex(), Account: r.Account.Hex(), Market: r.Market.Hex(),
+		Job: r.JobID, Attempt: r.Attempt, Position: r.Key.Hex(), Account: r.Account.Hex(), Market: r.Market.Hex(),
 		Collateral: r.Collateral.Hex(), IsLong: r.IsLong,
 		Outcome: string(r.Outcome), Reason: r.Reason, Block: r.Block.Number, Signer: r.Signer.Hex(),
 		Settlement: r.Settlement,

@@ -13,7 +13,7 @@ import (
 // LIQ-12: the owner is told of a liquidation, the operator of one that was given up, and nobody of anything else.
 func TestAbout(t *testing.T) {
 	r := job.Result{
-		JobID: "liquidation:x:1", Arm: 2, Kind: job.Liquidation, Key: chain.Hash{1}, Account: chain.Address{2},
+		JobID: "liquidation:x:1", Attempt: 2, Kind: job.Liquidation, Key: chain.Hash{1}, Account: chain.Address{2},
 		Outcome: job.Done, TxHash: chain.Hash{3},
 		Signer: chain.Address{4}, Block: chain.BlockRef{Number: 5}, AtMs: 6, Market: chain.Address{7},
 		Collateral: chain.Address{8}, IsLong: true,
@@ -21,7 +21,7 @@ func TestAbout(t *testing.T) {
 			Returned: []job.Payment{{Token: chain.Address{8}, Amount: perp.U64(9)}}},
 	}
 	want := Message{ID: "liquidation:x:1#2", Event: PositionLiquidated, ChainID: 56, AtMs: 6, Liquidation: &Liquidation{
-		Job: r.JobID, Arm: 2, Position: r.Key.Hex(), Account: r.Account.Hex(), Market: r.Market.Hex(),
+		Job: r.JobID, Attempt: 2, Position: r.Key.Hex(), Account: r.Account.Hex(), Market: r.Market.Hex(),
 		Collateral: r.Collateral.Hex(), IsLong: true,
 		Outcome: "executed", TxHash: r.TxHash.Hex(), Block: 5, Signer: r.Signer.Hex(), Settlement: r.Settlement,
 	}}

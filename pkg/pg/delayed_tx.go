@@ -31,7 +31,7 @@ var (
 			AND status IN ('Created', 'Updated', 'Frozen')) OR
 		EXISTS (SELECT FROM {state}.request WHERE key = $1 AND deleted_at IS NULL
 			AND status IN ('Created', 'Updated', 'Frozen'))`)
-	countArms = Register("arms that ended on a day", `SELECT kind, outcome, count(*) FROM keeper.every_intent
+	countAttempts = Register("attempts that ended on a day", `SELECT kind, outcome, count(*) FROM keeper.every_intent
 		WHERE ended_at >= $1 AND ended_at < $1 + interval '1 day' AND kind <> $2 GROUP BY kind, outcome`)
 	sumFees = Register("fees booked on a day", `SELECT agent, count(*), sum(amount)::text FROM keeper.commission
 		WHERE booked_at >= $1 AND booked_at < $1 + interval '1 day' GROUP BY agent`)
@@ -88,9 +88,9 @@ func (t delayedTx) Day(ctx context.Context, day time.Time) (delayed.Day, error) 
 	var outcome job.Outcome
 	var n int
 	err := Each(ctx, t.tx, []any{&kind, &outcome, &n}, func() error { d.Count(kind, outcome, n); return nil },
-		countArms.SQL(), day, string(txm.Filler))
+		countAttempts.SQL(), day, string(txm.Filler))
 	if err != nil {
-		return d, fmt.Errorf("counting the arms of %s: %w", d.Day, err)
+		return d, fmt.Errorf("counting the attempts of %s: %w", d.Day, err)
 	}
 	var agent string
 	var wei perp.Uint

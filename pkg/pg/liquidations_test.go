@@ -31,7 +31,7 @@ func TestLiquidationsAreSeenByOthers(t *testing.T) {
 			Account: chain.Address(position[:20]), Class: job.ClassLiquidation,
 			Signer: d.Fence.Signer, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: foundMs}},
 		}
-		if a, err := intents.Enqueue(ctx, j); err != nil || a != txm.NewArm {
+		if a, err := intents.Enqueue(ctx, j); err != nil || a != txm.NewAttempt {
 			t.Fatal(a, err)
 		}
 		heads, err := intents.Heads(ctx, d.Fence.Signer, txm.Pick{Limit: 1})
@@ -67,7 +67,7 @@ func TestLiquidationsAreSeenByOthers(t *testing.T) {
 		r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Reverted,
 			Reason: "cause unknown"}
 		must(t, intents.Record(ctx, d.Fence, r))
-		rest := txm.Rest{RearmMs: 10 + try, GivenUp: txm.GivenUp(job.Reverted, uint32(try))}
+		rest := txm.Rest{RetryAfterMs: 10 + try, GivenUp: txm.GivenUp(job.Reverted, uint32(try))}
 		must(t, intents.Finish(ctx, d.Fence, txm.FinalReceipt{Receipt: r, Rest: rest}))
 		if try < txm.Retries {
 			expect("between two tries")

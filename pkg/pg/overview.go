@@ -75,10 +75,10 @@ func (o Overview) count(ctx context.Context, tx pgx.Tx) error {
 }
 
 var (
-	countWaiting = Register("count of arms by class",
+	countWaiting = Register("count of attempts by class",
 		`SELECT class, count(*) FILTER (WHERE state = 'QUEUED'), count(*) FILTER (WHERE state <> 'QUEUED')
 		FROM keeper.tx_intent WHERE state IN ('QUEUED', 'SIGNED', 'SENT', 'MINED') GROUP BY class ORDER BY class`)
-	countEnded = Register("count of ended arms", `SELECT outcome, count(*) FROM keeper.tx_intent
+	countEnded = Register("count of ended attempts", `SELECT outcome, count(*) FROM keeper.tx_intent
 		WHERE ended_at > clock_timestamp() - $1::interval GROUP BY outcome`)
 	sumSpent = Register("sum of what was spent",
 		`SELECT coalesce(sum(gas_used::numeric * gas_price), 0)::text FROM keeper.tx_receipt
@@ -90,9 +90,9 @@ var (
 
 // Recent is what this keeper has before it and what it has lately done.
 type Recent struct {
-	// Queued and InFlight count the arms of jobs that wait for their nonce, and those whose fate is open.
+	// Queued and InFlight count the attempts of jobs that wait for their nonce, and those whose fate is open.
 	Queued, InFlight map[job.Class]int
-	// Ended counts the arms that have ended, by outcome.
+	// Ended counts the attempts that have ended, by outcome.
 	Ended map[job.Outcome]int
 	// Spent is what the chain took for transactions, and Earned what the venue paid this keeper's signers, in wei.
 	// Neither waits for finality.
@@ -189,7 +189,7 @@ type LiquidationStatus string
 // The statuses.
 const (
 	Liquidating LiquidationStatus = "LIQUIDATING" // a transaction is in flight; it may still fail
-	// LiquidationFailed: the last retry failed; the next arm begins by itself if the condition still holds.
+	// LiquidationFailed: the last retry failed; the next attempt begins by itself if the condition still holds.
 	LiquidationFailed LiquidationStatus = "LIQUIDATION_FAILED"
 )
 
@@ -198,9 +198,9 @@ type Liquidation struct {
 	Position chain.Hash
 	Account  chain.Address
 	JobID    string
-	Arm      uint32
+	Attempt  uint32
 	Status   LiquidationStatus
-	// Outcome, Reason and EndedAt are those of the last arm, where it has failed.
+	// Outcome, Reason and EndedAt are those of the last attempt, where it has failed.
 	Outcome job.Outcome
 	Reason  string
 	EndedAt time.Time
@@ -216,6 +216,6 @@ func (db *DB) Liquidations(ctx context.Context) (found []Liquidation, err error)
 }
 
 func scanLiquidation(row pgx.CollectableRow) (l Liquidation, err error) {
-	return l, row.Scan(Fixed(l.Position[:]), Fixed(l.Account[:]), Text(&l.JobID), &l.Arm, &l.Status, &l.Outcome,
+	return l, row.Scan(Fixed(l.Position[:]), Fixed(l.Account[:]), Text(&l.JobID), &l.Attempt, &l.Status, &l.Outcome,
 		Text(&l.Reason), Moment(&l.EndedAt))
 }

@@ -21,7 +21,7 @@ func TestRecent(t *testing.T) {
 	r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Done,
 		OK: true, GasUsed: 21_000, GasPrice: 5}
 	must(t, intents.Record(ctx, d.Fence, r))
-	must(t, intents.Finish(ctx, d.Fence, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{RearmMs: 1}}))
+	must(t, intents.Finish(ctx, d.Fence, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{RetryAfterMs: 1}}))
 	d.MustClaim(t, d.Intents[1], 1, 1)
 
 	part := claim(t, d.DB, 0, 1)

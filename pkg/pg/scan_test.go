@@ -18,7 +18,8 @@ var growing = []string{"tx_intent", "tx_attempt", "tx_receipt", "signer_nonce_al
 
 // wholesale are the statements that may read a growing table from end to end: those of an operator's command, never
 // those of a process at work.
-var wholesale = []string{"arms of jobs", "call off", "why not called off", "count of transactions sent", "liquidations",
+var wholesale = []string{"attempts of jobs", "call off", "why not called off", "count of transactions sent",
+	"liquidations",
 	"lock pause", "pending liquidations"}
 
 // scan is a line of a plan that reads a table, through an index or not. The condition by which an index finds rows

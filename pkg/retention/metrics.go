@@ -24,7 +24,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		failures: in.Counter("retention_failures_total",
 			"Steps of the archive that failed; they are tried again."),
 		rows: in.Gauges("retention_rows",
-			"Arms of jobs that have ended, by where they are: live (the tables that senders work with) or "+
+			"Attempts of jobs that have ended, by where they are: live (the tables that senders work with) or "+
 				"archive.", "where"),
 		bytes: in.Gauges("retention_bytes",
 			"Disk that they take with their transactions, receipts and numbers, and indexes; live is all of these "+

@@ -1,8 +1,9 @@
 // Package txm is the life of one transaction, as values: the states of an intent, the price it pays, and what to do
 // next given what is stored and what the chain shows. It reads no clock, asks no node and writes nothing.
 //
-// An intent is one arm of a job in this keeper. It gets a nonce and a signed transaction in one step, and keeps both:
-// whatever is broadcast for it later carries that nonce, so that at most one of its transactions can ever be mined.
+// An intent is one attempt of a job in this keeper. It gets a nonce and a signed transaction in one step, and keeps
+// both: whatever is broadcast for it later carries that nonce, so that at most one of its transactions can ever be
+// mined.
 //
 // # Guaranteed, given a [Store] that passes the suite in txmtest
 //
@@ -11,8 +12,8 @@
 //     bytes at the same nonce.
 //   - Whatever else is signed for it has the same nonce, pays more by what nodes ask for, and is stored first as well.
 //     Once a job is given up, only payments to oneself are signed at its nonce.
-//   - A job has at most one live arm, an account at most one liquidation in flight, and a keeper at most as many as it
-//     was told (LIQ-6).
+//   - A job has at most one live attempt, an account at most one liquidation in flight, and a keeper at most as many as
+//     its configuration says (LIQ-6).
 //
 // # Not guaranteed
 //

@@ -129,16 +129,16 @@ func (m Market) price(l Lane, percentile uint64) uint64 {
 	return max(m.Suggested, paid[(uint64(len(paid))-1)*percentile/100])
 }
 
-// First is the price of a first attempt with a gas limit, in wei per gas, as tip and as cap: what the market pays,
+// First is the price of a first transaction with a gas limit, in wei per gas, as tip and as cap: what the market pays,
 // within floor and caps.
 func (p Policy) First(l Lane, gas uint64, m Market) uint64 {
 	return min(max(p.Floor, m.price(l, p.Of(l).Percentile)), p.ceiling(l, Exec, gas))
 }
 
-// Raise is the price of the next attempt at a nonce, of a kind and with a gas limit: above the newest one by the lane's
-// growth, or what the market pays if that is more. It returns false where the caps leave no room for the raise that
-// nodes ask for: the newest attempt then stays the last.
-func (p Policy) Raise(l Lane, kind AttemptKind, gas uint64, newest SignedTx, m Market) (price uint64, ok bool) {
+// Raise is the price of the next transaction at a nonce, of a kind and with a gas limit: above the newest one by the
+// lane's growth, or what the market pays if that is more. It returns false where the caps leave no room for the raise
+// that nodes ask for: the newest transaction then stays the last.
+func (p Policy) Raise(l Lane, kind TxKind, gas uint64, newest SignedTx, m Market) (price uint64, ok bool) {
 	before := max(newest.Tip, newest.Cap)
 	least, most := raised(before, MinGrowth), p.ceiling(l, kind, gas)
 	if kind != Exec && newest.Gas > EmptyGas { // the cap may have been higher when that was signed
@@ -150,9 +150,9 @@ func (p Policy) Raise(l Lane, kind AttemptKind, gas uint64, newest SignedTx, m M
 	return min(max(least, raised(before, p.Of(l).Growth), p.First(l, gas, m)), most), true
 }
 
-// ceiling is the highest price of an attempt. What only frees a nonce burns little gas and must outbid what it
+// ceiling is the highest price of a transaction. What only frees a nonce burns little gas and must outbid what it
 // replaces, so that it may pay a lane's cap twice over.
-func (p Policy) ceiling(l Lane, kind AttemptKind, gas uint64) uint64 {
+func (p Policy) ceiling(l Lane, kind TxKind, gas uint64) uint64 {
 	top := min(p.Of(l).Cap, p.JobCost) // so that it can be doubled
 	if kind != Exec {
 		top *= 2

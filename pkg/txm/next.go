@@ -14,7 +14,7 @@ type Sight struct {
 	FinalNonce uint64
 	// Missing is how long FinalNonce has been above the flight's nonce without a receipt.
 	Missing time.Duration
-	// Sent is what this tenure has done about the newest attempt.
+	// Sent is what this tenure has done about the newest transaction.
 	Sent Sending
 	// Over says that the job is another keeper's for now: nothing is broadcast that could execute it.
 	Over bool
@@ -24,7 +24,7 @@ type Sight struct {
 	Lane Lane
 }
 
-// Sending is what became of the broadcasts of one attempt in this tenure. The zero Sending was never broadcast.
+// Sending is what became of the broadcasts of one transaction in this tenure. The zero Sending was never broadcast.
 type Sending struct {
 	// First and Last are the heads at its first and its last broadcast; 0 while no head had come.
 	First, Last uint64
@@ -35,7 +35,7 @@ type Sending struct {
 	Overdue bool
 }
 
-// Answer is what the nodes' last words about an attempt ask for.
+// Answer is what the nodes' last words about a transaction ask for.
 type Answer int
 
 // The answers.
@@ -53,12 +53,12 @@ type Step int
 const (
 	// Wait for the next block.
 	Wait Step = iota
-	// Broadcast the newest attempt, the bytes as they are stored.
+	// Broadcast the newest transaction, the bytes as they are stored.
 	Broadcast
 	// Adopt a flight that another tenure has left: cancel it if its job is no longer to be done, and else broadcast the
-	// newest attempt as it stands.
+	// newest transaction as it stands.
 	Adopt
-	// Replace the newest attempt by one that pays more, if the job is still to be done and the caps leave room, and
+	// Replace the newest transaction by one that pays more, if the job is still to be done and the caps leave room, and
 	// else broadcast it again.
 	Replace
 	// Yield to the keeper whose job it is now: cancel the flight if its job is no longer to be done, or if it is in the

@@ -6,10 +6,10 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// Retries is how many arms in a row may follow one that failed for a cause that may pass (LIQ-10).
+// Retries is how many attempts in a row may follow one that failed for a cause that may pass (LIQ-10).
 const Retries = 3
 
-// The pauses between two arms of a job.
+// The pauses between two attempts of a job.
 const (
 	firstRetry = 2 * time.Second
 	lastRetry  = 30 * time.Second
@@ -20,18 +20,18 @@ const (
 // enoughDoublings make the longest rest of the last one.
 const enoughDoublings = 5
 
-// GivenUp tells whether an arm that ended so, after that many failed ones before it, was the last of its kind: whoever
-// operates the keeper has to look. The job is reborn all the same if its condition still holds after the rest.
+// GivenUp tells whether an attempt that ended so, after that many failed ones before it, was the last of its kind:
+// whoever operates the keeper has to look. The job is reborn all the same if its condition still holds after the rest.
 func GivenUp(o job.Outcome, tries uint32) bool {
 	return o.Failure() && (!transient(o) || tries >= Retries) || o == job.Foreign && tries >= Retries
 }
 
-// CoolDown is how long, on the chain's clock, after the end of an arm its job may not be taken up again. Transient
-// failures wait 2, 4, 8 seconds (LIQ-10), others and the last one half a minute. A job that goes on failing on the chain,
-// although its simulated call succeeds each time, waits twice as long after each further failure, up to ten minutes:
-// every try costs gas, and in the beginning a cause that passes has passed. What was done, here or elsewhere, waits for
-// as long as settled says, so that the state derived from the chain can catch up. A condition that did not hold may
-// hold at the next price.
+// CoolDown is how long, on the chain's clock, after the end of an attempt its job may not be taken up again. Transient
+// failures wait 2, 4, 8 seconds (LIQ-10), others and the last one half a minute. A job that goes on failing on the
+// chain, although its simulated call succeeds each time, waits twice as long after each further failure, up to ten
+// minutes: every try costs gas, and in the beginning a cause that passes has passed. What was done, here or elsewhere,
+// waits for as long as settled says, so that the state derived from the chain can catch up. A condition that did not
+// hold may hold at the next price.
 func CoolDown(o job.Outcome, tries uint32, settled time.Duration) time.Duration {
 	switch {
 	case o == job.DroppedRecovered:
@@ -46,16 +46,16 @@ func CoolDown(o job.Outcome, tries uint32, settled time.Duration) time.Duration 
 	return settled
 }
 
-// Rest is what comes after an arm.
+// Rest is what comes after an attempt.
 type Rest struct {
-	// RearmMs is the chain's time (ms) after which the job has to be found for the next arm.
-	RearmMs uint64
-	// GivenUp says that no further arm is tried by itself: see [GivenUp].
+	// RetryAfterMs is the chain's time (ms) after which the job has to be found for the next attempt.
+	RetryAfterMs uint64
+	// GivenUp says that no further attempt is tried by itself: see [GivenUp].
 	GivenUp bool
 }
 
-// After returns the rest after an arm that ended so, at the chain's time nowMs, after that many failed ones; see
+// After returns the rest after an attempt that ended so, at the chain's time nowMs, after that many failed ones; see
 // [CoolDown].
 func After(o job.Outcome, tries uint32, nowMs uint64, settled time.Duration) Rest {
-	return Rest{RearmMs: nowMs + uint64(CoolDown(o, tries, settled).Milliseconds()), GivenUp: GivenUp(o, tries)}
+	return Rest{RetryAfterMs: nowMs + uint64(CoolDown(o, tries, settled).Milliseconds()), GivenUp: GivenUp(o, tries)}
 }

@@ -58,10 +58,11 @@ func (s State) From() []State {
 // InFlight tells whether the intent has a nonce whose fate is open.
 func (s State) InFlight() bool { return s == Signed || s == Sent || s == Mined }
 
-// Replaceable tells whether another attempt may be made at the intent's nonce.
+// Replaceable tells whether another transaction may be made at the intent's nonce.
 func (s State) Replaceable() bool { return s == Signed || s == Sent }
 
-// Terminal tells whether the arm has ended. It may then be followed by the next arm of its job, and by no other.
+// Terminal tells whether the attempt has ended. It may then be followed by the next attempt of its job, and by no
+// other.
 func (s State) Terminal() bool { return !s.InFlight() && s != Queued }
 
 // Final is the state that a mined transaction's outcome leads to.

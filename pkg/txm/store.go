@@ -62,19 +62,19 @@ type Admission string
 
 // The admissions.
 const (
-	NewArm    Admission = "queued"    // a new arm lives
-	Refreshed Admission = "refreshed" // the live arm is still queued, and carries these words
-	Flying    Admission = "in_flight" // the live arm has its nonce, or the words were older
-	Cooling   Admission = "cooling"   // the last arm has ended, and the job was not found again since it cooled down
+	NewAttempt Admission = "queued"    // a new attempt lives
+	Refreshed  Admission = "refreshed" // the live attempt is still queued, and carries these words
+	Flying     Admission = "in_flight" // the live attempt has its nonce, or the words were older
+	Cooling    Admission = "cooling"   // the last attempt has ended, and the job was not found since it cooled down
 )
 
-// Ending is how an arm ended.
+// Ending is how an attempt ended.
 type Ending struct {
 	Verdict
 	Rest
 }
 
-// FinalReceipt is a stored receipt whose block is final, and what comes after its arm.
+// FinalReceipt is a stored receipt whose block is final, and what comes after its attempt.
 type FinalReceipt struct {
 	Receipt
 	Rest
@@ -115,11 +115,11 @@ func (l Limits) Places(lane Lane) int {
 type Flights interface {
 	// InFlight lists a signer's flights by nonce.
 	InFlight(ctx context.Context, signer chain.Address) ([]Flight, error)
-	// Noted counts a broadcast of an attempt and its answer. An accepted one makes a signed intent [Sent].
+	// Noted counts a broadcast of a transaction and its answer. An accepted one makes a signed intent [Sent].
 	Noted(ctx context.Context, f lease.Fence, hash chain.Hash, class string, accepted bool) error
-	// Replace stores another attempt at the nonce of an intent that was not mined yet, before anybody broadcasts it. It
-	// refuses as [Moved] if the newest attempt is not the one that the caller knows, if the price is not above it by
-	// [MinGrowth], or if an intent that is being cancelled would be executed after all.
+	// Replace stores another transaction at the nonce of an intent that was not mined yet, before anybody broadcasts
+	// it. It refuses as [Moved] if the newest transaction is not the one that the caller knows, if the price is not
+	// above it by [MinGrowth], or if an intent that is being cancelled would be executed after all.
 	Replace(ctx context.Context, f lease.Fence, r Replacement) error
 	// Fill spends a number below the cursor that was released or never given: it stores a flight of kind [Filler] with
 	// its transaction. It refuses as [Moved] where the number is taken.
@@ -156,10 +156,11 @@ type Money interface {
 // Replacement is a further transaction at the nonce of a flight.
 type Replacement struct {
 	Intent int64
-	After  chain.Hash // the newest attempt as the caller knows it
-	Kind   AttemptKind
+	After  chain.Hash // the newest transaction as the caller knows it
+	Kind   TxKind
 	Tx     SignedTx
-	// Cancel is how the arm ends if this attempt is mined; it counts for kind [Cancel], and only the first time.
+	// Cancel is how the attempt ends if this transaction is mined; it counts for kind [Cancel], and only the first
+	// time.
 	Cancel Verdict
 }
 

@@ -22,18 +22,18 @@ type SignedTx struct {
 	Raw  []byte
 }
 
-// Intent is one arm of a job.
+// Intent is one attempt of a job.
 type Intent struct {
-	ID     int64
-	Job    job.Job
-	Arm    uint32
-	Signer chain.Address
-	State  State
-	// Tries counts the arms before this one that failed, back to the last one that did not.
+	ID      int64
+	Job     job.Job
+	Attempt uint32
+	Signer  chain.Address
+	State   State
+	// Tries counts the attempts before this one that failed, back to the last one that did not.
 	Tries uint32
 	// SaidMs is the chain's time (ms) of the state in which a planner last found the job.
 	SaidMs uint64
-	// Waited is how long ago the arm was stored when it was read, by the store's clock alone.
+	// Waited is how long ago the attempt was stored when it was read, by the store's clock alone.
 	Waited time.Duration
 	// Nonce has a meaning from Signed on.
 	Nonce uint64
@@ -41,29 +41,29 @@ type Intent struct {
 	Outcome job.Outcome
 	Reason  string
 	GivenUp bool // see Rest
-	// Cancel is how the arm ends if an attempt is mined that only frees the nonce. It has an outcome from the first
-	// such attempt on.
+	// Cancel is how the attempt ends if a transaction is mined that only frees the nonce. It has an outcome from the
+	// first such transaction on.
 	Cancel Verdict
 	// CalledOff is who wants the nonce back, and why; empty for nobody. It is an operator's wish, and what the chain
 	// holds comes before it.
 	CalledOff string
 }
 
-// Verdict is how an arm ends, and why.
+// Verdict is how an attempt ends, and why.
 type Verdict struct {
 	Outcome job.Outcome
 	Reason  string
 }
 
-// AttemptKind is what a transaction is for.
-type AttemptKind string
+// TxKind is what a transaction is for.
+type TxKind string
 
-// The kinds of attempts.
+// The kinds of transactions.
 const (
-	Exec AttemptKind = "EXEC" // does the job
+	Exec TxKind = "EXEC" // does the job
 	// Cancel: frees the nonce of a job that is not to be done any more: a payment of nothing to oneself.
-	Cancel AttemptKind = "CANCEL"
-	Fill   AttemptKind = "FILL" // spends a number that nobody needs, so that those above it can be mined
+	Cancel TxKind = "CANCEL"
+	Fill   TxKind = "FILL" // spends a number that nobody needs, so that those above it can be mined
 )
 
 // EmptyGas is what a payment of nothing to oneself burns.
@@ -73,11 +73,11 @@ const EmptyGas = 21_000
 // them.
 const Filler job.Kind = "fill"
 
-// Attempt is one signed transaction of an intent, as stored. All attempts of an intent have the same nonce.
-type Attempt struct {
+// Tx is one signed transaction of an intent, as stored. All transactions of an intent have the same nonce.
+type Tx struct {
 	SignedTx
-	Kind AttemptKind
-	// Seq counts the attempts at one nonce, from 1.
+	Kind TxKind
+	// Seq counts the transactions at one nonce, from 1.
 	Seq uint32
 	// Sends counts the broadcasts that were noted, and LastClass is what the last one was answered with; a broadcast
 	// may have been made and not noted.
@@ -105,34 +105,34 @@ func (r Receipt) Same(o Receipt) bool { return r.TxHash == o.TxHash && r.Block.H
 
 // Flight is an intent whose nonce is given and whose fate is open.
 type Flight struct {
-	Intent   Intent
-	Attempts []Attempt // of the nonce, oldest first; never empty
+	Intent Intent
+	Txs    []Tx // of the nonce, oldest first; never empty
 	// Age is how long ago the nonce was given when it was read, by the store's clock alone.
 	Age   time.Duration
 	Mined *Receipt // as stored; set if and only if the intent is Mined
 }
 
-// Newest is the attempt that is broadcast: the last one pays the most.
-func (f Flight) Newest() Attempt { return f.Attempts[len(f.Attempts)-1] }
+// Newest is the transaction that is broadcast: the last one pays the most.
+func (f Flight) Newest() Tx { return f.Txs[len(f.Txs)-1] }
 
-// Leaving tells whether the flight's job was given up: its newest attempt only frees the nonce, and no later one will
-// do the job.
+// Leaving tells whether the flight's job was given up: its newest transaction only frees the nonce, and no later one
+// will do the job.
 func (f Flight) Leaving() bool { return f.Newest().Kind != Exec }
 
-// Of returns the attempt with a hash.
-func (f Flight) Of(hash chain.Hash) (a Attempt, known bool) {
-	for _, a := range f.Attempts {
+// Of returns the transaction with a hash.
+func (f Flight) Of(hash chain.Hash) (a Tx, known bool) {
+	for _, a := range f.Txs {
 		if a.Hash == hash {
 			return a, true
 		}
 	}
-	return Attempt{}, false
+	return Tx{}, false
 }
 
-// Hashes are those of all attempts: any of them may have been mined.
+// Hashes are those of all transactions: any of them may have been mined.
 func (f Flight) Hashes() []chain.Hash {
-	hashes := make([]chain.Hash, len(f.Attempts))
-	for i, a := range f.Attempts {
+	hashes := make([]chain.Hash, len(f.Txs))
+	for i, a := range f.Txs {
 		hashes[i] = a.Hash
 	}
 	return hashes

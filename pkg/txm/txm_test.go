@@ -84,7 +84,7 @@ func TestCoolDown(t *testing.T) {
 				c.givenUp)
 		}
 	}
-	if got := After(job.Reverted, 1, 1000, settled); got != (Rest{RearmMs: 5000}) {
+	if got := After(job.Reverted, 1, 1000, settled); got != (Rest{RetryAfterMs: 5000}) {
 		t.Errorf("the rest is %+v", got)
 	}
 }
@@ -150,9 +150,9 @@ func TestNext(t *testing.T) {
 // What an operator calls off is freed once, whoever broadcast it, unless the chain has it already.
 func TestNextOfACalledOff(t *testing.T) {
 	p := DefaultPolicy()
-	f := Flight{Intent: Intent{Nonce: 5, State: Sent, CalledOff: "ops: stuck"}, Attempts: []Attempt{{Kind: Exec}}}
+	f := Flight{Intent: Intent{Nonce: 5, State: Sent, CalledOff: "ops: stuck"}, Txs: []Tx{{Kind: Exec}}}
 	leaving := f
-	leaving.Attempts = append(leaving.Attempts, Attempt{Kind: Cancel})
+	leaving.Txs = append(leaving.Txs, Tx{Kind: Cancel})
 	just := Sending{Ever: true, First: 9, Last: 9}
 	for name, c := range map[string]struct {
 		flight Flight

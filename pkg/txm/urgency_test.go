@@ -51,7 +51,7 @@ func TestInherit(t *testing.T) {
 		for i := range flights {
 			f := &flights[i]
 			f.Intent.Nonce, f.Intent.Job.Kind = uint64(i), rapid.SampledFrom(someKinds).Draw(t, "kind")
-			f.Attempts = []Attempt{{Kind: rapid.SampledFrom([]AttemptKind{Exec, Exec, Cancel}).Draw(t, "attempt")}}
+			f.Txs = []Tx{{Kind: rapid.SampledFrom([]TxKind{Exec, Exec, Cancel}).Draw(t, "attempt")}}
 			if rapid.Bool().Draw(t, "mined") {
 				f.Mined = &Receipt{}
 			}
@@ -81,7 +81,7 @@ func TestInherit(t *testing.T) {
 // What stands before something more urgent is pressed with the patience of that.
 func TestInheritedPatience(t *testing.T) {
 	p := DefaultPolicy()
-	deposit := Flight{Intent: Intent{Job: job.Job{Kind: job.Deposit}}, Attempts: []Attempt{{Kind: Exec}}}
+	deposit := Flight{Intent: Intent{Job: job.Job{Kind: job.Deposit}}, Txs: []Tx{{Kind: Exec}}}
 	s := Sight{Head: 12, Sent: Sending{Ever: true, First: 10, Last: 11}}
 	if got := p.Next(deposit, s); got != Wait || s.Cedes(deposit) {
 		t.Errorf("with nothing behind it: %s, cedes %t", got, s.Cedes(deposit))
@@ -90,7 +90,7 @@ func TestInheritedPatience(t *testing.T) {
 	if got := p.Next(deposit, s); got != Replace || !s.Cedes(deposit) {
 		t.Errorf("before a liquidation: %s, cedes %t", got, s.Cedes(deposit))
 	}
-	deposit.Attempts[0].Kind = Cancel
+	deposit.Txs[0].Kind = Cancel
 	if s.Cedes(deposit) {
 		t.Error("what has ceded cedes again")
 	}

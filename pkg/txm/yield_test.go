@@ -13,9 +13,9 @@ import (
 func TestNextOfAnothersWindow(t *testing.T) {
 	p := DefaultPolicy()
 	order := Flight{Intent: Intent{Nonce: 5, State: Sent, Job: job.Job{Kind: job.Order}},
-		Attempts: []Attempt{{Kind: Exec}}}
+		Txs: []Tx{{Kind: Exec}}}
 	leaving := order
-	leaving.Attempts = []Attempt{{Kind: Exec}, {Kind: Cancel}}
+	leaving.Txs = []Tx{{Kind: Exec}, {Kind: Cancel}}
 	calledOff := order
 	calledOff.Intent.CalledOff = "ops: stuck"
 	mined := order
@@ -54,9 +54,9 @@ func TestNextYieldsAndNothingElse(t *testing.T) {
 	p := DefaultPolicy()
 	rapid.Check(t, func(t *rapid.T) {
 		f := Flight{Intent: Intent{Nonce: 2, Job: job.Job{Kind: rapid.SampledFrom(job.Kinds()).Draw(t, "kind")}},
-			Attempts: []Attempt{{Kind: Exec}}}
+			Txs: []Tx{{Kind: Exec}}}
 		if rapid.Bool().Draw(t, "leaving") {
-			f.Attempts = append(f.Attempts, Attempt{Kind: rapid.SampledFrom([]AttemptKind{Cancel, Fill}).
+			f.Txs = append(f.Txs, Tx{Kind: rapid.SampledFrom([]TxKind{Cancel, Fill}).
 				Draw(t, "freed by")})
 		}
 		if rapid.Bool().Draw(t, "mined") {

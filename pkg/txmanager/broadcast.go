@@ -75,7 +75,8 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 	class := evm.SendClass(answer)
 	news := b.answered(tx.Hash, class)
 	b.metrics.broadcasts.WithLabelValues(string(class)).Inc()
-	b.log.WithLevel(level(news, class)).Err(answer).Str("job", i.Job.ID).Uint32("arm", i.Arm).Uint64("nonce", tx.Nonce).
+	b.log.WithLevel(level(news, class)).Err(answer).Str("job", i.Job.ID).Uint32("attempt", i.Attempt).
+		Uint64("nonce", tx.Nonce).
 		Str("hash", tx.Hash.Hex()).
 		Str("class", string(class)).Bool("private", hidden).Dur("age_ms", b.heads.Age(i.Job.BirthMs)).Msg("broadcast")
 	return errors.Join(b.note(ctx, tx, class), b.stop(ctx, tx, class, answer))
@@ -262,7 +263,7 @@ func (b *broadcast) waiting(flights []txm.Flight, mined uint64) (blocks uint64, 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, f := range flights {
-		first := b.last[f.Attempts[0].Hash].first
+		first := b.last[f.Txs[0].Hash].first
 		if f.Mined == nil && f.Intent.Nonce >= mined && first > 0 &&
 			txm.LaneOf(f.Intent.Job.Kind) == txm.LiquidationLane {
 			blocks = max(blocks, head.Number-min(head.Number, first))
@@ -284,10 +285,10 @@ func (b *broadcast) checkStall(flights []txm.Flight) {
 	head, _ := b.heads.Newest()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	late := func(a txm.Attempt) bool {
+	late := func(a txm.Tx) bool {
 		first := b.last[a.Hash].first
 		return first > 0 && head.Number >= first+stall
 	}
 	b.stuck = b.shared && slices.ContainsFunc(flights,
-		func(f txm.Flight) bool { return f.Mined == nil && slices.ContainsFunc(f.Attempts, late) })
+		func(f txm.Flight) bool { return f.Mined == nil && slices.ContainsFunc(f.Txs, late) })
 }

@@ -71,7 +71,7 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 func TestBroadcastBeforeTheFirstHead(t *testing.T) {
 	h := headtrack.New(time.Now)
 	b := &broadcast{last: map[chain.Hash]sent{}, heads: h, shared: true}
-	flight := txm.Flight{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
+	flight := txm.Flight{Txs: []txm.Tx{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
 	next := func(head uint64) txm.Step {
 		return txm.DefaultPolicy().Next(flight, txm.Sight{Head: head, Sent: b.sending(chain.Hash{1})})
 	}
@@ -94,7 +94,7 @@ func TestHeirClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
 	head, _ := h.Newest()
 	head.Number += stall
 	h.Set(head, time.Now())
-	b.checkStall([]txm.Flight{{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}},
+	b.checkStall([]txm.Flight{{Txs: []txm.Tx{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}},
 		{SignedTx: txm.SignedTx{Hash: chain.Hash{2}}}}}})
 	if b.held() == "" {
 		t.Error("not held, though the raised transaction that was adopted does not land")
@@ -124,7 +124,7 @@ func TestClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
 		head.Number += c.blocks
 		h.Set(head, time.Now())
 		b.expect(raised.Hash) // a moment ago: the nonce is as old as its first transaction
-		b.checkStall([]txm.Flight{{Attempts: []txm.Attempt{{SignedTx: first}, {SignedTx: raised}}, Mined: c.mined}})
+		b.checkStall([]txm.Flight{{Txs: []txm.Tx{{SignedTx: first}, {SignedTx: raised}}, Mined: c.mined}})
 		if held := b.held() != ""; held != c.held {
 			t.Errorf("%s: held %v (%s)", name, held, b.held())
 		}

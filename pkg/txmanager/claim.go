@@ -107,7 +107,7 @@ func (c claim) resolve(ctx context.Context, tasks []*Task, after nonce.Cursor, e
 	c.cursor.set(after)
 	for _, t := range tasks {
 		c.metrics.queueSeconds.Observe(t.Intent.Waited.Seconds())
-		c.log.Info().Str("job", t.Job().ID).Uint32("arm", t.Intent.Arm).Uint64("nonce", t.Tx.Nonce).
+		c.log.Info().Str("job", t.Job().ID).Uint32("attempt", t.Intent.Attempt).Uint64("nonce", t.Tx.Nonce).
 			Str("hash", t.Tx.Hash.Hex()).
 			Uint64("gas_price", t.Tx.Cap).Msg("claimed")
 	}

@@ -156,7 +156,7 @@ func (c *confirm) watch(f txm.Flight, s txm.Sight) {
 		return
 	}
 	c.metrics.timeouts.WithLabelValues(string(f.Intent.Job.Kind)).Inc()
-	c.log.Warn().Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Int("attempts", len(f.Attempts)).
+	c.log.Warn().Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Int("attempts", len(f.Txs)).
 		Str("class", f.Newest().LastClass).
 		Msg("no receipt yet; it is broadcast again until there is one")
 }
@@ -206,7 +206,8 @@ func (c *confirm) logged(what string, f txm.Flight, r txm.Receipt) {
 	if r.Outcome == job.Reverted {
 		level = zerolog.WarnLevel
 	}
-	c.log.WithLevel(level).Str("job", f.Intent.Job.ID).Uint32("arm", f.Intent.Arm).Uint64("nonce", f.Intent.Nonce).
+	c.log.WithLevel(level).Str("job", f.Intent.Job.ID).Uint32("attempt", f.Intent.Attempt).
+		Uint64("nonce", f.Intent.Nonce).
 		Str("hash", r.TxHash.Hex()).
 		Uint64("block", r.Block.Number).Str("outcome", string(r.Outcome)).Str("reason", r.Reason).
 		Dur("age_ms", c.broadcast.heads.Age(f.Intent.Job.BirthMs)).Msg(what)

@@ -28,7 +28,7 @@ func TestLateReceiptsAreTold(t *testing.T) {
 		turns: alone{}, broadcast: b, ages: newAges(func() time.Time { return now }, 10*time.Second),
 		metrics: metrics, log: zerolog.Nop(),
 	}
-	f := txm.Flight{Attempts: []txm.Attempt{{}}}
+	f := txm.Flight{Txs: []txm.Tx{{}}}
 	f.Intent = txm.Intent{ID: 1, Job: job.Job{Kind: job.Liquidation}, Waited: time.Minute}
 	told := func() float64 { return testutil.ToFloat64(metrics.timeouts.WithLabelValues(string(job.Liquidation))) }
 	for i, want := range []float64{0, 0, 1, 1} {
@@ -84,7 +84,7 @@ func TestPlacesAreFreeWhileFlightsAreFollowed(t *testing.T) {
 	store := &inFlight{}
 	for n := range uint64(5) {
 		signed := txm.SignedTx{Hash: chain.Hash{byte(n) + 1}}
-		f := txm.Flight{Attempts: []txm.Attempt{{Kind: txm.Exec, SignedTx: signed}}}
+		f := txm.Flight{Txs: []txm.Tx{{Kind: txm.Exec, SignedTx: signed}}}
 		f.Intent = txm.Intent{ID: int64(n) + 1, Nonce: n, Job: job.Job{Kind: job.Liquidation}}
 		store.flights = append(store.flights, f)
 	}
@@ -141,7 +141,7 @@ func TestNothingIsBroadcastLate(t *testing.T) {
 		tenure: newQueueTest(t, nil).tenure, metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop()}
 	for n := range uint64(3) {
 		signed := txm.SignedTx{Hash: chain.Hash{byte(n) + 1}, Nonce: n}
-		f := txm.Flight{Attempts: []txm.Attempt{{Kind: txm.Exec, SignedTx: signed}}}
+		f := txm.Flight{Txs: []txm.Tx{{Kind: txm.Exec, SignedTx: signed}}}
 		f.Intent = txm.Intent{ID: int64(n) + 1, Nonce: n, Job: job.Job{Kind: job.Order}}
 		store.flights = append(store.flights, f)
 		b.last[signed.Hash] = sent{first: 98, last: 98} // which is long enough ago for the same bytes once more

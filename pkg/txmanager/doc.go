@@ -17,7 +17,7 @@
 // # Guaranteed
 //
 //   - No nonce is given to two intents, and no intent has two transactions that could both be mined: the claim is one
-//     fenced statement, and an arm that has a nonce keeps it.
+//     fenced statement, and an attempt that has a nonce keeps it.
 //   - Only stored bytes are broadcast (NON-13).
 //   - An intent ends only on a final block, or before it has a nonce; how it ended is published at least once.
 //   - A write that the store refuses because the lease has moved on ends the tenure and is counted; the intent goes on

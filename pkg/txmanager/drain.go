@@ -204,8 +204,9 @@ func (d *drain) stage(ctx context.Context, t *Task) step {
 	return step{task: t}
 }
 
-// send claims tasks and broadcasts them. A batch that is refused is claimed in two parts, the more urgent first: as many
-// as there are places for, or half, until the one that is in the way stands alone and waits, or all places are taken.
+// send claims tasks and broadcasts them. A batch that is refused is claimed in two parts, the more urgent first: as
+// many as there are places for, or half, until the one that is in the way stands alone and waits, or all places are
+// taken.
 func (d *drain) send(ctx context.Context, tasks []*Task) (open bool, err error) {
 	const claiming = "claim"
 	v, err := d.claim(ctx, tasks)
@@ -261,7 +262,7 @@ func (d *drain) obey(ctx context.Context, stage string, i txm.Intent, v Verdict)
 			if v.Gate {
 				d.gate(v.Reason)
 			}
-			d.log.Debug().Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("stage", stage).Str("reason", v.Reason).
+			d.log.Debug().Str("job", i.Job.ID).Uint32("attempt", i.Attempt).Str("stage", stage).Str("reason", v.Reason).
 				Msg("waiting")
 			return true, nil
 		}
@@ -277,12 +278,12 @@ type endings struct {
 	ended   func() // called when an intent has ended
 }
 
-// overdue is what comes after an arm that has waited too long. People are told; but what is most urgent is not put off
-// for that, whoever was in the way.
+// overdue is what comes after an attempt that has waited too long. People are told; but what is most urgent is not put
+// off for that, whoever was in the way.
 func (e endings) overdue(i txm.Intent) txm.Rest {
 	rest := e.rest(i, job.Expired)
 	if txm.LaneOf(i.Job.Kind) == txm.LiquidationLane {
-		rest.RearmMs = 0
+		rest.RetryAfterMs = 0
 	}
 	return rest
 }

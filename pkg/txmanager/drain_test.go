@@ -204,7 +204,7 @@ func TestDrainPutsNoLiquidationOff(t *testing.T) {
 	o.rest = func(i txm.Intent, outcome job.Outcome) txm.Rest {
 		return txm.After(outcome, i.Tries, nowMs, time.Minute)
 	}
-	jobs := map[job.Kind]txm.Admission{job.Liquidation: txm.NewArm, job.Adl: txm.NewArm, job.Order: txm.Cooling}
+	jobs := map[job.Kind]txm.Admission{job.Liquidation: txm.NewAttempt, job.Adl: txm.NewAttempt, job.Order: txm.Cooling}
 	said := func(kind job.Kind, state uint64) txm.Admission {
 		j := job.Job{ID: string(kind), Kind: kind, Key: chain.Hash{byte(len(kind))}, Signer: o.signer}
 		j.Evidence.Block.TimeMs = state

@@ -94,12 +94,12 @@ func TestPlacesFollowWhatTwoHostsSay(t *testing.T) {
 	}
 }
 
-// LIQ-14: what moves the limits is how long liquidations wait, since their first attempt, and whether nodes refuse.
+// LIQ-14: what moves the limits is how long liquidations wait, since their first transaction, and whether nodes refuse.
 func TestHowLongLiquidationsWait(t *testing.T) {
 	flight := func(kind job.Kind, n uint64, hashes ...byte) (f txm.Flight) {
 		f.Intent.Job.Kind, f.Intent.Nonce = kind, n
 		for _, h := range hashes {
-			f.Attempts = append(f.Attempts, txm.Attempt{SignedTx: txm.SignedTx{Hash: chain.Hash{h}}})
+			f.Txs = append(f.Txs, txm.Tx{SignedTx: txm.SignedTx{Hash: chain.Hash{h}}})
 		}
 		return f
 	}

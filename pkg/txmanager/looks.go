@@ -156,7 +156,7 @@ func (c *confirm) judged(ctx context.Context, l *look) (*txm.Receipt, error) {
 	return &r, nil
 }
 
-// outcome is what the mined one of a flight's attempts has done.
+// outcome is what the mined one of a flight's transactions has done.
 func (c *confirm) outcome(ctx context.Context, f txm.Flight, found evm.Receipt) (job.Outcome, string, error) {
 	mined, _ := f.Of(found.Hash)
 	switch mined.Kind {
@@ -169,7 +169,7 @@ func (c *confirm) outcome(ctx context.Context, f txm.Flight, found evm.Receipt) 
 	}
 }
 
-// settlement is what the mined one of a flight's attempts came to for the owner of a position (LIQ-11).
+// settlement is what the mined one of a flight's transactions came to for the owner of a position (LIQ-11).
 func (c *confirm) settlement(f txm.Flight, found evm.Receipt) (*job.Settlement, error) {
 	if mined, _ := f.Of(found.Hash); !found.OK || mined.Kind == txm.Cancel || mined.Kind == txm.Fill {
 		return nil, nil //nolint:nilnil // it did nothing to a position, which is no error

@@ -24,8 +24,8 @@ type Config struct {
 	TTL     time.Duration // for how long a lease is taken
 	// Batch is the most tasks of one signer that are looked at side by side and claimed in one statement.
 	Batch int
-	// MaxWait is for how long a task may be told to wait before its arm ends as expired. The time before its turn does
-	// not count.
+	// MaxWait is for how long a task may be told to wait before its attempt ends as expired. The time before its turn
+	// does not count.
 	MaxWait time.Duration
 	// Cooldown is how long a job that was done is not taken up again; see [txm.CoolDown].
 	Cooldown time.Duration
@@ -84,9 +84,9 @@ func (m *Manager) Run(ctx context.Context, changed func(context.Context) error) 
 // Wake has the queue of a signer looked at now, if the signer is worked here.
 func (m *Manager) Wake(account chain.Address) { m.roster.wake(account) }
 
-// Expect says that a job is about to be queued, so that its signer, if it is worked here and has nothing to do, need not
-// begin when it has read it from the queue ([Work.Early]). It waits for nothing, but lets what began go first: the first
-// broadcast waits for that, and not for what the caller does next.
+// Expect says that a job is about to be queued, so that its signer, if it is worked here and has nothing to do, need
+// not begin when it has read it from the queue ([Work.Early]). It waits for nothing, but lets what began go first: the
+// first broadcast waits for that, and not for what the caller does next.
 func (m *Manager) Expect(j job.Job) {
 	if w := m.roster.of(j.Signer); w != nil {
 		ready := w.ready.Load() && w.bears(txm.LaneOf(j.Kind))

@@ -16,7 +16,7 @@ import (
 type Metrics struct {
 	Leases *lease.Metrics
 	queues *ttl.Metrics // of retries
-	armMetrics
+	attemptMetrics
 	sendMetrics
 	flightMetrics
 	moneyMetrics
@@ -25,12 +25,12 @@ type Metrics struct {
 // NewMetrics registers a manager's metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	in := metric.In{Registerer: reg}
-	return &Metrics{lease.NewMetrics(reg), ttl.NewMetrics(reg), newArmMetrics(in), newSendMetrics(in),
+	return &Metrics{lease.NewMetrics(reg), ttl.NewMetrics(reg), newAttemptMetrics(in), newSendMetrics(in),
 		newFlightMetrics(in), newMoneyMetrics(in)}
 }
 
-// armMetrics are of arms, from the queue to their end.
-type armMetrics struct {
+// attemptMetrics are of attempts, from the queue to their end.
+type attemptMetrics struct {
 	jobs         *prometheus.CounterVec
 	waits        *prometheus.CounterVec
 	givenUp      *prometheus.CounterVec
@@ -41,15 +41,15 @@ type armMetrics struct {
 	delay        *prometheus.HistogramVec
 }
 
-func newArmMetrics(in metric.In) armMetrics {
+func newAttemptMetrics(in metric.In) attemptMetrics {
 	seconds := prometheus.ExponentialBuckets(0.05, 2, 14) // 50 ms to 7 min
-	return armMetrics{
+	return attemptMetrics{
 		jobs: in.Counters("sender_jobs_total",
-			"Arms of jobs that have ended, by kind and outcome.", "kind", "outcome"),
+			"Attempts of jobs that have ended, by kind and outcome.", "kind", "outcome"),
 		waits: in.Counters("sender_waits_total",
 			"Times a stage made an intent wait; the stage gate was called settle before.", "stage"),
 		givenUp: in.Counters("sender_given_up_total",
-			"Arms after which no other is tried by itself; of kind liquidation: LIQUIDATION_FAILED. The job is a "+
+			"Attempts after which no other is tried by itself; of kind liquidation: LIQUIDATION_FAILED. The job is a "+
 				"dead letter.", "kind"),
 		queueDepth: in.Gauges("worker_queue_depth", "Intents of a signer that wait for their nonce.", "signer"),
 		queueSeconds: in.Histogram("worker_queue_seconds",
@@ -115,7 +115,7 @@ func newFlightMetrics(in metric.In) flightMetrics {
 			"1 while a signer claims nothing because it cannot pay for gas, the nodes take no more of it or, with "+
 				"tiers, a transaction has not landed for 12 blocks; it goes on by itself.", "signer"),
 		timeouts: in.Counters("sender_confirmation_timeouts_total",
-			"Arms without a receipt for longer than the confirmation timeout, each counted once a tenure.", "kind"),
+			"Attempts without a receipt for longer than the confirmation timeout, each counted once a tenure.", "kind"),
 		reorgs: in.Counter("sender_receipts_taken_back_total",
 			"Mined transactions whose block left the chain."),
 		foreign: in.Counters("sender_foreign_total",

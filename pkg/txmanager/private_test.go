@@ -138,7 +138,7 @@ func transaction(n byte, gas uint64) txm.SignedTx {
 func TestPrivateUntilTheDeadline(t *testing.T) {
 	p, first, dearer := newPrivateTest(t), transaction(1, 2e6), transaction(2, 2e6)
 	flight := txm.Flight{Intent: txm.Intent{ID: 7, Job: job.Job{Kind: job.Liquidation}},
-		Attempts: []txm.Attempt{{SignedTx: first, Kind: txm.Exec}}}
+		Txs: []txm.Tx{{SignedTx: first, Kind: txm.Exec}}}
 	next := func() txm.Step {
 		return txm.DefaultPolicy().Next(flight, txm.Sight{Head: p.heads.Number(), Sent: p.sending(first.Hash)})
 	}

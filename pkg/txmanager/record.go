@@ -61,7 +61,7 @@ func (r record) count(ended []txm.Ended) {
 		if i.Outcome.Failure() || i.Outcome == job.Foreign {
 			level = zerolog.ErrorLevel
 		}
-		r.log.WithLevel(level).Str("job", i.Job.ID).Uint32("arm", i.Arm).Str("state", string(i.State)).
+		r.log.WithLevel(level).Str("job", i.Job.ID).Uint32("attempt", i.Attempt).Str("state", string(i.State)).
 			Str("outcome", string(i.Outcome)).
 			Str("reason", i.Reason).Bool("given_up", i.GivenUp).Msg("ended")
 	}

@@ -107,7 +107,7 @@ func confirming(t *testing.T, node *minedAt, store *written, flights int) *confi
 	node.says = evm.MinedNonce{Agreed: uint64(flights), Sure: true, Newest: uint64(flights)}
 	node.enough = make(chan struct{})
 	for n := range flights {
-		f := txm.Flight{Attempts: []txm.Attempt{{SignedTx: txm.SignedTx{Hash: chain.Hash{byte(n) + 1}}}}}
+		f := txm.Flight{Txs: []txm.Tx{{SignedTx: txm.SignedTx{Hash: chain.Hash{byte(n) + 1}}}}}
 		f.Intent = txm.Intent{ID: int64(n) + 1, Nonce: uint64(n)}
 		store.flights = append(store.flights, f)
 	}

@@ -34,9 +34,9 @@ type renewal struct {
 	log     zerolog.Logger
 }
 
-// plan is what the next attempt of a flight is to be.
+// plan is what the next transaction of a flight is to be.
 type plan struct {
-	kind   txm.AttemptKind
+	kind   txm.TxKind
 	call   Call
 	cancel txm.Verdict
 	closed bool // nothing can be sent now, whatever the job
@@ -51,7 +51,7 @@ func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Sight) error {
 		return err
 	}
 	if ready && p.kind == txm.Cancel && !f.Leaving() {
-		return r.attempt(ctx, f, s, p)
+		return r.renew(ctx, f, s, p)
 	}
 	if p.closed && f.Newest().Sends == 0 {
 		return nil
@@ -60,7 +60,7 @@ func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Sight) error {
 }
 
 // replace raises a flight's price, or cancels it if its job is no longer to be done. Where that cannot be, or the
-// signer cannot even pay what is offered, the newest attempt is broadcast again.
+// signer cannot even pay what is offered, the newest transaction is broadcast again.
 func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	m, err := r.market.now(ctx)
 	if err != nil {
@@ -79,11 +79,11 @@ func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	case poor && (!ready || p.kind == txm.Exec):
 		return r.repeat(ctx, f, s)
 	case !ready && s.Cedes(f):
-		return r.attempt(ctx, f, s, r.cede())
+		return r.renew(ctx, f, s, r.cede())
 	case !ready:
 		return r.repeat(ctx, f, s)
 	}
-	return r.attempt(ctx, f, s, p)
+	return r.renew(ctx, f, s, p)
 }
 
 // yield leaves a flight to itself while its job is another keeper's: it is in the pools and may land, and that is all.
@@ -94,9 +94,9 @@ func (r renewal) yield(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	case err != nil:
 		return err
 	case ready && p.kind == txm.Cancel:
-		return r.attempt(ctx, f, s, p)
+		return r.renew(ctx, f, s, p)
 	case s.InTheWay:
-		return r.attempt(ctx, f, s,
+		return r.renew(ctx, f, s,
 			r.leave(txm.Cancel, txm.Verdict{Outcome: job.Withdrawn, Reason: "it is another tier's now, and later " +
 				"numbers wait for this one"}))
 	}
@@ -114,7 +114,7 @@ func (r renewal) free(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	if f.Intent.CalledOff != "" {
 		why = txm.Verdict{Outcome: job.Withdrawn, Reason: f.Intent.CalledOff}
 	}
-	return r.attempt(ctx, f, s, r.leave(txm.Cancel, why))
+	return r.renew(ctx, f, s, r.leave(txm.Cancel, why))
 }
 
 // plan decides what a flight needs. It is not ready while nobody can tell: a job that is done may have been done by
@@ -144,12 +144,12 @@ func (r renewal) cede() plan {
 }
 
 // leave is a payment of nothing to oneself.
-func (r renewal) leave(kind txm.AttemptKind, why txm.Verdict) plan {
+func (r renewal) leave(kind txm.TxKind, why txm.Verdict) plan {
 	return plan{kind: kind, call: Call{To: r.key.Address(), Gas: txm.EmptyGas}, cancel: why}
 }
 
-// attempt signs, stores and broadcasts, if the caps leave room.
-func (r renewal) attempt(ctx context.Context, f txm.Flight, s txm.Sight, p plan) error {
+// renew signs, stores and broadcasts, if the caps leave room.
+func (r renewal) renew(ctx context.Context, f txm.Flight, s txm.Sight, p plan) error {
 	lane, newest := s.For(f), f.Newest()
 	m, err := r.market.now(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func (r renewal) attempt(ctx context.Context, f txm.Flight, s txm.Sight, p plan)
 	price, room := r.limits.Fee().Raise(lane, p.kind, p.call.Gas, newest.SignedTx, m)
 	paid := room && r.budget.take(lane, more(p.call.Gas*price, newest.Cost()))
 	if !paid && p.kind == txm.Exec && s.Cedes(f) {
-		return r.attempt(ctx, f, s, r.cede())
+		return r.renew(ctx, f, s, r.cede())
 	}
 	if !paid {
 		r.metrics.capped.WithLabelValues(string(lane)).Inc()
@@ -188,7 +188,7 @@ func (r renewal) attempt(ctx context.Context, f txm.Flight, s txm.Sight, p plan)
 // more is by how much a new cost is above an old one.
 func more(cost, before uint64) uint64 { return cost - min(cost, before) }
 
-// repeat broadcasts the newest attempt again when it is time, and ours.
+// repeat broadcasts the newest transaction again when it is time, and ours.
 func (r renewal) repeat(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	if !r.limits.Fee().Due(s) || s.Over && !f.Leaving() {
 		return nil

@@ -24,14 +24,14 @@ type retries struct {
 	store  txm.Again
 	clock  func() time.Time // compared with itself alone
 	chain  func() uint64    // the chain's time (ms)
-	queued func()           // called when an arm was queued
+	queued func()           // called when an attempt was queued
 	log    zerolog.Logger
 
 	tenure  *lease.Tenure
 	queue   *ttl.Queue[int64] // by intent; expiries are on the chain's clock
 	known   map[int64]uint64  // when each of the queue is due (ms)
 	due     []ttl.Try[int64]  // whose time has come in this pass
-	ended   atomic.Bool       // an arm has ended since the store was last asked
+	ended   atomic.Bool       // an attempt has ended since the store was last asked
 	learned time.Time
 }
 
@@ -68,7 +68,7 @@ func (r *retries) rest() {
 	}
 }
 
-// pass stores the next arms of the jobs whose time has come.
+// pass stores the next attempts of the jobs whose time has come.
 func (r *retries) pass(ctx context.Context) error {
 	if err := r.learn(ctx); err != nil {
 		return err
@@ -86,8 +86,8 @@ func (r *retries) pass(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// learn brings the queue up to what the store knows: arms that failed since, times that an operator has moved, and jobs
-// that a planner has found again meanwhile.
+// learn brings the queue up to what the store knows: attempts that failed since, times that an operator has moved, and
+// jobs that a planner has found again meanwhile.
 func (r *retries) learn(ctx context.Context) error {
 	if now := r.clock(); !r.ended.Swap(false) && now.Sub(r.learned) < idle {
 		return nil
@@ -119,7 +119,7 @@ func (r *retries) forget(intent int64) {
 	r.queue.Remove(intent)
 }
 
-// retry stores the next arm. One that is stored already is as good.
+// retry stores the next attempt. One that is stored already is as good.
 func (r *retries) retry(ctx context.Context, t ttl.Try[int64]) error {
 	failpoint.Hit("sender.retry.before")
 	err := r.store.Retry(ctx, r.tenure.Fence(), t.Key())

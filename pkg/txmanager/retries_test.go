@@ -27,37 +27,37 @@ func (o *queueTest) retrying(nowMs *uint64, store txm.Again, tenure *lease.Tenur
 	return r
 }
 
-// failing is a store in which every arm of one job fails at once.
+// failing is a store in which every attempt of one job fails at once.
 type failing struct {
 	txm.Again
-	now   *uint64
-	arm   uint32
-	at    uint64
-	given bool
-	tried []uint64 // when the next arm began (ms)
-	away  bool
+	now     *uint64
+	attempt uint32
+	at      uint64
+	given   bool
+	tried   []uint64 // when the next attempt began (ms)
+	away    bool
 }
 
 func (f *failing) fail() {
-	rest := txm.After(job.Reverted, f.arm, *f.now, time.Minute)
-	f.at, f.given = rest.RearmMs, rest.GivenUp
+	rest := txm.After(job.Reverted, f.attempt, *f.now, time.Minute)
+	f.at, f.given = rest.RetryAfterMs, rest.GivenUp
 }
 
 func (f *failing) Failed(context.Context, chain.Address) ([]txm.Failed, error) {
 	if f.given {
 		return nil, nil
 	}
-	return []txm.Failed{{Intent: int64(f.arm + 1), AtMs: f.at}}, nil
+	return []txm.Failed{{Intent: int64(f.attempt + 1), AtMs: f.at}}, nil
 }
 
 func (f *failing) Retry(_ context.Context, _ lease.Fence, intent int64) error {
 	if f.away {
 		return errors.New("no connection")
 	}
-	if intent != int64(f.arm+1) {
+	if intent != int64(f.attempt+1) {
 		return &txm.RefusedError{Op: "retry", Why: txm.Moved}
 	}
-	f.tried, f.arm = append(f.tried, *f.now), f.arm+1
+	f.tried, f.attempt = append(f.tried, *f.now), f.attempt+1
 	f.fail()
 	return nil
 }
@@ -72,7 +72,7 @@ func TestRetriesComeAfterTwoFourAndEightSeconds(t *testing.T) {
 	r := o.retrying(&now, store, o.tenure)
 	steps := func(until uint64) {
 		for ; now < until; now += 100 {
-			r.ended.Store(true) // as the end of an arm says
+			r.ended.Store(true) // as the end of an attempt says
 			if err := r.pass(t.Context()); err != nil && !store.away {
 				t.Fatal(err)
 			}
@@ -149,9 +149,9 @@ func TestRetriesOutliveTheirProcess(t *testing.T) {
 	mustPass(next)
 	mustPass(o.retrying(&now, intents, heir))
 	if got := depth(); got != 1 {
-		t.Fatalf("%d arms after the retry", got)
+		t.Fatalf("%d attempts after the retry", got)
 	}
-	if heads, err = intents.Heads(t.Context(), o.signer, txm.Pick{Limit: 1}); err != nil || heads[0].Arm != 2 ||
+	if heads, err = intents.Heads(t.Context(), o.signer, txm.Pick{Limit: 1}); err != nil || heads[0].Attempt != 2 ||
 		heads[0].Tries != 1 {
 		t.Errorf("%+v, %v", heads, err)
 	}

@@ -65,10 +65,10 @@ const (
 	Waiting           // not now; other tasks may go first
 	Yielding          // not ours now, for however long it takes; other tasks may go first
 	Closed            // nothing can be sent now, whatever the task
-	Ended             // never; the arm ends here, without a nonce
+	Ended             // never; the attempt ends here, without a nonce
 )
 
-// Word is a verdict in one word, for people: what becomes of the task, or the outcome by which its arm ends.
+// Word is a verdict in one word, for people: what becomes of the task, or the outcome by which its attempt ends.
 func (v Verdict) Word() string {
 	if v.Kind == Ended {
 		return string(v.Outcome)
@@ -82,7 +82,7 @@ func Wait(reason string) Verdict { return Verdict{Kind: Waiting, Reason: reason}
 // Shut holds every task of the signer back.
 func Shut(reason string) Verdict { return Verdict{Kind: Closed, Reason: reason} }
 
-// End ends an arm that has no nonce.
+// End ends an attempt that has no nonce.
 func End(o job.Outcome, reason string) Verdict {
 	return Verdict{Kind: Ended, Outcome: o, Reason: reason}
 }

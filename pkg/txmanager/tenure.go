@@ -36,7 +36,7 @@ func (w *worker) passes(t *lease.Tenure, b *broadcast) []pass {
 	}
 }
 
-// hasEnded has the end of an arm told, and looked at whether another is to follow.
+// hasEnded has the end of an attempt told, and looked at whether another is to follow.
 func (w *worker) hasEnded() {
 	w.retries.ended.Store(true)
 	signal(w.ended)
@@ -89,7 +89,7 @@ func (w *worker) places(ctx context.Context) (all, urgent int, err error) {
 	return most.Places(txm.OrderLane) - pending, most.Places(txm.LiquidationLane) - pending, err
 }
 
-// rest is what comes after an arm that ends now, on the chain's clock.
+// rest is what comes after an attempt that ends now, on the chain's clock.
 func (w *worker) rest(i txm.Intent, o job.Outcome) txm.Rest {
 	return txm.After(o, i.Tries, w.Heads.Now(), w.cfg.Cooldown)
 }
@@ -125,7 +125,7 @@ func (w *worker) tidy(ctx context.Context, cursor *cursor, gaps gaps) error {
 	return err
 }
 
-// renewal makes further attempts at nonces that are taken.
+// renewal signs further transactions at nonces that are taken.
 func (w *worker) renewal(t *lease.Tenure, b *broadcast) renewal {
 	return renewal{
 		tenure: t, key: w.key, chainID: w.cfg.ChainID, limits: w.Limits, market: w.market,

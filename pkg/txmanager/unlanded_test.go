@@ -25,7 +25,7 @@ func TestOldestUnlanded(t *testing.T) {
 		ages:      newAges(time.Now, time.Minute),
 	}
 	flight := func(id string, kind job.Kind, age time.Duration) txm.Flight {
-		f := txm.Flight{Attempts: []txm.Attempt{{Kind: txm.Exec}}, Age: age}
+		f := txm.Flight{Txs: []txm.Tx{{Kind: txm.Exec}}, Age: age}
 		f.Intent.Job = job.Job{ID: id, Kind: kind}
 		return f
 	}

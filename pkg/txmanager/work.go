@@ -39,7 +39,7 @@ type Standing struct {
 
 // Judge says what a mined transaction did to its job.
 type Judge interface {
-	// Outcome is how the job's arm ends, and why. An error says that nobody could be asked.
+	// Outcome is how the job's attempt ends, and why. An error says that nobody could be asked.
 	Outcome(ctx context.Context, j job.Job, r evm.Receipt) (job.Outcome, string, error)
 	// Settlement is what a transaction that succeeded came to for a position's owner; nil where it did nothing to a
 	// position.
@@ -51,7 +51,7 @@ type Turns interface {
 	Ask(j job.Job) Turn
 	// Taken is told of a job that was given a nonce.
 	Taken(j job.Job)
-	// Ended is told of an arm that has ended.
+	// Ended is told of an attempt that has ended.
 	Ended(id string, o job.Outcome)
 }
 
@@ -76,8 +76,8 @@ type Limits interface {
 	Observe(t txm.Taken)
 }
 
-// Publisher tells the world of arms that have ended. After an error some may be told of and some not; all are told of
-// again.
+// Publisher tells the world of attempts that have ended. After an error some may be told of and some not; all are told
+// of again.
 type Publisher interface {
 	Publish(ctx context.Context, ended []txm.Ended) error
 }

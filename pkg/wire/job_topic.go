@@ -27,7 +27,7 @@ type Price struct {
 // Job is a job on its way from planner to sender.
 type Job struct{ job.Job }
 
-// Result is what became of one arm of a job.
+// Result is what became of one attempt of a job.
 type Result struct{ job.Result }
 
 // DecodeJob reads a record of the job topic. It returns an error for whatever is no sound job, also for a record that
@@ -76,7 +76,7 @@ func (m Job) marshal() proto.Message {
 
 func (m Result) marshal() proto.Message {
 	return &wirepb.Result{
-		JobId: m.JobID, Arm: m.Arm, Kind: string(m.Kind), Key: m.Key[:], Account: m.Account[:],
+		JobId: m.JobID, Arm: m.Attempt, Kind: string(m.Kind), Key: m.Key[:], Account: m.Account[:],
 		Outcome: string(m.Outcome), Reason: m.Reason,
 		TxHash: m.TxHash[:], Signer: m.Signer[:], Nonce: m.Nonce, Block: blockOut(m.Block), GasUsed: m.GasUsed,
 		GasPrice: m.GasPrice,
@@ -117,7 +117,7 @@ func decodeJob(f *fields, p *wirepb.Job) Message {
 
 func decodeResult(f *fields, p *wirepb.Result) Message {
 	return Result{job.Result{
-		JobID: p.GetJobId(), Arm: p.GetArm(), Kind: job.Kind(p.GetKind()), Key: f.hash(p.GetKey()),
+		JobID: p.GetJobId(), Attempt: p.GetArm(), Kind: job.Kind(p.GetKind()), Key: f.hash(p.GetKey()),
 		Account: f.address(p.GetAccount()),
 		Outcome: job.Outcome(p.GetOutcome()), Reason: p.GetReason(), TxHash: f.hash(p.GetTxHash()),
 		Signer: f.address(p.GetSigner()),

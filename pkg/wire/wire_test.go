@@ -74,7 +74,7 @@ func samples() map[string]Message {
 				Reason: "ratio 0.1 below 1"},
 		}},
 		"result": Result{job.Result{
-			JobID: "order:0x02:1", Arm: 2, Kind: job.Order, Key: sampleHash(21), Account: sampleAddress(17),
+			JobID: "order:0x02:1", Attempt: 2, Kind: job.Order, Key: sampleHash(21), Account: sampleAddress(17),
 			Outcome: job.LostRace,
 			Reason:  "EmptyOrder()", TxHash: sampleHash(22), Signer: sampleAddress(20), Nonce: 12, Block: block,
 			GasUsed: 3, GasPrice: 4,

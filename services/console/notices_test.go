@@ -130,10 +130,10 @@ func (o *results) start() (stop func()) {
 	return stop
 }
 
-// ends publishes the result of an arm.
+// ends publishes the result of an attempt.
 func (o *results) ends(id string, change ...func(*job.Result)) {
 	o.t.Helper()
-	r := job.Result{JobID: id, Arm: 1, Kind: job.Liquidation, Outcome: job.Done, TxHash: chain.Hash{1}}
+	r := job.Result{JobID: id, Attempt: 1, Kind: job.Liquidation, Outcome: job.Done, TxHash: chain.Hash{1}}
 	for _, c := range change {
 		c(&r)
 	}

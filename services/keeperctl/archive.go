@@ -13,7 +13,7 @@ import (
 	"perpkeeper/pkg/retention"
 )
 
-// archive shows where the arms of jobs are that have ended.
+// archive shows where the attempts of jobs are that have ended.
 func archive(ctx context.Context, db *pg.DB, _ Settings, _ []string, out printer) error {
 	stock, err := outbox.NewArchive(db).Stock(ctx)
 	if err != nil {
@@ -23,7 +23,7 @@ func archive(ctx context.Context, db *pg.DB, _ Settings, _ []string, out printer
 }
 
 func printStock(stock retention.Stock, out printer) error {
-	rows := newTable("where", "arms", "transactions", "bytes", "since", "dropped")
+	rows := newTable("where", "attempts", "transactions", "bytes", "since", "dropped")
 	for _, w := range stock.Weeks {
 		dropped := "-"
 		if w.DroppedAt != nil {
@@ -62,7 +62,7 @@ func listLiquidations(ctx context.Context, db *pg.DB, onlyFailed bool, out print
 	if err != nil {
 		return err
 	}
-	rows := newTable("position", "account", "status", "job", "arm", "outcome", "ended", "reason")
+	rows := newTable("position", "account", "status", "job", "attempt", "outcome", "ended", "reason")
 	rows.empty = "no position is being liquidated, and none could not be"
 	failed := 0
 	for _, l := range all {
@@ -71,7 +71,7 @@ func listLiquidations(ctx context.Context, db *pg.DB, onlyFailed bool, out print
 			failed, ended = failed+1, text.Moment(l.EndedAt)
 		}
 		if !onlyFailed || l.Status == pg.LiquidationFailed {
-			rows.add(l.Position, l.Account, l.Status, l.JobID, l.Arm, l.Outcome, ended, text.FirstLine(l.Reason))
+			rows.add(l.Position, l.Account, l.Status, l.JobID, l.Attempt, l.Outcome, ended, text.FirstLine(l.Reason))
 		}
 	}
 	if err := out.table(rows); err != nil || failed == 0 {

@@ -63,7 +63,7 @@ func commands() []command {
 		},
 		{
 			use:   "job ID|KEY|TX|ACCOUNT",
-			short: "tell one job's whole story: births, arms, nonces, transactions, results, and what others did",
+			short: "tell one job's whole story: births, attempts, nonces, transactions, results, and what others did",
 			group: groupLook, data: true, preset: minute, setup: jobCommand,
 			patient: true, needs: with(stores, "tier", "keeperctl.signers", "keeperctl.limit"),
 		},

@@ -148,7 +148,7 @@ func (d deadLetters) replay(ctx context.Context, args []string) error {
 		return err
 	}
 	return sayf(d.out, "%d said again as of block %d; a sender takes a job up unless it is doing it, "+
-		"or the rest after its last arm is not over at that block (%s of chain time, up to %s for what goes on "+
+		"or the rest after its last attempt is not over at that block (%s of chain time, up to %s for what goes on "+
 		"reverting); what becomes of it is in %s\n", len(said), at.Number, txm.CoolDown(job.Refused, txm.Retries, 0),
 		txm.CoolDown(job.Reverted, math.MaxUint32, 0), wire.ResultTopic(d.Keeper.ChainID))
 }

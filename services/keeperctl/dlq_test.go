@@ -136,7 +136,7 @@ func lostJob(n byte) job.Job {
 }
 
 // givenUp is the letter a sender writes about a job.
-func (o *office) givenUp(j job.Job, arm int) bus.Record {
+func (o *office) givenUp(j job.Job, attempt int) bus.Record {
 	o.t.Helper()
 	r, err := wire.Encode([]byte(wire.JobTopic(o.Keeper.ChainID)), wire.Job{Job: j}, 0, 0)
 	if err != nil {
@@ -144,7 +144,7 @@ func (o *office) givenUp(j job.Job, arm int) bus.Record {
 	}
 	return withHeaders(r, "source.partition", strconv.Itoa(wire.SignerPartition(j.Signer, o.Keeper.JobPartitions)),
 		"source.key", string(j.Signer[:]),
-		"job", j.ID, "arm", strconv.Itoa(arm), "outcome", "refused", "tx", "", "error", "no node takes it\nreally")
+		"job", j.ID, "arm", strconv.Itoa(attempt), "outcome", "refused", "tx", "", "error", "no node takes it\nreally")
 }
 
 // unknownEvent is the letter a statevm writes about a log.
@@ -176,7 +176,7 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 		}
 	}
 	wantTold(t, lines[2], "perp.56.log.v1", "2/17", "LOG", "unknown event Surprise")
-	wantTold(t, lines[3], "perp.56.job.v1", lostJob(1).ID+" arm 4", "refused: no node takes it")
+	wantTold(t, lines[3], "perp.56.job.v1", lostJob(1).ID+" attempt 4", "refused: no node takes it")
 	if got := o.told("list log"); strings.Contains(got, "job.v1") || !strings.Contains(got, "Surprise") {
 		t.Errorf("of the log topic there is\n%s", got)
 	}
@@ -225,7 +225,7 @@ func TestLettersOfStatevmAreShown(t *testing.T) {
 }
 
 // LIQ-10: an operator has a job done that was given up. It goes back as it was, but for the block it is known from:
-// what was known before the arm ended says nothing, and a sender passes over it.
+// what was known before the attempt ended says nothing, and a sender passes over it.
 func TestReplayedJobIsTakenUp(t *testing.T) {
 	o := newOffice(t)
 	j := lostJob(1)
@@ -250,7 +250,7 @@ func TestReplayedJobIsTakenUp(t *testing.T) {
 	if len(said) != 1 || !reflect.DeepEqual(said[0], want) {
 		t.Fatalf("said %+v, want %+v", said, want)
 	}
-	for _, want := range []txm.Admission{txm.NewArm, txm.Refreshed} {
+	for _, want := range []txm.Admission{txm.NewAttempt, txm.Refreshed} {
 		if admission, err := outbox.NewIntents(o.db).Enqueue(t.Context(), said[0]); err != nil || admission != want {
 			t.Errorf("the job is %s, want %s, %v", admission, want, err)
 		}
@@ -258,7 +258,7 @@ func TestReplayedJobIsTakenUp(t *testing.T) {
 }
 
 // giveUp has a sender take a job up and end it.
-func (o *office) giveUp(j job.Job, rearmMs uint64) {
+func (o *office) giveUp(j job.Job, retryAfterMs uint64) {
 	o.t.Helper()
 	f, err := outbox.NewLeases(o.db).Acquire(o.t.Context(), j.Signer, lease.NewOwner("sender"), time.Minute)
 	if err != nil {
@@ -272,7 +272,7 @@ func (o *office) giveUp(j job.Job, rearmMs uint64) {
 		o.t.Fatal(heads, err)
 	}
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Refused, Reason: "no"},
-		Rest: txm.Rest{RearmMs: rearmMs, GivenUp: true}}
+		Rest: txm.Rest{RetryAfterMs: retryAfterMs, GivenUp: true}}
 	if err := outbox.NewIntents(o.db).Skip(o.t.Context(), f, heads[0].ID, end); err != nil {
 		o.t.Fatal(err)
 	}

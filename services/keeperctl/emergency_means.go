@@ -67,7 +67,8 @@ func (m *emergencyMeans) planLiquidations(ctx context.Context) ([]emergency.Step
 		if p.Outcome != "" {
 			waiting, state = waiting+1, "waits after "+string(p.Outcome)
 		}
-		if _, err := fmt.Fprintf(m.out, "%s arm %d of account %s: %s\n", p.JobID, p.Arm, p.Account, state); err != nil {
+		if _, err := fmt.Fprintf(m.out, "%s attempt %d of account %s: %s\n", p.JobID, p.Attempt, p.Account,
+			state); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +123,7 @@ func (m *emergencyMeans) Do(ctx context.Context, o emergency.Order, _ emergency.
 			failed = append(failed, p.Intent)
 		}
 	}
-	count, err := m.store.RearmNow(ctx, failed)
+	count, err := m.store.RetryNow(ctx, failed)
 	return fmt.Sprintf("the pauses of %d failed liquidations were lifted: they are tried again at once, and what was "+
 		"given up when a planner next finds it due", count), err
 }

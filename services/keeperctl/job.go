@@ -53,17 +53,17 @@ func (p printer) story(y *jobstory.Story) error {
 			"last minutes (--since) have it")
 	}
 	y.Sort()
-	rows := newTable("at", "age", "turn", "job", "arm", "what", "where", "said")
+	rows := newTable("at", "age", "turn", "job", "attempt", "what", "where", "said")
 	for _, l := range y.Lines {
 		age, turn := "-", "-"
 		if since, known := y.Age(l); known {
 			age, turn = since.Round(100*time.Millisecond).String(), y.Turn(since)
 		}
-		arm := any("-")
-		if l.Arm > 0 {
-			arm = l.Arm
+		attempt := any("-")
+		if l.Attempt > 0 {
+			attempt = l.Attempt
 		}
-		rows.add(l.At.UTC().Format("2006-01-02T15:04:05.000Z"), age, turn, cmp.Or(l.Job, "-"), arm, l.What, l.Where,
+		rows.add(l.At.UTC().Format("2006-01-02T15:04:05.000Z"), age, turn, cmp.Or(l.Job, "-"), attempt, l.What, l.Where,
 			text.FirstLine(l.Said))
 	}
 	return p.table(rows)

@@ -98,7 +98,7 @@ func TestJobStory(t *testing.T) {
 	y.publish(topic, y.signer[:], j) // born again
 	y.publish(wire.LogTopic(y.s.Keeper.ChainID), y.key[:], wire.Log{Log: chain.Log{Block: 5, Index: 3,
 		Topics: []chain.Hash{{1}}}})
-	y.publish(wire.ResultTopic(y.s.Keeper.ChainID), y.key[:], wire.Result{Result: job.Result{JobID: y.id, Arm: 1,
+	y.publish(wire.ResultTopic(y.s.Keeper.ChainID), y.key[:], wire.Result{Result: job.Result{JobID: y.id, Attempt: 1,
 		Kind: job.Order, Key: y.key, Outcome: job.LostRace, Reason: "somebody was first"}})
 	y.fold(perp.Order{Key: y.key, Account: chain.Address{0xac}, Status: perp.Executed, Changes: 1, Birth: y.made,
 		Stamp: y.done},
@@ -198,7 +198,7 @@ func TestJobRebornTwiceAndTakenOverMidWay(t *testing.T) {
 		{Intent: intent, At: at, Check: checklog.Price, Verdict: "onward", Said: "reports a@1\x1b[2J", By: "streams"},
 		{Intent: intent, At: at, Check: checklog.Call, Verdict: "onward", Said: "the simulated call succeeds",
 			By: "https://a/, https://b/", Block: 42},
-		{Intent: intent + 1, At: at, Check: checklog.Call, Verdict: "onward", Said: "of another arm"},
+		{Intent: intent + 1, At: at, Check: checklog.Call, Verdict: "onward", Said: "of another attempt"},
 	}))
 	y.must(outbox.NewLeases(y.bench.db).Release(t.Context(), y.fence))
 	second, err := outbox.NewLeases(y.bench.db).Acquire(t.Context(), y.signer, lease.NewOwner("sender-b"), time.Minute)
@@ -214,8 +214,8 @@ func TestJobRebornTwiceAndTakenOverMidWay(t *testing.T) {
 		"taken over keeper.tx_intent 1 another sender holds signer "+y.signer.Hex()+" now: tenure 2, after 1",
 		"signed again tx "+chain.Hash{0xdd}.Hex()+" nonce 0, exec", "tenure 2")
 	out, _, _ := y.ask(y.id)
-	if strings.Contains(out, "of another arm") || strings.Contains(out, " 10m") {
-		t.Errorf("it tells of another arm, or ages since the first of three births:\n%s", out)
+	if strings.Contains(out, "of another attempt") || strings.Contains(out, " 10m") {
+		t.Errorf("it tells of another attempt, or ages since the first of three births:\n%s", out)
 	}
 }
 

@@ -123,6 +123,13 @@ func TestTables(t *testing.T) {
 		t.Errorf("%s", out.String())
 	}
 	out.Reset()
+	renamed := newTable("attempt", "what")
+	renamed.add(uint32(2), "sent")
+	if err := (printer{Writer: &out, json: true}).table(renamed); err != nil ||
+		!strings.Contains(out.String(), `"arm": 2`) || !strings.Contains(out.String(), `"attempt": 2`) {
+		t.Errorf("a program finds the old key no more: %s, %v", out.String(), err)
+	}
+	out.Reset()
 	if err := (printer{Writer: &out, json: true}).table(&table{empty: "nothing"}); err != nil ||
 		out.String() != "[]\n" {
 		t.Errorf("no rows: %q, %v", out.String(), err)

@@ -83,5 +83,5 @@ func TestSignerCancelOfWhatIsMined(t *testing.T) {
 	b.must(outbox.NewIntents(b.db).Record(t.Context(), f, r))
 	b.want("cancel @ 0", "error: the transaction at nonce 0 of signer @ is in a block")
 	b.must(outbox.NewIntents(b.db).Finish(t.Context(), f, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{}}))
-	b.want("cancel @ 0", "error: nonce 0 of signer @ is not in flight: its arm ended as FINAL_OK")
+	b.want("cancel @ 0", "error: nonce 0 of signer @ is not in flight: its attempt ended as FINAL_OK")
 }

@@ -209,7 +209,7 @@ func (d signerDesk) cancel(ctx context.Context, args []string) error {
 		return err
 	}
 	if err := sayf(d.out, "signer %s, nonce %d: %s of %s, %d transactions signed, last answer %s; lease: %s\n",
-		s.Signer, n, cmp.Or(before.Intent, "no arm"), cmp.Or(before.JobID, "no job"), before.Attempts,
+		s.Signer, n, cmp.Or(before.Intent, "no attempt"), cmp.Or(before.JobID, "no job"), before.Attempts,
 		cmp.Or(before.LastClass, "none"), status.LeaseOf(s)); err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (d signerDesk) awaitCancel(ctx context.Context, signer chain.Address, befor
 		case now.Intent == txm.Cancelled:
 			return sayf(d.out, "done: the payment to oneself is final\n")
 		case !now.Intent.Replaceable():
-			return sayf(d.out, "a transaction at this nonce was mined: the arm is %s (keeperctl signer nonces %s)\n",
+			return sayf(d.out, "a transaction at this nonce was mined: the attempt is %s (keeperctl signer nonces %s)\n",
 				now.Intent, signer)
 		case now.Attempts > before.Attempts:
 			return sayf(d.out, "the sender has signed transaction %d at this nonce, a payment to oneself; the chain "+

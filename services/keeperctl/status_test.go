@@ -78,7 +78,7 @@ func TestStatus(t *testing.T) {
 	// Work, a fresh report, a pause, and a process that is not ready.
 	j := lostJob(1)
 	j.Signer, j.Class = b.attend().Signer, job.ClassLiquidation
-	if a, err := outbox.NewIntents(b.db).Enqueue(t.Context(), j); err != nil || a != txm.NewArm {
+	if a, err := outbox.NewIntents(b.db).Enqueue(t.Context(), j); err != nil || a != txm.NewAttempt {
 		t.Fatal(a, err)
 	}
 	if _, err := outbox.NewSigners(b.db).Pause(t.Context(), j.Signer, "by hand\x1b[2J"); err != nil {
@@ -142,7 +142,8 @@ func TestLiquidationsList(t *testing.T) {
 	heads, err := outbox.NewIntents(b.db).Heads(t.Context(), b.signer, txm.Pick{Limit: 1})
 	b.must(err)
 	b.must(outbox.NewIntents(b.db).Skip(t.Context(), fence, heads[0].ID, txm.Ending{
-		Verdict: txm.Verdict{Outcome: job.Refused, Reason: "cause\x1b[2J"}, Rest: txm.Rest{RearmMs: 1, GivenUp: true},
+		Verdict: txm.Verdict{Outcome: job.Refused, Reason: "cause\x1b[2J"},
+		Rest:    txm.Rest{RetryAfterMs: 1, GivenUp: true},
 	}))
 	for _, args := range [][]string{nil, {"--failed"}} {
 		out, complaint, code := ask(args...)

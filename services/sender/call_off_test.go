@@ -14,7 +14,7 @@ import (
 // done by it, and the numbers above go on.
 func calledOff(t *testing.T, s *site, by chain.Address, key secret.String) {
 	before, w := s.nonce(by), &witness{}
-	s.cfg.Sender.Cooldown = hangGuard // a second arm is no part of this
+	s.cfg.Sender.Cooldown = hangGuard // a second attempt is no part of this
 	w.mute.Store(true)
 	sn := s.sender([]secret.String{key}, w.on)
 	j := s.orderJob(s.marketOrder(100), by)

@@ -37,7 +37,7 @@ func deadLetter(e txm.Ended, cfg wire.Config) (bus.Record, error) {
 			Value: []byte(strconv.Itoa(wire.SignerPartition(i.Signer, cfg.JobPartitions)))},
 		bus.Header{Key: "source.key", Value: i.Signer[:]},
 		bus.Header{Key: "job", Value: []byte(i.Job.ID)},
-		bus.Header{Key: "arm", Value: []byte(strconv.FormatUint(uint64(i.Arm), 10))},
+		bus.Header{Key: "arm", Value: []byte(strconv.FormatUint(uint64(i.Attempt), 10))},
 		bus.Header{Key: "outcome", Value: []byte(i.Outcome)},
 		bus.Header{Key: "tx", Value: []byte(tx)},
 		bus.Header{Key: "error", Value: []byte(wire.Legible(i.Reason))},

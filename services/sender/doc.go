@@ -7,13 +7,13 @@
 // for a signer is [txmanager]'s: it claims, broadcasts, confirms and records. This package hands it the stages that a
 // task goes through before its claim, see [Sender.open], and what a mined transaction means.
 //
-// Where several keepers share the jobs, every sender also follows all jobs and all executions of the chain, and the turn
-// stage asks [turns] whose turn a job is.
+// Where several keepers share the jobs, every sender also follows all jobs and all executions of the chain, and the
+// turn stage asks [turns] whose turn a job is.
 //
 // # Guaranteed
 //
 //   - No nonce is given to two jobs, and no job has two transactions that could both be mined: the claim is one fenced
-//     statement, and an arm that has a nonce keeps it.
+//     statement, and an attempt that has a nonce keeps it.
 //   - Only stored bytes are broadcast (NON-13).
 //   - Nothing is lost when the process is killed at any instant: jobs are read back from the topic by age, intents and
 //     bytes are stored before they act.
@@ -27,7 +27,7 @@
 //   - That no other keeper executes the same job: windows keep them apart, but a slow transaction may land in
 //     another's, and what the chain shows is believed before it is final. The contract lets one win, and ours is then a
 //     lost race.
-//   - That a result is published once. Readers tell repetitions by job and arm.
+//   - That a result is published once. Readers tell repetitions by job and attempt.
 //   - That a transaction lands in time: prices are raised up to their caps, and then it is broadcast again until it
 //     lands or its nonce is spent.
 package sender

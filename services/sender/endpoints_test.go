@@ -103,7 +103,7 @@ func says(fault string) spoiler {
 }
 
 // A single endpoint gives odd answers for a while: whatever they are they end nothing, and the job is executed by its
-// first arm when they stop.
+// first attempt when they stop.
 func TestOddAnswers(t *testing.T) {
 	s := newSite(t)
 	by, key := s.keeper(0)

@@ -105,7 +105,7 @@ func (s *Sender) store(ctx context.Context, j job.Job) error {
 		return err
 	}
 	s.metrics.admissions.WithLabelValues(string(admission)).Inc()
-	if admission != txm.NewArm {
+	if admission != txm.NewAttempt {
 		return nil
 	}
 	s.log.Info().Str("job", j.ID).Str("account", j.Account.Hex()).Str("signer", j.Signer.Hex()).

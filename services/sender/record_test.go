@@ -16,11 +16,12 @@ func TestResultOf(t *testing.T) {
 	r := &txm.Receipt{TxHash: chain.Hash{3}, Block: chain.BlockRef{Number: 4, Hash: chain.Hash{4}}, GasUsed: 6,
 		GasPrice: 7}
 	e := txm.Ended{
-		Intent:  txm.Intent{Job: j, Arm: 2, Signer: chain.Address{8}, Nonce: 9, Outcome: job.Done, Reason: "executed"},
+		Intent: txm.Intent{Job: j, Attempt: 2, Signer: chain.Address{8}, Nonce: 9, Outcome: job.Done,
+			Reason: "executed"},
 		EndedAt: time.UnixMilli(10), Receipt: r,
 	}
 	want := job.Result{
-		JobID: j.ID, Arm: 2, Kind: job.Order, Key: j.Key, Account: j.Account, Outcome: job.Done, Reason: "executed",
+		JobID: j.ID, Attempt: 2, Kind: job.Order, Key: j.Key, Account: j.Account, Outcome: job.Done, Reason: "executed",
 		TxHash: r.TxHash, Signer: chain.Address{8},
 		Nonce: 9, Block: r.Block, GasUsed: 6, GasPrice: 7, BirthMs: 5, AtMs: 10,
 	}

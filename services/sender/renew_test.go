@@ -23,12 +23,12 @@ func (s *site) impatient() {
 	s.cfg.Sender.Fee.Order.Patience = 2
 }
 
-// attempts waits until the only flight has so many.
-func (s *site) attempts(by chain.Address, n int) (f txm.Flight) {
+// transactions waits until the only flight has so many.
+func (s *site) transactions(by chain.Address, n int) (f txm.Flight) {
 	s.t.Helper()
 	s.eventually("the transaction is replaced", func(ctx context.Context) bool {
 		flights, err := outbox.NewIntents(s.db).InFlight(ctx, by)
-		if err != nil || len(flights) != 1 || len(flights[0].Attempts) < n {
+		if err != nil || len(flights) != 1 || len(flights[0].Txs) < n {
 			return false
 		}
 		f = flights[0]
@@ -41,13 +41,13 @@ func (s *site) attempts(by chain.Address, n int) (f txm.Flight) {
 // have got more since.
 func (s *site) mustAllBeStored(f txm.Flight, broadcast [][]byte) {
 	s.t.Helper()
-	for i, a := range f.Attempts {
-		if i > 0 && (a.Tip*100 < f.Attempts[i-1].Tip*110 || a.Cap*100 < f.Attempts[i-1].Cap*110 ||
-			a.Nonce != f.Attempts[0].Nonce) {
-			s.t.Errorf("attempt %d: %d after %d, at nonce %d", a.Seq, a.Cap, f.Attempts[i-1].Cap, a.Nonce)
+	for i, a := range f.Txs {
+		if i > 0 && (a.Tip*100 < f.Txs[i-1].Tip*110 || a.Cap*100 < f.Txs[i-1].Cap*110 ||
+			a.Nonce != f.Txs[0].Nonce) {
+			s.t.Errorf("transaction %d: %d after %d, at nonce %d", a.Seq, a.Cap, f.Txs[i-1].Cap, a.Nonce)
 		}
 	}
-	for _, raw := range broadcast[:min(len(broadcast), len(f.Attempts))] {
+	for _, raw := range broadcast[:min(len(broadcast), len(f.Txs))] {
 		if !slices.Contains(f.Hashes(), chain.Keccak256(raw)) {
 			s.t.Errorf("%s was broadcast and is not stored", chain.Keccak256(raw))
 		}
@@ -62,16 +62,16 @@ func raised(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.sender([]secret.String{key}, w.on)
 	j := s.orderJob(s.marketOrder(100), by)
 	s.say(j)
-	f := s.attempts(by, 3)
+	f := s.transactions(by, 3)
 	w.mute.Store(false)
 	s.mustEndOnce(j, by, before)
 	s.mustAllBeStored(f, w.broadcasts())
-	if r := s.result(j.ID, 1); r.GasPrice < f.Attempts[2].Cap {
-		t.Errorf("mined at %d, though %d was offered", r.GasPrice, f.Attempts[2].Cap)
+	if r := s.result(j.ID, 1); r.GasPrice < f.Txs[2].Cap {
+		t.Errorf("mined at %d, though %d was offered", r.GasPrice, f.Txs[2].Cap)
 	}
 }
 
-// What was mined is what counts, whichever of the attempts it is.
+// What was mined is what counts, whichever of the transactions it is.
 func cheaperMined(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.impatient()
 	before, w := s.nonce(by), &witness{}
@@ -79,16 +79,16 @@ func cheaperMined(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.sender([]secret.String{key}, w.on)
 	j := s.orderJob(s.marketOrder(100), by)
 	s.say(j)
-	f := s.attempts(by, 2)
+	f := s.transactions(by, 2)
 	var first types.Transaction
-	if err := first.UnmarshalBinary(f.Attempts[0].Raw); err != nil {
+	if err := first.UnmarshalBinary(f.Txs[0].Raw); err != nil {
 		t.Fatal(err)
 	}
 	s.mined(first.Hash(), s.chain.SendTransaction(t.Context(), &first))
 	w.mute.Store(false)
 	s.mustEndOnce(j, by, before)
-	if r := s.result(j.ID, 1); r.TxHash != f.Attempts[0].Hash {
-		t.Errorf("the result names %s, mined was %s", r.TxHash, f.Attempts[0].Hash)
+	if r := s.result(j.ID, 1); r.TxHash != f.Txs[0].Hash {
+		t.Errorf("the result names %s, mined was %s", r.TxHash, f.Txs[0].Hash)
 	}
 }
 

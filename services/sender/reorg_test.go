@@ -68,10 +68,10 @@ func (s *site) executeOnTheOtherBranch(fork branchOff, by chain.Address, key sec
 	if n := sn.count("sender_receipts_taken_back_total"); fork.style == evmnode.Drop && n != 1 {
 		s.t.Errorf("%.0f receipts were taken back", n)
 	}
-	if second.Intent.Nonce != first.Intent.Nonce || len(second.Attempts) != 1 ||
+	if second.Intent.Nonce != first.Intent.Nonce || len(second.Txs) != 1 ||
 		second.Mined.TxHash != first.Mined.TxHash {
-		s.t.Errorf("nonce %d, %d attempts, mined %s; before it was nonce %d and %s",
-			second.Intent.Nonce, len(second.Attempts), second.Mined.TxHash, first.Intent.Nonce, first.Mined.TxHash)
+		s.t.Errorf("nonce %d, %d transactions, mined %s; before it was nonce %d and %s",
+			second.Intent.Nonce, len(second.Txs), second.Mined.TxHash, first.Intent.Nonce, first.Mined.TxHash)
 	}
 	if early := s.results(j.ID); len(early) > 0 {
 		s.t.Errorf("published before it was final: %+v", early)

@@ -17,7 +17,7 @@ type publisher struct {
 	producer *bus.Producer
 	topic    string
 	what     string // of what is published, for people
-	// record is what is written of an arm, and to which partition; false for nothing.
+	// record is what is written of an attempt, and to which partition; false for nothing.
 	record func(e txm.Ended) (rec bus.Record, partition int, is bool, err error)
 }
 
@@ -67,8 +67,9 @@ func settlementOf(r *txm.Receipt) *job.Settlement {
 func resultOf(e txm.Ended) job.Result {
 	i := e.Intent
 	r := job.Result{
-		JobID: i.Job.ID, Arm: i.Arm, Kind: i.Job.Kind, Key: i.Job.Key, Account: i.Job.Account, Outcome: i.Outcome,
-		Reason: wire.Legible(i.Reason), Signer: i.Signer,
+		JobID: i.Job.ID, Attempt: i.Attempt, Kind: i.Job.Kind, Key: i.Job.Key, Account: i.Job.Account,
+		Outcome: i.Outcome,
+		Reason:  wire.Legible(i.Reason), Signer: i.Signer,
 		Nonce: i.Nonce, BirthMs: i.Job.BirthMs, AtMs: uint64(e.EndedAt.UnixMilli()),
 		Market: i.Job.Market, Collateral: i.Job.Collateral, IsLong: i.Job.IsLong, GivenUp: i.GivenUp,
 	}

@@ -34,11 +34,11 @@ func TestRoad(t *testing.T) {
 			t.Errorf("%d transactions for one job", got-before)
 		}
 		s.eventually("what was said of it before is kept", func(ctx context.Context) bool {
-			arms, err := outbox.NewIntents(s.db).Arms(ctx, outbox.Wanted{JobID: j.ID}, 1)
-			if err != nil || len(arms) != 1 {
+			attempts, err := outbox.NewIntents(s.db).Attempts(ctx, outbox.Wanted{JobID: j.ID}, 1)
+			if err != nil || len(attempts) != 1 {
 				return false
 			}
-			said, err := outbox.NewCheckLog(s.db).Of(ctx, []int64{arms[0].Intent.ID})
+			said, err := outbox.NewCheckLog(s.db).Of(ctx, []int64{attempts[0].Intent.ID})
 			return err == nil && slices.ContainsFunc(said, func(e checklog.Entry) bool {
 				return e.Check == checklog.Call && e.Verdict == "onward" && e.By != "" && e.Block > 0
 			})

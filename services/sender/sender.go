@@ -66,7 +66,7 @@ type outside struct {
 	history txmanager.History
 	signed  turns.Transactions
 	told    progress      // how far damaged records are dead letters
-	checks  *checklog.Log // what is said of arms before they get nonces; nil where nobody is to read it
+	checks  *checklog.Log // what is said of attempts before they get nonces; nil where nobody is to read it
 	// results begins to publish, for one tenure, what has ended and what was given up.
 	results func() (ended, givenUp txmanager.Publisher)
 }

@@ -361,12 +361,12 @@ func (s *site) results(jobID string) (found []job.Result) {
 	return found
 }
 
-// result waits for the result of an arm.
-func (s *site) result(jobID string, arm uint32) (result job.Result) {
+// result waits for the result of an attempt.
+func (s *site) result(jobID string, attempt uint32) (result job.Result) {
 	s.t.Helper()
-	s.eventually(fmt.Sprintf("arm %d of %s has a result", arm, jobID), func(context.Context) bool {
+	s.eventually(fmt.Sprintf("attempt %d of %s has a result", attempt, jobID), func(context.Context) bool {
 		for _, r := range s.results(jobID) {
-			if r.Arm == arm {
+			if r.Attempt == attempt {
 				result = r
 				return true
 			}

@@ -79,7 +79,7 @@ func TestTrouble(t *testing.T) {
 		{"the day's money is spent", penniless},
 		{"one endpoint alone says that the nonce was spent", loneWitness},
 		{"what is not mined is raised", raised},
-		{"the cheaper attempt is mined", cheaperMined},
+		{"the cheaper transaction is mined", cheaperMined},
 		{"nodes want more", tooCheap("transaction underpriced: gas tip cap 1, minimum needed 2")},
 		{"another transaction is at the nonce", tooCheap("replacement transaction underpriced")},
 		{"the job is done elsewhere before ours is mined", cancelledInFlight},
@@ -206,7 +206,7 @@ func poorForAWhile(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.say(second)
 	s.eventually("the gate says why", func(context.Context) bool { return sn.notices.has("cannot pay") })
 	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 1 ||
-		len(flights[0].Attempts) != 1 {
+		len(flights[0].Txs) != 1 {
 		t.Errorf("in flight: %+v, %v", flights, err)
 	}
 	cleared()
@@ -272,7 +272,7 @@ func stolenKey(t *testing.T, s *site, by chain.Address, key secret.String) {
 	if r := s.result(j.ID, 1); r.Outcome != job.Foreign || !r.TxHash.IsZero() {
 		t.Errorf("result %+v", r)
 	}
-	s.eventually("the next arm is queued", func(ctx context.Context) bool {
+	s.eventually("the next attempt is queued", func(ctx context.Context) bool {
 		s.say(j)
 		depth, err := sn.intents.Depth(ctx, by)
 		return err == nil && depth == 1
@@ -334,8 +334,8 @@ func (s *site) payMyself(key secret.String) {
 	s.mined(s.venue.Pay(s.t.Context(), private, crypto.PubkeyToAddress(private.PublicKey), big.NewInt(1)))
 }
 
-// Bytes that no node will ever take are replaced by a payment to oneself at their nonce: the arm ends, and what comes
-// after it can be mined.
+// Bytes that no node will ever take are replaced by a payment to oneself at their nonce: the attempt ends, and what
+// comes after it can be mined.
 func fatalPayload(t *testing.T, s *site, by chain.Address, key secret.String) {
 	before := s.nonce(by)
 	j := s.orderJob(s.marketOrder(100), by)

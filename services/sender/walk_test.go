@@ -31,15 +31,15 @@ var rewrite = flag.Bool("rewrite", false, "write what the rooms do into the walk
 // from one run to the next (ids, hashes, numbers) is left out, and so is what comes at no certain moment: notes of
 // broadcasts, and counts of what is mined.
 type walk struct {
-	db     *pg.DB
-	mu     sync.Mutex
-	job    string // the job that is followed; empty for none
-	arm    int64  // its newest intent, 0 before that is seen in the queue
-	raw    []byte // of its transaction
-	hash   chain.Hash
-	lines  []line
-	checks []checklog.Entry // of all jobs, as the log writes them: up to a second late
-	over   bool             // its arm is final: later arms are not followed
+	db      *pg.DB
+	mu      sync.Mutex
+	job     string // the job that is followed; empty for none
+	attempt int64  // its newest intent, 0 before that is seen in the queue
+	raw     []byte // of its transaction
+	hash    chain.Hash
+	lines   []line
+	checks  []checklog.Entry // of all jobs, as the log writes them: up to a second late
+	over    bool             // its attempt is final: later attempts are not followed
 }
 
 // line is what a room did, and when.
@@ -73,11 +73,11 @@ func (w *walk) noteAtf(at time.Time, about bool, room, format string, args ...an
 // numbers are what a check says of this run alone: figures, and the names of price reports.
 var numbers = regexp.MustCompile(`(reports )\S.*|\d+`)
 
-// passed are the lines of the checks that let the arm pass, each when it first did. The caller holds mu.
+// passed are the lines of the checks that let the attempt pass, each when it first did. The caller holds mu.
 func (w *walk) passed() (lines []line) {
 	seen := map[string]bool{}
 	for _, e := range w.checks {
-		if e.Intent != w.arm || e.Verdict != "onward" || seen[e.Check] {
+		if e.Intent != w.attempt || e.Verdict != "onward" || seen[e.Check] {
 			continue
 		}
 		seen[e.Check] = true
@@ -113,7 +113,7 @@ func (i walkedIntents) Enqueue(ctx context.Context, j job.Job) (txm.Admission, e
 	begins := j.ID == i.w.job && !i.w.over
 	i.w.mu.Unlock()
 	admission, err := i.Store.Enqueue(ctx, j)
-	i.w.noteAtf(at, begins && admission == txm.NewArm, "services/sender",
+	i.w.noteAtf(at, begins && admission == txm.NewAttempt, "services/sender",
 		intakeLine+"a job of kind %s is stored as an intent: %s", j.Kind, admission)
 	return admission, err
 }
@@ -126,8 +126,8 @@ func (i walkedIntents) Heads(ctx context.Context, s chain.Address, p txm.Pick) (
 	for _, h := range heads {
 		i.w.mu.Lock()
 		mine := h.Job.ID == i.w.job && !i.w.over
-		if mine && h.ID != i.w.arm { // an arm before this one was not to be done yet
-			i.w.arm, i.w.raw = h.ID, nil
+		if mine && h.ID != i.w.attempt { // an attempt before this one was not to be done yet
+			i.w.attempt, i.w.raw = h.ID, nil
 			i.w.lines = slices.DeleteFunc(i.w.lines, func(l line) bool { return !strings.Contains(l.text, intakeLine) })
 		}
 		i.w.mu.Unlock()
@@ -141,7 +141,7 @@ func (i walkedIntents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) er
 	err := i.Store.Claim(ctx, f, b)
 	for _, c := range b.Claims {
 		i.w.mu.Lock()
-		mine := err == nil && c.Intent == i.w.arm
+		mine := err == nil && c.Intent == i.w.attempt
 		if mine {
 			i.w.raw, i.w.hash = c.Tx.Raw, c.Tx.Hash
 		}
@@ -164,7 +164,7 @@ func (i walkedIntents) Finish(ctx context.Context, f lease.Fence, finals ...txm.
 	err := i.Store.Finish(ctx, f, finals...)
 	for _, r := range finals {
 		mine := txm.Refused(err) == "" && i.w.is(r.TxHash) // on a busy machine the answer may not come
-		i.w.notef(mine, "pkg/txmanager confirm", "its block is final: the arm ends as %s, its nonce is used up",
+		i.w.notef(mine, "pkg/txmanager confirm", "its block is final: the attempt ends as %s, its nonce is used up",
 			r.Outcome)
 		i.w.mu.Lock()
 		i.w.over = i.w.over || mine
@@ -176,7 +176,7 @@ func (i walkedIntents) Finish(ctx context.Context, f lease.Fence, finals ...txm.
 func (i walkedIntents) Reported(ctx context.Context, f lease.Fence, intents []int64) error {
 	err := i.Store.Reported(ctx, f, intents)
 	i.w.mu.Lock()
-	mine := txm.Refused(err) == "" && i.w.over && slices.Contains(intents, i.w.arm)
+	mine := txm.Refused(err) == "" && i.w.over && slices.Contains(intents, i.w.attempt)
 	i.w.mu.Unlock()
 	i.w.notef(mine, "pkg/txmanager record", "the store notes that it was told")
 	return err
@@ -227,7 +227,7 @@ func (p walkedResults) Publish(ctx context.Context, ended []txm.Ended) error {
 	err := p.Publisher.Publish(ctx, ended)
 	for _, e := range ended {
 		p.w.mu.Lock()
-		mine := err == nil && p.w.over && e.Intent.ID == p.w.arm
+		mine := err == nil && p.w.over && e.Intent.ID == p.w.attempt
 		p.w.mu.Unlock()
 		p.w.notef(mine, "services/sender", "results: %s is written to the result topic, with its settlement %t",
 			e.Intent.Outcome, e.Receipt != nil && e.Receipt.Settlement != nil)
@@ -277,6 +277,6 @@ func (w *walk) isOver() bool {
 	}
 	return has(intakeLine) && has("pkg/txmanager record") &&
 		slices.ContainsFunc(w.checks, func(e checklog.Entry) bool {
-			return e.Intent == w.arm && e.Check == checklog.Call && e.Verdict == "onward"
+			return e.Intent == w.attempt && e.Check == checklog.Call && e.Verdict == "onward"
 		})
 }

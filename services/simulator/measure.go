@@ -72,10 +72,11 @@ var measures = map[Measure]measure{
 	"drained": {unit: "s", of: drained},
 	// sent counts the jobs for which the keeper broadcast anything; without a tier, for which anybody did.
 	"sent": {unit: "jobs", of: sent},
-	// failures counts the keeper's arms that ended as failures.
-	"failures": {unit: "arms", tier: true, of: failures},
-	// lost_races counts the keeper's arms that ended without a failure because somebody else was first, sent or not.
-	"lost_races": {unit: "arms", tier: true, of: lostRaces},
+	// failures counts the keeper's attempts that ended as failures.
+	"failures": {unit: "attempts", tier: true, of: failures},
+	// lost_races counts the keeper's attempts that ended without a failure because somebody else was first, sent or
+	// not.
+	"lost_races": {unit: "attempts", tier: true, of: lostRaces},
 	// expired are the jobs that nobody executed and that a keeper reported, silent those that nobody executed and
 	// nobody reported.
 	"expired": {unit: "%", of: func(_ Expectation, chosen []JobResult, _ []Play) float64 {
@@ -268,7 +269,7 @@ func sent(e Expectation, chosen []JobResult, _ []Play) float64 {
 	}))
 }
 
-func arms(tier int, chosen []JobResult, by func(job.Outcome) bool) float64 {
+func attempts(tier int, chosen []JobResult, by func(job.Outcome) bool) float64 {
 	n := 0
 	for _, f := range chosen {
 		for _, o := range f.Outcomes[tier] {
@@ -281,11 +282,11 @@ func arms(tier int, chosen []JobResult, by func(job.Outcome) bool) float64 {
 }
 
 func failures(e Expectation, chosen []JobResult, _ []Play) float64 {
-	return arms(e.Tier, chosen, func(o job.Outcome) bool { return o.Failure() || o == job.Foreign })
+	return attempts(e.Tier, chosen, func(o job.Outcome) bool { return o.Failure() || o == job.Foreign })
 }
 
 func lostRaces(e Expectation, chosen []JobResult, _ []Play) float64 {
-	return arms(e.Tier, chosen, func(o job.Outcome) bool { return o == job.LostRace || o == job.SkippedDone })
+	return attempts(e.Tier, chosen, func(o job.Outcome) bool { return o == job.LostRace || o == job.SkippedDone })
 }
 
 func alerts(e Expectation, _ []JobResult, plays []Play) float64 {

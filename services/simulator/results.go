@@ -120,7 +120,7 @@ type JobResult struct {
 	Losers, Reverts int
 	// Sent counts by tier (from 1) the broadcast transactions that were to do the job, each once.
 	Sent []int
-	// Outcomes are by tier (from 1) how the arms ended, in their order.
+	// Outcomes are by tier (from 1) how the attempts ended, in their order.
 	Outcomes [][]job.Outcome
 	// Reported says that some keeper reported the job as expired or given up.
 	Reported bool

@@ -67,7 +67,7 @@ func TestConsole(t *testing.T) {
 	t.Run("refusals", func(t *testing.T) { k.in(t).refusals(b.in(t)) })
 	t.Run("pages", func(t *testing.T) {
 		k.in(t).pages(b.in(t), axe, page{"/job?id=" + url.QueryEscape(liquidated.JobID), "job",
-			[]string{`born`, `price report`, `signed arm 1`, `ended arm 1\s+executed`}})
+			[]string{`born`, `price report`, `signed attempt 1`, `ended attempt 1\s+executed`}})
 	})
 	t.Run("balances", func(t *testing.T) { k.in(t).balances() })
 	t.Run("keyboard", func(t *testing.T) {

@@ -165,17 +165,18 @@ func (k *keeper) signers() []outbox.SignerStanding {
 }
 
 // executed returns a job of a kind that this keeper has executed.
-func (k *keeper) executed(kind job.Kind) (arm outbox.ListedArm) {
+func (k *keeper) executed(kind job.Kind) (attempt outbox.ListedAttempt) {
 	k.t.Helper()
 	k.await("an executed "+string(kind), func() bool {
-		arms, err := outbox.NewIntents(k.db).EndedArms(k.t.Context(), kind, job.Done, time.Now().Add(time.Hour), 1)
+		attempts, err := outbox.NewIntents(k.db).EndedAttempts(k.t.Context(), kind, job.Done,
+			time.Now().Add(time.Hour), 1)
 		k.must(err)
-		if len(arms) > 0 {
-			arm = arms[0]
+		if len(attempts) > 0 {
+			attempt = attempts[0]
 		}
-		return len(arms) > 0
+		return len(attempts) > 0
 	})
-	return arm
+	return attempt
 }
 
 // inFlight returns a number of a signer whose transaction no block has yet.

@@ -80,7 +80,8 @@ func (q *queue) fill(ctx context.Context) (missing string) {
 	}
 	if q.queued == 0 {
 		if a, err := outbox.NewIntents(q.db).
-			Enqueue(ctx, jobOfMarket(0, q.signer, job.Evidence{Block: q.node.now()})); err != nil || a != txm.NewArm {
+			Enqueue(ctx, jobOfMarket(0, q.signer, job.Evidence{Block: q.node.now()})); err != nil ||
+			a != txm.NewAttempt {
 			q.t.Fatal(a, err)
 		}
 		q.queued = 1

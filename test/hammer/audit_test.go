@@ -167,7 +167,7 @@ func hashOfMarket(id int) []byte {
 	return h[:]
 }
 
-// auditRows demands that numbers have no gap, that each was consumed, and that every job has one arm with a
+// auditRows demands that numbers have no gap, that each was consumed, and that every job has one attempt with a
 // transaction, which was done.
 func (g *rig) auditRows(jobs int) (tenures int64) {
 	g.t.Helper()
@@ -190,8 +190,8 @@ func (g *rig) auditRows(jobs int) (tenures int64) {
 			WHERE kind <> 'fill'`,
 		[]any{string(job.Done)}, &known, &done, &other)
 	if known != jobs || done != jobs || other != 0 {
-		g.t.Errorf("%d jobs are stored, %d arms are done, %d others had a transaction; want %d, %d and 0", known, done,
-			other, jobs, jobs)
+		g.t.Errorf("%d jobs are stored, %d attempts are done, %d others had a transaction; want %d, %d and 0", known,
+			done, other, jobs, jobs)
 	}
 	return tenures
 }

@@ -2,7 +2,7 @@
 // command line and by the console.
 //
 // Guaranteed: only jobs are replayed. A job goes back as it was, to where its signer's jobs are, but for the block it
-// is known from. A sender looks at a job anew before it does anything about it, and has one arm of it at a time:
+// is known from. A sender looks at a job anew before it does anything about it, and has one attempt of it at a time:
 // replaying a job, or doing so twice, executes nothing twice.
 package deadletter
 
@@ -64,7 +64,7 @@ func (l Letter) Place() string {
 // About is what the letter is about, as far as its headers say.
 func (l Letter) About() string {
 	if id := l.Header("job"); id != "" {
-		return fmt.Sprintf("%s arm %s", id, l.Header("arm"))
+		return fmt.Sprintf("%s attempt %s", id, l.Header("arm"))
 	}
 	return l.Header("t")
 }
@@ -185,7 +185,7 @@ func (t Topic) present(ctx context.Context) (chain.BlockRef, error) {
 }
 
 // sayAgain writes the job as it was, to where its signer's jobs are, but for the block it is known from: a sender
-// passes over what was known before the last arm ended, and this is the operator's word that the job is still to be
+// passes over what was known before the last attempt ended, and this is the operator's word that the job is still to be
 // done.
 func (t Topic) sayAgain(ctx context.Context, l Letter, at chain.BlockRef) (s Said, err error) {
 	message, _, err := wire.Decode(l.Record)

@@ -28,18 +28,18 @@ type Source struct {
 	Kafka   *bus.Client
 	Keeper  wire.Config
 	Tier    tier.Config
-	Signers []chain.Address // this keeper's own, beside those that its arms name
-	Limit   int             // most arms of a story
+	Signers []chain.Address // this keeper's own, beside those that its attempts name
+	Limit   int             // most attempts of a story
 }
 
 // Line is one line of a job's story: when, what, and where it stands.
 type Line struct {
-	At    time.Time
-	Job   string // its id; empty for what is of the chain
-	Arm   uint32 // 0 for what is no arm's
-	What  string
-	Where string // a block, a row, or a topic's partition and offset
-	Said  string
+	At      time.Time
+	Job     string // its id; empty for what is of the chain
+	Attempt uint32 // 0 for what is no attempt's
+	What    string
+	Where   string // a block, a row, or a topic's partition and offset
+	Said    string
 }
 
 // Story is what is known of some jobs. Read it with [Source.Read]; its methods add to it. It is for one goroutine.
@@ -59,14 +59,14 @@ func (s Source) Read(ctx context.Context, w outbox.Wanted) (*Story, error) {
 	for _, own := range s.Signers {
 		y.signers[own] = true
 	}
-	arms, err := y.arms(ctx, s.DB, w)
+	attempts, err := y.attempts(ctx, s.DB, w)
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range arms {
-		y.addArm(a)
+	for _, a := range attempts {
+		y.addAttempt(a)
 	}
-	if err := y.addChecks(ctx, s.DB, arms); err != nil {
+	if err := y.addChecks(ctx, s.DB, attempts); err != nil {
 		return nil, err
 	}
 	for _, key := range y.Keys {
@@ -131,14 +131,14 @@ func Wanted(text string) (w outbox.Wanted, err error) {
 	return w, nil
 }
 
-// arms are those that are stored, and the keys they are about. Of a transaction they are what it acted on.
-func (y *Story) arms(ctx context.Context, db *pg.DB, w outbox.Wanted) ([]outbox.Arm, error) {
+// attempts are those that are stored, and the keys they are about. Of a transaction they are what it acted on.
+func (y *Story) attempts(ctx context.Context, db *pg.DB, w outbox.Wanted) ([]outbox.Attempt, error) {
 	id := w.JobID
 	if id != "" {
 		w = outbox.Wanted{JobID: id}
 	}
 	intents := outbox.NewIntents(db)
-	arms, err := intents.Arms(ctx, w, y.Limit)
+	attempts, err := intents.Attempts(ctx, w, y.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -147,12 +147,13 @@ func (y *Story) arms(ctx context.Context, db *pg.DB, w outbox.Wanted) ([]outbox.
 		if keys, err = db.ActedOn(ctx, w.Key); err != nil {
 			return nil, err
 		}
-		if len(keys) == 0 && !slices.ContainsFunc(arms, func(a outbox.Arm) bool { return a.Intent.Job.Key != w.Key }) {
+		other := func(a outbox.Attempt) bool { return a.Intent.Job.Key != w.Key }
+		if len(keys) == 0 && !slices.ContainsFunc(attempts, other) {
 			keys = append(keys, w.Key)
 		}
 		for _, key := range keys {
-			if len(arms) == 0 && key != w.Key {
-				if arms, err = intents.Arms(ctx, outbox.Wanted{Key: key}, y.Limit); err != nil {
+			if len(attempts) == 0 && key != w.Key {
+				if attempts, err = intents.Attempts(ctx, outbox.Wanted{Key: key}, y.Limit); err != nil {
 					return nil, err
 				}
 			}
@@ -161,12 +162,12 @@ func (y *Story) arms(ctx context.Context, db *pg.DB, w outbox.Wanted) ([]outbox.
 	if whole, err := Wanted(id); err == nil && !whole.Key.IsZero() {
 		keys = append(keys, whole.Key)
 	}
-	for _, a := range arms {
+	for _, a := range attempts {
 		keys = append(keys, a.Intent.Job.Key)
 	}
 	slices.SortFunc(keys, func(a, b chain.Hash) int { return slices.Compare(a[:], b[:]) })
 	y.Keys = slices.Compact(keys)
-	return arms, nil
+	return attempts, nil
 }
 
 // Turn is the tier whose window an age is in, where keepers share by windows, as if nobody were suspected.
@@ -182,9 +183,9 @@ func (y *Story) Turn(age time.Duration) string {
 	return fmt.Sprint(tier)
 }
 
-// addArm tells what is stored of an arm: when it was admitted, what was signed and sent for it, what was seen of it on
-// the chain, and how it ended.
-func (y *Story) addArm(a outbox.Arm) {
+// addAttempt tells what is stored of an attempt: when it was admitted, what was signed and sent for it, what was seen
+// of it on the chain, and how it ended.
+func (y *Story) addAttempt(a outbox.Attempt) {
 	i := a.Intent
 	id, row := i.Job.ID, fmt.Sprintf("keeper.tx_intent %d", i.ID)
 	if a.Archived {
@@ -195,59 +196,61 @@ func (y *Story) addArm(a outbox.Arm) {
 	y.addf(time.UnixMilli(int64(i.Job.BirthMs)), id, 0, "born", fmt.Sprintf("block %d", i.Job.Evidence.Block.Number),
 		"%s; found in generation %d, by reports %s", i.Job.Evidence.Reason, i.Job.Evidence.Generation,
 		cmp.Or(strings.Join(i.Job.Evidence.Reports, " "), "none"))
-	y.addf(a.QueuedAt, id, i.Arm, "admitted", row, "%s of %s, for signer %s, after %d failed arms", i.Job.Kind,
+	y.addf(a.QueuedAt, id, i.Attempt, "admitted", row, "%s of %s, for signer %s, after %d failed attempts", i.Job.Kind,
 		i.Job.Account, i.Signer, i.Tries)
-	for n, s := range a.Attempts {
-		if n > 0 && s.Token != a.Attempts[n-1].Token {
-			y.addf(s.At, id, i.Arm, "taken over", row, "another sender holds signer %s now: tenure %d, after %d",
-				i.Signer, s.Token, a.Attempts[n-1].Token)
+	for n, s := range a.Txs {
+		if n > 0 && s.Token != a.Txs[n-1].Token {
+			y.addf(s.At, id, i.Attempt, "taken over", row, "another sender holds signer %s now: tenure %d, after %d",
+				i.Signer, s.Token, a.Txs[n-1].Token)
 		}
 		what := "signed"
 		if s.Seq > 1 {
 			what = "signed again"
 		}
-		y.addf(s.At, id, i.Arm, what, "tx "+s.Hash.Hex(), "nonce %d, %s, gas %d at up to %d wei (tip %d), tenure %d",
+		y.addf(s.At, id, i.Attempt, what, "tx "+s.Hash.Hex(),
+			"nonce %d, %s, gas %d at up to %d wei (tip %d), tenure %d",
 			s.Nonce, strings.ToLower(s.Kind), s.Gas, s.Cap, s.Tip, s.Token)
 		if s.First != nil {
-			y.addf(*s.First, id, i.Arm, "sent", "tx "+s.Hash.Hex(), "%d times, last %s: %s", s.Sends, s.Last.UTC().
+			y.addf(*s.First, id, i.Attempt, "sent", "tx "+s.Hash.Hex(), "%d times, last %s: %s", s.Sends, s.Last.UTC().
 				Format("15:04:05.000"), cmp.Or(s.LastClass, "taken"))
 		}
 	}
 	if m := a.Mined; m != nil && a.SeenAt != nil {
-		y.addf(*a.SeenAt, id, i.Arm, "mined", fmt.Sprintf("block %d %s", m.Block.Number, m.Block.Hash),
+		y.addf(*a.SeenAt, id, i.Attempt, "mined", fmt.Sprintf("block %d %s", m.Block.Number, m.Block.Hash),
 			"%s%s, gas %d, cost %s, fee earned %s, %s", m.Outcome, text.Because(m.Reason), m.GasUsed,
 			text.Coins(text.Cost(m.GasUsed, m.GasPrice)), text.Coins(a.FeeEarned), map[bool]string{true: "final",
 				false: "not final yet"}[a.Final])
 		if s := m.Settlement; s != nil {
-			y.addf(*a.SeenAt, id, i.Arm, "settled", fmt.Sprintf("block %d", m.Block.Number), "%s", settlementText(s))
+			y.addf(*a.SeenAt, id, i.Attempt, "settled", fmt.Sprintf("block %d", m.Block.Number), "%s",
+				settlementText(s))
 		}
 	}
 	if i.CalledOff != "" {
-		y.addf(a.QueuedAt, id, i.Arm, "called off", row, "%s", i.CalledOff)
+		y.addf(a.QueuedAt, id, i.Attempt, "called off", row, "%s", i.CalledOff)
 	}
 	switch {
 	case a.EndedAt != nil:
-		y.addf(*a.EndedAt, id, i.Arm, "ended", row, "%s%s", i.Outcome, text.Because(i.Reason))
+		y.addf(*a.EndedAt, id, i.Attempt, "ended", row, "%s%s", i.Outcome, text.Because(i.Reason))
 	default:
-		y.addf(time.Now(), id, i.Arm, "now", row, "%s", i.State)
+		y.addf(time.Now(), id, i.Attempt, "now", row, "%s", i.State)
 	}
 	if a.Reported != nil {
-		y.addf(*a.Reported, id, i.Arm, "reported", row, "its result is on the result topic")
+		y.addf(*a.Reported, id, i.Attempt, "reported", row, "its result is on the result topic")
 	}
 }
 
-func (y *Story) addf(at time.Time, job string, arm uint32, what, where, format string, args ...any) {
-	y.Lines = append(y.Lines, Line{at, job, arm, what, where, fmt.Sprintf(format, args...)})
+func (y *Story) addf(at time.Time, job string, attempt uint32, what, where, format string, args ...any) {
+	y.Lines = append(y.Lines, Line{at, job, attempt, what, where, fmt.Sprintf(format, args...)})
 }
 
-// addChecks tells what was said of each arm before it got its nonce: by the gate, by whose turn it was, by the state,
-// by the choice of reports, by the simulated call. Whatever was said again in other figures is told once.
-func (y *Story) addChecks(ctx context.Context, db *pg.DB, arms []outbox.Arm) error {
-	if len(arms) == 0 {
+// addChecks tells what was said of each attempt before it got its nonce: by the gate, by whose turn it was, by the
+// state, by the choice of reports, by the simulated call. Whatever was said again in other figures is told once.
+func (y *Story) addChecks(ctx context.Context, db *pg.DB, attempts []outbox.Attempt) error {
+	if len(attempts) == 0 {
 		return nil
 	}
-	ids, byID := make([]int64, len(arms)), map[int64]outbox.Arm{}
-	for n, a := range arms {
+	ids, byID := make([]int64, len(attempts)), map[int64]outbox.Attempt{}
+	for n, a := range attempts {
 		ids[n], byID[a.Intent.ID] = a.Intent.ID, a
 	}
 	entries, err := outbox.NewCheckLog(db).Of(ctx, ids)
@@ -257,7 +260,8 @@ func (y *Story) addChecks(ctx context.Context, db *pg.DB, arms []outbox.Arm) err
 			where += fmt.Sprintf(", block %d", e.Block)
 		}
 		i := byID[e.Intent].Intent
-		y.addf(e.At, i.Job.ID, i.Arm, "checked", where, "%s, %s%s; says %s", e.Check, e.Verdict, text.Because(e.Said),
+		y.addf(e.At, i.Job.ID, i.Attempt, "checked", where, "%s, %s%s; says %s", e.Check, e.Verdict,
+			text.Because(e.Said),
 			cmp.Or(e.By, "nobody by name"))
 	}
 	return err

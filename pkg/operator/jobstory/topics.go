@@ -180,7 +180,7 @@ func (y *Story) addResults(ctx context.Context, from, to time.Time) error {
 		if err := y.scan(ctx, topic, part, from, to, func(r bus.Record) bool {
 			m, _, err := wire.Decode(r)
 			if result, is := m.(wire.Result); err == nil && is && y.about(result.JobID, result.Key) {
-				y.addf(r.Time, result.JobID, result.Arm, "result", placeOf(topic, r), "%s%s", result.Outcome,
+				y.addf(r.Time, result.JobID, result.Attempt, "result", placeOf(topic, r), "%s%s", result.Outcome,
 					text.Because(result.Reason))
 			}
 			return false

@@ -18,10 +18,9 @@ import (
 //
 // Guaranteed: a row is in exactly one of its table and the archive at any moment, whoever is killed. What is archived
 // is final, reported and of no use to the road: no statement of the road reads the archive. A job that ended gets no
-// new arm by a state from before that, and a number that was spent is never given again, also when nothing of them is
-// left.
-// Not guaranteed: that an arm's number goes on when the archive has dropped the last one: a job that is found due again
-// after that begins with arm 1.
+// new attempt by a state from before that, and a number that was spent is never given again, also when nothing of them
+// is left. Not guaranteed: that an attempt's number goes on when the archive has dropped the last one: a job that is
+// found due again after that begins with attempt 1.
 type Archive struct{ db *pg.DB }
 
 // NewArchive returns the store of what has ended.
@@ -45,7 +44,7 @@ var (
 	archivePatience = pg.Register("patience with readers of the archive", `SET LOCAL lock_timeout = '2s'`)
 
 	// The age is compared with the transaction's time, which the index can be searched by.
-	selectArchivable = pg.Register("arms to archive", `SELECT i.id,
+	selectArchivable = pg.Register("attempts to archive", `SELECT i.id,
 			date_trunc('week', i.ended_at AT TIME ZONE 'UTC')::date
 		FROM keeper.tx_intent i JOIN keeper.signer s ON s.signer = i.signer
 		WHERE i.ended_at < now() - $1::bigint * interval '1 microsecond' AND `+archivable+`
@@ -53,10 +52,10 @@ var (
 	openArchiveWeek = pg.Register("open week of the archive", `SELECT keeper.open_archive_week($1)`)
 
 	//nolint:unqueryvet // TestArchiveHasTheColumns holds the columns equal, in their order
-	archiveIntents = pg.Register("archive arms", `INSERT INTO keeper.archived_intent SELECT i.* FROM `+archivedRows)
+	archiveIntents = pg.Register("archive attempts", `INSERT INTO keeper.archived_intent SELECT i.* FROM `+archivedRows)
 	//nolint:unqueryvet // TestArchiveHasTheColumns holds the columns equal, in their order
-	archiveAttempts = pg.Register("archive attempts", `INSERT INTO keeper.archived_attempt
-		SELECT a.*, i.ended_at FROM keeper.tx_attempt a, `+archivedRows+` AND `+attemptsOf("i"))
+	archiveTxs = pg.Register("archive transactions", `INSERT INTO keeper.archived_attempt
+		SELECT a.*, i.ended_at FROM keeper.tx_attempt a, `+archivedRows+` AND `+txsOf("i"))
 	//nolint:unqueryvet // TestArchiveHasTheColumns holds the columns equal, in their order
 	archiveReceipts = pg.Register("archive receipts", `INSERT INTO keeper.archived_receipt
 		SELECT r.*, i.ended_at FROM keeper.tx_receipt r, `+archivedRows+` AND r.intent = i.id`)
@@ -78,15 +77,15 @@ var (
 		FROM (SELECT date_trunc('week', i.ended_at AT TIME ZONE 'UTC')::date AS week, count(*) AS intents,
 				sum(made.attempts) AS attempts, sum(made.sent) AS sent
 			FROM keeper.tx_intent i CROSS JOIN LATERAL (SELECT count(*) AS attempts,
-					count(*) FILTER (WHERE a.sends > 0) AS sent FROM keeper.tx_attempt a WHERE `+attemptsOf("i")+`) made
+					count(*) FILTER (WHERE a.sends > 0) AS sent FROM keeper.tx_attempt a WHERE `+txsOf("i")+`) made
 			WHERE i.id = ANY ($1) GROUP BY 1) n WHERE w.week = n.week`)
 	removeReceipts = pg.Register("remove archived receipts",
 		`DELETE FROM keeper.tx_receipt r WHERE r.intent = ANY ($1)`)
-	removeAttempts = pg.Register("remove archived attempts",
-		`DELETE FROM keeper.tx_attempt a USING `+archivedRows+` AND `+attemptsOf("i"))
+	removeTxs = pg.Register("remove archived transactions",
+		`DELETE FROM keeper.tx_attempt a USING `+archivedRows+` AND `+txsOf("i"))
 	removeNumbers = pg.Register("remove archived numbers",
 		`DELETE FROM keeper.signer_nonce_allocation n USING `+archivedRows+` AND `+numberOf)
-	removeIntents = pg.Register("remove archived arms", `DELETE FROM keeper.tx_intent i WHERE i.id = ANY ($1)`)
+	removeIntents = pg.Register("remove archived attempts", `DELETE FROM keeper.tx_intent i WHERE i.id = ANY ($1)`)
 )
 
 // numberOf joins the number n that an intent i has spent. One that was given to another intent since is that one's.
@@ -162,12 +161,12 @@ func choose(ctx context.Context, tx pgx.Tx, after time.Duration, most int) (inte
 func move(ctx context.Context, tx pgx.Tx, intents []int64) error {
 	batch := &pgx.Batch{}
 	for _, s := range []*pg.Statement{
-		archiveIntents, archiveAttempts, archiveReceipts, archiveNumbers, markArchived, markNumbers, countArchived,
+		archiveIntents, archiveTxs, archiveReceipts, archiveNumbers, markArchived, markNumbers, countArchived,
 	} {
 		batch.Queue(s.SQL(), intents)
 	}
 	batch.Queue(markJobs.SQL(), intents, settledOutcomes())
-	for _, s := range []*pg.Statement{removeReceipts, removeAttempts, removeNumbers, removeIntents} {
+	for _, s := range []*pg.Statement{removeReceipts, removeTxs, removeNumbers, removeIntents} {
 		batch.Queue(s.SQL(), intents)
 	}
 	return tx.SendBatch(ctx, batch).Close()

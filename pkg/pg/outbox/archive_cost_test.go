@@ -109,7 +109,7 @@ func (s *site) round(t *testing.T) {
 	r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: n + 1, Hash: chain.Hash{1}}, OK: true, GasUsed: 7,
 		GasPrice: 3, Outcome: job.Done}
 	s.timed(t, "record a receipt", func() error { return store.Record(ctx, s.Fence, r) })
-	final := txm.FinalReceipt{Receipt: r, Rest: txm.Rest{RearmMs: 10}}
+	final := txm.FinalReceipt{Receipt: r, Rest: txm.Rest{RetryAfterMs: 10}}
 	s.timed(t, "end a job", func() error { return store.Finish(ctx, s.Fence, final) })
 	s.timed(t, "report", func() error { return store.Reported(ctx, s.Fence, []int64{heads[0].ID}) })
 	s.timed(t, "rows of a job",
@@ -138,8 +138,8 @@ func (s *site) warmUp(t *testing.T) {
 }
 
 // grow lets the database have a past of so many days, of copies of the one job and one order: closed orders in the
-// state, and ended jobs where the shipped retention has them, those of the archive no older than kept days. It is called
-// with rising numbers.
+// state, and ended jobs where the shipped retention has them, those of the archive no older than kept days. It is
+// called with rising numbers.
 func (s *site) grow(t *testing.T, days, kept int) {
 	t.Helper()
 	jobs, atHand, orders := min(days, kept)*ordersADay, daysAtHand*ordersADay, days*ordersADay

@@ -92,7 +92,7 @@ func TestProfitAndLossOutlivesTheArchive(t *testing.T) {
 	dropWeek(t, d.DB, true)
 	same("dropped")
 	if n := count(t, d.Address, "archived_intent"); n != 6 {
-		t.Errorf("%d arms are left in the archive", n)
+		t.Errorf("%d attempts are left in the archive", n)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestWeekIsDroppedWithItsSums(t *testing.T) {
 		t.Errorf("dropped %+v while dying", dropped)
 	}
 	if n, sums := count(t, d.Address, "archived_intent"), count(t, d.Address, "pnl_day"); n != 19 || sums != 0 {
-		t.Errorf("after dying %d arms and %d sums", n, sums)
+		t.Errorf("after dying %d attempts and %d sums", n, sums)
 	}
 	execute(t, d.Address, `DROP TRIGGER die ON keeper.archive_week`)
 	dropWeek(t, d.DB, true)
@@ -120,6 +120,6 @@ func TestWeekIsDroppedWithItsSums(t *testing.T) {
 		t.Errorf("dropped %+v, and the state ends in the middle of it", dropped)
 	}
 	if n, sums := count(t, d.Address, "archived_intent"), count(t, d.Address, "pnl_day"); n != 6 || sums == 0 {
-		t.Errorf("%d arms and %d sums", n, sums)
+		t.Errorf("%d attempts and %d sums", n, sums)
 	}
 }

@@ -32,7 +32,7 @@ func (d holder) ended(t *testing.T) (txs []txm.SignedTx) {
 		r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: uint64(n) + 1, Hash: chain.Hash{byte(n), 1}},
 			OK: true, GasUsed: 7, GasPrice: 3, Outcome: job.Done}
 		must(t, store.Record(t.Context(), d.Fence, r))
-		must(t, store.Finish(t.Context(), d.Fence, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{RearmMs: 500}}))
+		must(t, store.Finish(t.Context(), d.Fence, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{RetryAfterMs: 500}}))
 		txs = append(txs, tx)
 	}
 	must(t, store.Reported(t.Context(), d.Fence, d.Intents))
@@ -76,7 +76,7 @@ func TestArchiveTakesWhatHasEnded(t *testing.T) {
 	moved(t, d.DB, 10, 0) // all of it is young
 	age(t, d.Address, 3*daily)
 	execute(t, d.Address, `UPDATE keeper.tx_intent SET reported_at = NULL WHERE id = $1`, d.Intents[1])
-	before, err := outbox.NewIntents(d.DB).Arms(t.Context(), outbox.Wanted{Key: chain.Hash{1}}, 10)
+	before, err := outbox.NewIntents(d.DB).Attempts(t.Context(), outbox.Wanted{Key: chain.Hash{1}}, 10)
 	must(t, err)
 
 	moved(t, d.DB, 1, 1)
@@ -92,7 +92,7 @@ func TestArchiveTakesWhatHasEnded(t *testing.T) {
 	for name, w := range map[string]outbox.Wanted{"key": {Key: chain.Hash{1}},
 		"id":          {JobID: job.OrderID(chain.Hash{1}, 1)},
 		"transaction": {Key: txs[0].Hash}} {
-		after, err := outbox.NewIntents(d.DB).Arms(t.Context(), w, 10)
+		after, err := outbox.NewIntents(d.DB).Attempts(t.Context(), w, 10)
 		if err != nil || len(after) != 1 || !after[0].Archived {
 			t.Fatalf("by %s: %+v, %v", name, after, err)
 		}
@@ -102,9 +102,9 @@ func TestArchiveTakesWhatHasEnded(t *testing.T) {
 			t.Errorf("by %s:\n%+v, want\n%+v", name, after, before)
 		}
 	}
-	listed, err := outbox.NewIntents(d.DB).EndedArms(t.Context(), "", "", time.Now(), 10)
+	listed, err := outbox.NewIntents(d.DB).EndedAttempts(t.Context(), "", "", time.Now(), 10)
 	if err != nil || len(listed) != 4 {
-		t.Errorf("%d arms are listed as ended, %v", len(listed), err)
+		t.Errorf("%d attempts are listed as ended, %v", len(listed), err)
 	}
 	if strangers, err := outbox.NewIntents(d.DB).Unsigned(t.Context(), []chain.Hash{txs[0].Hash, {9}}); err != nil ||
 		!slices.Equal(strangers, []chain.Hash{{9}}) {
@@ -119,8 +119,8 @@ func TestArchiveTakesWhatHasEnded(t *testing.T) {
 	}
 }
 
-// A job whose arms are archived, and even dropped, is not queued again by what was said of it before its end; what is
-// said of a state after that is another need.
+// A job whose attempts are archived, and even dropped, is not queued again by what was said of it before its end; what
+// is said of a state after that is another need.
 func TestArchivedJobIsNotExecutedAgain(t *testing.T) {
 	d := newHolder(t, 2)
 	d.ended(t)
@@ -146,11 +146,11 @@ func TestArchivedJobIsNotExecutedAgain(t *testing.T) {
 	}
 	say(0, txm.Cooling)
 	say(500, txm.Cooling)
-	say(501, txm.NewArm)
+	say(501, txm.NewAttempt)
 	say(501, txm.Refreshed)
 }
 
-// The arms of a job that did not end for good are counted on while they are archived: its results are told apart by
+// The attempts of a job that did not end for good are counted on while they are archived: its results are told apart by
 // them.
 func TestArchivedArmsAreCountedOn(t *testing.T) {
 	d := newHolder(t, 3)
@@ -158,29 +158,29 @@ func TestArchivedArmsAreCountedOn(t *testing.T) {
 	execute(t, d.Address, `UPDATE keeper.tx_intent SET outcome = 'reverted', arm = 7 WHERE id = $1`, d.Intents[0])
 	age(t, d.Address, 200*daily)
 	moved(t, d.DB, 10, 2)
-	arm := func(n byte) (arm uint32) {
+	attempt := func(n byte) (attempt uint32) {
 		key := chain.Hash{n}
 		again := job.Job{ID: job.OrderID(key, 1), Kind: job.Order, Key: key, Class: job.ClassMarketOrder,
 			Signer: d.Fence.Signer, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: 501}}}
-		if got, err := outbox.NewIntents(d.DB).Enqueue(t.Context(), again); err != nil || got != txm.NewArm {
+		if got, err := outbox.NewIntents(d.DB).Enqueue(t.Context(), again); err != nil || got != txm.NewAttempt {
 			t.Fatal(got, err)
 		}
 		heads, err := outbox.NewIntents(d.DB).Heads(t.Context(), d.Fence.Signer, txm.Pick{Limit: 9})
 		must(t, err)
 		for _, h := range heads {
 			if h.Job.ID == again.ID {
-				arm = h.Arm
+				attempt = h.Attempt
 			}
 		}
-		return arm
+		return attempt
 	}
-	if failed, done := arm(1), arm(2); failed != 8 || done != 1 {
-		t.Errorf("arm %d of what had failed 7 times, want 8; arm %d of what was done", failed, done)
+	if failed, done := attempt(1), attempt(2); failed != 8 || done != 1 {
+		t.Errorf("attempt %d of what had failed 7 times, want 8; attempt %d of what was done", failed, done)
 	}
 	execute(t, d.Address, `UPDATE keeper.archive_mark SET summed_ms = 1::bigint << 60`)
 	dropWeek(t, d.DB, true)
 	if n := count(t, d.Address, "archived_job"); n != 0 {
-		t.Errorf("%d arms are counted on for ever", n)
+		t.Errorf("%d attempts are counted on for ever", n)
 	}
 }
 
@@ -331,7 +331,7 @@ func TestOldRowsAreFoundByTheIndex(t *testing.T) {
 	}
 	conn := connect(t, address)
 	for _, sql := range []string{"SET enable_seqscan = off", "SET plan_cache_mode = force_generic_plan",
-		"PREPARE old AS " + pg.StatementTexts()["arms to archive"]} {
+		"PREPARE old AS " + pg.StatementTexts()["attempts to archive"]} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}

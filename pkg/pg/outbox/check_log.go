@@ -19,11 +19,11 @@ var (
 		FROM unnest($1::bigint[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])
 			AS c (intent, at, stage, verdict, said, said_by, block)`)
 	pruneChecks  = pg.Register("drop old preflight checks", `DELETE FROM keeper.preflight_check WHERE at < $1`)
-	selectChecks = pg.Register("preflight checks of arms", `SELECT intent, at, stage, verdict, said, said_by, block
+	selectChecks = pg.Register("preflight checks of attempts", `SELECT intent, at, stage, verdict, said, said_by, block
 		FROM keeper.preflight_check WHERE intent = ANY ($1)`)
 )
 
-// CheckLog is what was said of arms before they got their nonces.
+// CheckLog is what was said of attempts before they got their nonces.
 type CheckLog struct{ db *pg.DB }
 
 // NewCheckLog returns the log of checks.
@@ -49,7 +49,7 @@ func (s CheckLog) Prune(ctx context.Context, before time.Time) error {
 	return err
 }
 
-// Of returns what is kept of some arms, by their intents, in the order in which it was said.
+// Of returns what is kept of some attempts, by their intents, in the order in which it was said.
 func (s CheckLog) Of(ctx context.Context, intents []int64) ([]checklog.Entry, error) {
 	entries, err := pg.List(ctx, s.db, "reading what checks have said",
 		func(row pgx.CollectableRow) (e checklog.Entry, err error) {

@@ -12,8 +12,8 @@ import (
 	"perpkeeper/pkg/pg/pgtest"
 )
 
-// What checks have said comes back to the letter, of the arms that are asked for, until it is old; the sender's role
-// may write and drop it.
+// What checks have said comes back to the letter, of the attempts that are asked for, until it is old; the sender's
+// role may write and drop it.
 func TestChecksComeBack(t *testing.T) {
 	address := pgtest.URL(t)
 	if err := pgtest.Grant(t.Context(), outboxtest.Open(t, address, "owner")); err != nil {

@@ -28,7 +28,7 @@ var (
 		`SELECT coalesce(sum(d.remaining_cost_usd), 0)::text FROM {state}.bad_debt d
 		WHERE d.stamp_time_ms >= extract(epoch FROM clock_timestamp() - make_interval(secs => $1)) * 1000
 			AND d.deleted_at IS NULL`)
-	// The newest arm of each liquidation of an active position, in the order in which they are taken up; then those
+	// The newest attempt of each liquidation of an active position, in the order in which they are taken up; then those
 	// that wait for their next try.
 	selectPending = pg.Register("pending liquidations",
 		`SELECT n.id, n.job_id, n.account, n.arm, n.state, coalesce(n.outcome, ''), n.ratio::text FROM (
@@ -36,7 +36,7 @@ var (
 		) n JOIN {state}.position p ON p.key = n.key
 		WHERE p.status = 'Active' AND p.deleted_at IS NULL AND (n.ended_at IS NULL OR n.outcome = ANY ($2))
 		ORDER BY n.ended_at IS NOT NULL, n.class, n.ratio, n.birth_ms, n.job_id`)
-	rearmNow = pg.Register("rearm now", `UPDATE keeper.tx_intent SET rearm_ms = 0, updated_at = clock_timestamp()
+	retryNow = pg.Register("retry now", `UPDATE keeper.tx_intent SET rearm_ms = 0, updated_at = clock_timestamp()
 		WHERE id = ANY ($1) AND rearm_ms > 0 AND outcome = ANY ($2)`)
 )
 
@@ -92,9 +92,9 @@ type PendingLiquidation struct {
 	Intent  int64
 	JobID   string
 	Account chain.Address
-	Arm     uint32
+	Attempt uint32
 	State   txm.State
-	Outcome job.Outcome // of an arm that has failed, and will be followed by another
+	Outcome job.Outcome // of an attempt that has failed, and will be followed by another
 	Ratio   string      // remaining over required collateral, 30 decimals
 }
 
@@ -103,7 +103,7 @@ type PendingLiquidation struct {
 func (s Emergencies) Pending(ctx context.Context) (found []PendingLiquidation, err error) {
 	err = s.db.ReadActive(ctx, "listing pending liquidations", func(ctx context.Context, tx pgx.Tx, g int) error {
 		found, err = pg.Select(ctx, tx, func(row pgx.CollectableRow) (p PendingLiquidation, err error) {
-			return p, row.Scan(&p.Intent, pg.Text(&p.JobID), pg.Fixed(p.Account[:]), &p.Arm, &p.State, &p.Outcome,
+			return p, row.Scan(&p.Intent, pg.Text(&p.JobID), pg.Fixed(p.Account[:]), &p.Attempt, &p.State, &p.Outcome,
 				&p.Ratio)
 		}, selectPending.In(g), string(job.Liquidation), failures())
 		return err
@@ -111,9 +111,9 @@ func (s Emergencies) Pending(ctx context.Context) (found []PendingLiquidation, e
 	return found, err
 }
 
-// RearmNow lets failed arms be followed at once, without their pause: the planner's next saying is enough. It returns
-// how many waited.
-func (s Emergencies) RearmNow(ctx context.Context, intents []int64) (int, error) {
-	rows, err := s.db.Run(ctx, "lifting the pauses of failed liquidations", rearmNow.SQL(), intents, failures())
+// RetryNow lets failed attempts be followed at once, without their pause: the planner's next saying is enough. It
+// returns how many waited.
+func (s Emergencies) RetryNow(ctx context.Context, intents []int64) (int, error) {
+	rows, err := s.db.Run(ctx, "lifting the pauses of failed liquidations", retryNow.SQL(), intents, failures())
 	return int(rows), err
 }

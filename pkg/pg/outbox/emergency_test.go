@@ -87,7 +87,7 @@ func TestEmergencyLiquidations(t *testing.T) {
 	pending, err := store.Pending(ctx)
 	must(t, err)
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Refused, Reason: "a cause"},
-		Rest: txm.Rest{RearmMs: 30_000, GivenUp: true}}
+		Rest: txm.Rest{RetryAfterMs: 30_000, GivenUp: true}}
 	must(t, intents.Skip(ctx, d.Fence, pending[0].Intent, end))
 	say(far, 9, 10)
 	say(near, 2, 10)
@@ -101,7 +101,7 @@ func TestEmergencyLiquidations(t *testing.T) {
 		outcome job.Outcome
 	}{{near, ""}, {far, ""}, {failed, job.Refused}} {
 		if p := pending[i]; p.JobID != job.LiquidationID(want.key, 1) || p.Outcome != want.outcome ||
-			p.Account != chain.Address(want.key[:20]) || p.Arm != 1 {
+			p.Account != chain.Address(want.key[:20]) || p.Attempt != 1 {
 			t.Errorf("%d: %+v", i, p)
 		}
 	}
@@ -110,11 +110,11 @@ func TestEmergencyLiquidations(t *testing.T) {
 	}
 	all := []int64{pending[0].Intent, pending[1].Intent, pending[2].Intent}
 	for _, want := range []int{1, 0} {
-		if n, err := store.RearmNow(ctx, all); err != nil || n != want {
+		if n, err := store.RetryNow(ctx, all); err != nil || n != want {
 			t.Errorf("lifted %d pauses, %v; want %d", n, err, want)
 		}
 	}
-	if a := say(failed, 1, 20_000); a != txm.NewArm {
+	if a := say(failed, 1, 20_000); a != txm.NewAttempt {
 		t.Errorf("it is %s after its pause was lifted", a)
 	}
 	if usd, err := store.BadDebtUSD(ctx, time.Hour); err != nil || usd != 7 {

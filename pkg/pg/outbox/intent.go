@@ -29,7 +29,7 @@ type intentRow struct {
 
 func (r *intentRow) fields() []any {
 	return []any{
-		&r.ID, &r.job, &r.Arm, &r.Tries, pg.Fixed(r.Signer[:]), &r.State, &r.SaidMs, pg.Microseconds(&r.Waited),
+		&r.ID, &r.job, &r.Attempt, &r.Tries, pg.Fixed(r.Signer[:]), &r.State, &r.SaidMs, pg.Microseconds(&r.Waited),
 		&r.Nonce, &r.Outcome, pg.Text(&r.Reason), &r.GivenUp, &r.Cancel.Outcome, pg.Text(&r.Cancel.Reason),
 		pg.Text(&r.CalledOff),
 	}
@@ -110,7 +110,7 @@ func receiptColumnsOf(receipts []txm.Receipt) (c receiptArrays, err error) {
 type finalArrays struct {
 	hashes, blockHashes [][]byte
 	states              []string
-	rearms              []uint64
+	retryAfter          []uint64
 	givenUp             []bool
 }
 
@@ -118,7 +118,7 @@ func finalColumnsOf(finals []txm.FinalReceipt) (c finalArrays) {
 	for _, f := range finals {
 		c.hashes, c.blockHashes = append(c.hashes, f.TxHash[:]), append(c.blockHashes, f.Block.Hash[:])
 		c.states = append(c.states, string(txm.Final(f.Outcome)))
-		c.rearms, c.givenUp = append(c.rearms, f.RearmMs), append(c.givenUp, f.GivenUp)
+		c.retryAfter, c.givenUp = append(c.retryAfter, f.RetryAfterMs), append(c.givenUp, f.GivenUp)
 	}
 	return c
 }

@@ -51,7 +51,7 @@ var (
 		`+pendingCount)
 	countPending  = pg.Register("pending transactions", `SELECT `+pendingCount)
 	selectClaimed = pg.Register("claimed intent", `SELECT a.hash FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON `+
-		attemptsOf("i")+`
+		txsOf("i")+`
 		WHERE i.id = $1 ORDER BY a.seq LIMIT 1`)
 )
 
@@ -130,7 +130,7 @@ func (s Intents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) error {
 		text, args = claimSpecial, append(args, b.Limits.Liquidations, b.Has(job.Liquidation))
 	}
 	var stored int
-	for range slotAttempts {
+	for range slotTxs {
 		if stored, err = s.claim(ctx, text, args); pg.ViolatedIndex(err) != indexLiquidationSlot {
 			break
 		}
@@ -148,7 +148,7 @@ func (s Intents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) error {
 
 // slotAttempts is how often a claim of liquidations is made again at once that met another signer's, which took the
 // same of the keeper's places in the same moment: there may be others.
-const slotAttempts = 5
+const slotTxs = 5
 
 func (s Intents) claim(ctx context.Context, text *pg.Statement, args []any) (stored int, err error) {
 	var whole bool

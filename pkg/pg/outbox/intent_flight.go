@@ -16,7 +16,7 @@ var (
 	selectFlights = pg.Register("flights", `SELECT `+intentColumns+`, `+receiptColumns+`,
 		a.hash, a.kind, a.raw, a.tip, a.cap, a.gas, a.seq, a.sends, coalesce(a.last_class, ''),
 		(extract(epoch FROM clock_timestamp() - a.created_at) * 1000000)::bigint
-		FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON `+attemptsOf("i")+` LEFT JOIN keeper.tx_receipt r
+		FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON `+txsOf("i")+` LEFT JOIN keeper.tx_receipt r
 			ON r.intent = i.id
 		WHERE i.signer = $1 AND i.state IN `+inFlightStates+` ORDER BY i.nonce, a.seq`)
 	noteBroadcast = pg.Register("note broadcast", `WITH `+fenceHeld+`, noted AS (
@@ -106,7 +106,7 @@ func (s Intents) InFlight(ctx context.Context, signer chain.Address) ([]txm.Flig
 	var flights []txm.Flight
 	for _, f := range rows {
 		if n := len(flights); n > 0 && flights[n-1].Intent.ID == f.Intent.ID {
-			flights[n-1].Attempts = append(flights[n-1].Attempts, f.Attempts...)
+			flights[n-1].Txs = append(flights[n-1].Txs, f.Txs...)
 		} else {
 			flights = append(flights, f)
 		}
@@ -114,11 +114,11 @@ func (s Intents) InFlight(ctx context.Context, signer chain.Address) ([]txm.Flig
 	return flights, nil
 }
 
-// scanFlight reads a row: one attempt, with its intent and receipt beside it.
+// scanFlight reads a row: one transaction, with its intent and receipt beside it.
 func scanFlight(row pgx.CollectableRow) (f txm.Flight, err error) {
 	var i intentRow
 	var r receiptRow
-	var a txm.Attempt
+	var a txm.Tx
 	if err := row.Scan(append(append(i.fields(), r.fields()...), pg.Fixed(a.Hash[:]), &a.Kind, &a.Raw, &a.Tip, &a.Cap,
 		&a.Gas, &a.Seq, &a.Sends, &a.LastClass, pg.Microseconds(&f.Age))...); err != nil {
 		return f, err
@@ -127,7 +127,7 @@ func scanFlight(row pgx.CollectableRow) (f txm.Flight, err error) {
 		return f, err
 	}
 	a.Nonce = f.Intent.Nonce
-	f.Attempts = []txm.Attempt{a}
+	f.Txs = []txm.Tx{a}
 	f.Mined, err = r.receipt()
 	return f, err
 }
@@ -174,14 +174,14 @@ func (s Intents) TakeBack(ctx context.Context, f lease.Fence, r txm.Receipt) err
 func (s Intents) Finish(ctx context.Context, f lease.Fence, finals ...txm.FinalReceipt) error {
 	c := finalColumnsOf(finals)
 	return refusedBatch("finish", fenced(ctx, s.db, "finish", f, finishIntent, c.hashes, c.blockHashes, c.states,
-		c.rearms,
+		c.retryAfter,
 		c.givenUp, predecessors(txm.FinalOK)))
 }
 
 // Disown implements txm.Flights.
 func (s Intents) Disown(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {
-	return fenced(ctx, s.db, "disown", f, disownIntent, intent, e.Outcome, pg.Escape(e.Reason), e.RearmMs, e.GivenUp,
-		predecessors(txm.Foreign))
+	return fenced(ctx, s.db, "disown", f, disownIntent, intent, e.Outcome, pg.Escape(e.Reason), e.RetryAfterMs,
+		e.GivenUp, predecessors(txm.Foreign))
 }
 
 // Pause implements txm.Flights. The reason may be a node's answer, byte for byte.

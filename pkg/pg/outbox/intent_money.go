@@ -19,7 +19,7 @@ var (
 		WHERE r.signer = $1 AND r.seen_at > clock_timestamp() - interval '24 hours' GROUP BY r.kind
 		UNION ALL
 		SELECT t.kind, max(a.gas::numeric * a.cap) FROM keeper.tx_intent t JOIN keeper.tx_attempt a
-			ON `+attemptsOf("t")+`
+			ON `+txsOf("t")+`
 		WHERE t.signer = $1 AND t.state IN `+inFlightStates+` AND t.state = ANY ($2) GROUP BY t.id
 		) AS cost GROUP BY kind`)
 	selectEarned = pg.Register("earned by signer", `SELECT t.kind, sum(c.amount)::text

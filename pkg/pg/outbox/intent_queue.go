@@ -71,11 +71,11 @@ var (
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM changed)`)
 )
 
-// archivedUpTo is up to when a state may say of a job that it is due what an arm has done that is archived, and perhaps
-// dropped: see [Archive].
+// archivedUpTo is up to when a state may say of a job that it is due what an attempt has done that is archived, and
+// perhaps dropped: see [Archive].
 const archivedUpTo = `coalesce((SELECT m.rearm_ms FROM keeper.archive_mark m), -1)`
 
-// failures are the outcomes after which the next arm is another try.
+// failures are the outcomes after which the next attempt is another try.
 func failures() (outcomes []string) {
 	for _, o := range []job.Outcome{job.Reverted, job.Refused, job.Expired, job.Foreign} {
 		outcomes = append(outcomes, string(o))
@@ -162,7 +162,7 @@ func (s Intents) Depth(ctx context.Context, signer chain.Address) (depth int, er
 
 // Skip implements txm.Queue.
 func (s Intents) Skip(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {
-	return fenced(ctx, s.db, "skip", f, skipIntent, intent, e.Outcome, pg.Escape(e.Reason), e.RearmMs, e.GivenUp,
+	return fenced(ctx, s.db, "skip", f, skipIntent, intent, e.Outcome, pg.Escape(e.Reason), e.RetryAfterMs, e.GivenUp,
 		predecessors(txm.Skipped))
 }
 

@@ -13,13 +13,13 @@ import (
 )
 
 var (
-	// The newest attempt is named by its hash, so that of two raises that began from the same one only one is stored.
-	// What frees a nonce is never followed by what would use it.
-	replaceAttempt = pg.Register("replace attempt", `WITH `+fenceHeld+`, flying AS (
+	// The newest transaction is named by its hash, so that of two raises that began from the same one only one is
+	// stored. What frees a nonce is never followed by what would use it.
+	replaceTx = pg.Register("replace transaction", `WITH `+fenceHeld+`, flying AS (
 		SELECT t.id, t.signer, t.nonce FROM held, keeper.tx_intent t WHERE t.id = $4 AND t.signer = $1
 			AND t.state = ANY ($14) AND t.nonce = $12 FOR UPDATE OF t
 	), newest AS (
-		SELECT a.hash, a.seq, a.kind, a.tip, a.cap FROM flying JOIN keeper.tx_attempt a ON `+attemptsOf("flying")+`
+		SELECT a.hash, a.seq, a.kind, a.tip, a.cap FROM flying JOIN keeper.tx_attempt a ON `+txsOf("flying")+`
 			ORDER BY a.seq DESC LIMIT 1
 	), stored AS (
 		INSERT INTO keeper.tx_attempt (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
@@ -69,19 +69,19 @@ const archivedBelow = `coalesce((SELECT o.below FROM keeper.archived_nonce o WHE
 func (s Intents) Replace(ctx context.Context, f lease.Fence, r txm.Replacement) error {
 	var setting string
 	tx, least := r.Tx, fmt.Sprintf("1.%02d", txm.MinGrowth)
-	err := fencedInto(ctx, s.db, "replace", f, replaceAttempt, []any{
+	err := fencedInto(ctx, s.db, "replace", f, replaceTx, []any{
 		r.Intent, r.After[:], tx.Hash[:], r.Kind, tx.Raw, tx.Tip, tx.Cap, tx.Gas, tx.Nonce, least, replaceable(),
 		r.Cancel.Outcome, pg.Escape(r.Cancel.Reason),
 	}, &setting)
-	if pg.ViolatedIndex(err) == indexAttemptSequence {
-		// another one that came after the same attempt was stored in the same moment
+	if pg.ViolatedIndex(err) == indexTxSequence {
+		// another one that came after the same transaction was stored in the same moment
 		return &txm.RefusedError{Op: "replace", Why: txm.Moved}
 	}
 	return err
 }
 
-// indexAttemptSequence is the unique index that lets one attempt follow another.
-const indexAttemptSequence = "tx_attempt_signer_nonce_seq_key"
+// indexAttemptSequence is the unique index that lets one transaction follow another.
+const indexTxSequence = "tx_attempt_signer_nonce_seq_key"
 
 // Fill implements txm.Flights.
 func (s Intents) Fill(ctx context.Context, f lease.Fence, tx txm.SignedTx) error {
@@ -108,7 +108,7 @@ func filler(signer chain.Address, n uint64) job.Job {
 	}
 }
 
-// replaceable are the states in which another attempt may be made, as a parameter.
+// replaceable are the states in which another transaction may be made, as a parameter.
 func replaceable() (states []string) {
 	for _, s := range txm.States() {
 		if s.Replaceable() {

@@ -47,14 +47,14 @@ func (s Intents) Reported(ctx context.Context, f lease.Fence, intents []int64) e
 	return fenced(ctx, s.db, "report", f, markReported, intents)
 }
 
-// toRetry are the arms that failed for a cause that may pass, while that is news: what is still due later than that a
-// planner says again anyway. The outcomes are those of txm.Transient and of the index over them.
+// toRetry are the attempts that failed for a cause that may pass, while that is news: what is still due later than that
+// a planner says again anyway. The outcomes are those of txm.Transient and of the index over them.
 const toRetry = `i.outcome IN ('reverted', 'foreign') AND NOT i.given_up
 	AND i.ended_at > clock_timestamp() - interval '1 hour' AND i.kind <> '` + string(txm.Filler) + `'
 	AND NOT EXISTS (SELECT FROM keeper.tx_intent n WHERE n.job_id = i.job_id AND n.arm > i.arm)`
 
 var (
-	selectFailed = pg.Register("arms to be tried again",
+	selectFailed = pg.Register("attempts to be tried again",
 		`SELECT i.id, i.rearm_ms FROM keeper.tx_intent i WHERE i.signer = $1 AND `+toRetry)
 	retryIntent = pg.Register("retry intent", `WITH `+fenceHeld+`, born AS (
 		INSERT INTO keeper.tx_intent (job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer,

@@ -13,7 +13,7 @@ import (
 )
 
 // A transaction and a fee are of the range by their block, as every keeper has it; of which kind the job was, this
-// keeper's own attempts tell. The fees of a transaction stand beside its gas under the transaction's purpose.
+// keeper's own transactions tell. The fees of a transaction stand beside its gas under the transaction's purpose.
 const ownTransactions = `SELECT t.key AS tx, t.tx_from AS signer, t.tx_ok AS ok, t.tx_nonce AS nonce,
 			t.tx_block AS block, t.stamp_time_ms AS at, t.tx_gas_used * t.tx_gas_price AS gas
 		FROM {state}.transaction t

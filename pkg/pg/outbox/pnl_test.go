@@ -70,7 +70,7 @@ func TestProfitAndLoss(t *testing.T) {
 	l.block(append(l.tx(freeing.Hash, true, 21, 2, 0), // 3 h
 		stranger.tx(chain.Hash{0xaa}, true, 7, 7, 7)...)...)
 	l.nonce++                                                 // one that the scanner did not see
-	l.block(l.tx(chain.Hash{0xcc}, true, 10, 1, 5)...)        // 4 h; of no attempt that is known
+	l.block(l.tx(chain.Hash{0xcc}, true, 10, 1, 5)...)        // 4 h; of no transaction that is known
 	l.block(l.tx(chain.Hash{0xdd}, true, 99999, 99, 9999)...) // not final
 	p, err := d.DB.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
 	must(t, err)

@@ -24,7 +24,7 @@ const (
 
 // attemptsOf joins the transactions a of an intent to the intent's row, by the number they share: that is what they are
 // indexed by. An intent without a number has none.
-func attemptsOf(intent string) string {
+func txsOf(intent string) string {
 	return fmt.Sprintf("a.signer = %[1]s.signer AND a.nonce = %[1]s.nonce AND a.intent = %[1]s.id", intent)
 }
 

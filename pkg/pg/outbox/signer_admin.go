@@ -24,7 +24,7 @@ type Signers struct{ db *pg.DB }
 func NewSigners(db *pg.DB) Signers { return Signers{db} }
 
 var (
-	// What lives is counted in one pass, by the index of live arms: a count for each signer took that pass twice a
+	// What lives is counted in one pass, by the index of live attempts: a count for each signer took that pass twice a
 	// signer.
 	listSigners = pg.Register("list signers",
 		`SELECT s.signer, s.chain_id, coalesce(s.paused_reason, ''), l.owner_label, l.fencing_token, l.next_nonce,
@@ -174,7 +174,7 @@ var (
 			RETURNING t.signer, t.nonce, t.job_id, t.arm
 		), told AS (
 			INSERT INTO keeper.signer_event (signer, token, what, detail)
-			SELECT w.signer, l.fencing_token, 'called_off', 'nonce ' || w.nonce || ', arm ' || w.arm || ' of ' ||
+			SELECT w.signer, l.fencing_token, 'called_off', 'nonce ' || w.nonce || ', attempt ' || w.arm || ' of ' ||
 				w.job_id || ': ' || $3
 			FROM wished w JOIN keeper.signer_lease l ON l.signer = w.signer)
 		SELECT (SELECT count(*) FROM wished)`)
@@ -216,7 +216,7 @@ func (s Signers) whyNotCalledOff(ctx context.Context, signer chain.Address, nonc
 		return pg.Refusef("the transaction at nonce %d of signer %s is in a block: there is nothing left to call off",
 			nonce, signer)
 	case state.Terminal():
-		return pg.Refusef("nonce %d of signer %s is not in flight: its arm ended as %s", nonce, signer, state)
+		return pg.Refusef("nonce %d of signer %s is not in flight: its attempt ended as %s", nonce, signer, state)
 	case leaving != "":
 		return pg.Refusef("nonce %d of signer %s is being freed already: %s", nonce, signer, leaving)
 	}

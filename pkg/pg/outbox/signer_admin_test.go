@@ -127,7 +127,7 @@ func TestCallOff(t *testing.T) {
 		!strings.Contains(err.Error(), "is in a block") {
 		t.Errorf("called off what was mined: %v", err)
 	}
-	if got := d.events(t); !strings.HasPrefix(got, "called_off nonce 0, arm 1 of ") ||
+	if got := d.events(t); !strings.HasPrefix(got, "called_off nonce 0, attempt 1 of ") ||
 		!strings.Contains(got, ": called off by alice: a ") || strings.Contains(got, "bob") {
 		t.Errorf("recorded %s", got)
 	}

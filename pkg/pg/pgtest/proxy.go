@@ -83,7 +83,7 @@ func NewProxy(tb testing.TB, databaseURL string) *Proxy {
 // URL is the database's address through the proxy.
 func (p *Proxy) URL() string { return p.address.String() }
 
-// Next arms faults for the next commits, one each.
+// Next attempts faults for the next commits, one each.
 func (p *Proxy) Next(faults ...Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

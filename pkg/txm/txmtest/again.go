@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// mustFail demands which arms are to be tried again, and when.
+// mustFail demands which attempts are to be tried again, and when.
 func (b *bench) mustFail(signer chain.Address, want ...txm.Failed) {
 	b.Helper()
 	got, err := b.Intents.Failed(b.Context(), signer)
@@ -19,7 +19,7 @@ func (b *bench) mustFail(signer chain.Address, want ...txm.Failed) {
 	}
 }
 
-// LIQ-10: an arm that failed for a cause that may pass is followed by another, once, by the owner of the lease; one
+// LIQ-10: an attempt that failed for a cause that may pass is followed by another, once, by the owner of the lease; one
 // that was given up, or ended otherwise, is not.
 func triedAgain(b *bench) {
 	ctx := b.Context()
@@ -34,14 +34,14 @@ func triedAgain(b *bench) {
 	}
 	queued := b.queue(anOrder(signer, 1), anOrder(signer, 2), anOrder(signer, 3))
 	first := queued[0]
-	fail(first, job.Reverted, txm.Rest{RearmMs: 7000})
-	fail(queued[1], job.LostRace, txm.Rest{RearmMs: 7000})
-	fail(queued[2], job.Reverted, txm.Rest{RearmMs: 7000, GivenUp: true})
+	fail(first, job.Reverted, txm.Rest{RetryAfterMs: 7000})
+	fail(queued[1], job.LostRace, txm.Rest{RetryAfterMs: 7000})
+	fail(queued[2], job.Reverted, txm.Rest{RetryAfterMs: 7000, GivenUp: true})
 	b.mustFail(signer, txm.Failed{Intent: first.ID, AtMs: 7000})
 	b.mustBeRefused("retrying a race that was lost", n.Intents.Retry(ctx, n.fence, queued[1].ID), txm.Moved)
 	b.mustBeRefused("retrying what was given up", n.Intents.Retry(ctx, n.fence, queued[2].ID), txm.Moved)
 
-	// the lease moves on: of two senders that both know of the failure one stores the next arm
+	// the lease moves on: of two senders that both know of the failure one stores the next attempt
 	former := n.fence
 	n = n.succeed()
 	b.mustBeLost("the former owner's retry", n.Intents.Retry(ctx, former, first.ID))
@@ -59,11 +59,11 @@ func triedAgain(b *bench) {
 		})
 	}
 	if group.Wait(); stored.Load() != 1 {
-		b.Fatalf("%d arms follow one that failed", stored.Load())
+		b.Fatalf("%d attempts follow one that failed", stored.Load())
 	}
 	b.mustFail(signer)
 	again := b.find(first.Job)
-	if again.Arm != 2 || again.Tries != 1 || again.SaidMs != first.SaidMs || again.State != txm.Queued {
+	if again.Attempt != 2 || again.Tries != 1 || again.SaidMs != first.SaidMs || again.State != txm.Queued {
 		b.Errorf("tried again as %+v", again)
 	}
 	b.say(found(first.Job, 9000), txm.Refreshed) // a planner's newer words reach it

@@ -22,13 +22,13 @@ func claimStores(b *bench) {
 		f := b.flights(signer)[i]
 		a := f.Newest()
 		if f.Intent.State != txm.Signed || f.Intent.Nonce != tx.Nonce || f.Intent.Job.ID != intent.Job.ID ||
-			f.Mined != nil || len(f.Attempts) != 1 {
+			f.Mined != nil || len(f.Txs) != 1 {
 			b.Errorf("stored flight %+v", f)
 		}
 		if a.Hash != tx.Hash || !bytes.Equal(a.Raw, tx.Raw) || a.Nonce != tx.Nonce || a.Gas != tx.Gas ||
 			a.Tip != tx.Tip || a.Cap != tx.Cap ||
 			a.Kind != txm.Exec || a.Seq != 1 || a.Sends != 0 {
-			b.Errorf("stored attempt %+v", a)
+			b.Errorf("stored transaction %+v", a)
 		}
 	}
 	none(b, "still queued", b.heads(signer))

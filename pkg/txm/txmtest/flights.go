@@ -117,7 +117,7 @@ func batchOfReceipts(b *bench) {
 			r.OK, r.Outcome, r.Reason, r.Settlement = false, job.Reverted, "a reason", nil
 		}
 		receipts = append(receipts, r)
-		finals = append(finals, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{RearmMs: uint64(i), GivenUp: i == 1}})
+		finals = append(finals, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{RetryAfterMs: uint64(i), GivenUp: i == 1}})
 	}
 	unknown := receipts[2]
 	unknown.TxHash[0]++
@@ -183,10 +183,10 @@ func foreign(b *bench) {
 	intent := b.queue(j)[0]
 	tx := n.mustClaim(intent)
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: "nonce 0 was spent by somebody else"},
-		Rest: txm.Rest{RearmMs: now}}
+		Rest: txm.Rest{RetryAfterMs: now}}
 	b.must(n.Intents.Disown(ctx, n.fence, intent.ID, end))
 	none(b, "still in flight", b.flights(signer))
-	b.say(found(j, 1), txm.NewArm)
+	b.say(found(j, 1), txm.NewAttempt)
 	none(b, "to do for a paused signer", b.heads(signer))
 	if i := b.ended(signer, 1)[0].Intent; i.Outcome != job.Foreign || i.State != txm.Foreign {
 		b.Errorf("ended: %+v", i)

@@ -80,7 +80,7 @@ func hammer(b *bench) {
 	signer := b.signer()
 	jobOf := map[int64]string{}
 	for i := range hammerJobs() {
-		if a, err := b.Intents.Enqueue(b.Context(), hammerJob(signer, i)); err != nil || a != txm.NewArm {
+		if a, err := b.Intents.Enqueue(b.Context(), hammerJob(signer, i)); err != nil || a != txm.NewAttempt {
 			b.Fatal(a, err)
 		}
 	}
@@ -279,7 +279,7 @@ func (r *ring) judge(jobOf map[int64]string) {
 		r.Error("nobody was ever fenced out: the hammer proved nothing")
 	}
 	for _, e := range r.ended(r.signer, jobs) {
-		if e.Intent.Outcome != job.Done || e.Intent.Arm != 1 {
+		if e.Intent.Outcome != job.Done || e.Intent.Attempt != 1 {
 			r.Errorf("ended as %+v", e.Intent)
 		}
 	}

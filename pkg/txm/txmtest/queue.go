@@ -26,7 +26,7 @@ func (b *bench) say(j job.Job, want txm.Admission) {
 func oneJob(b *bench) {
 	n, signer := b.sender()
 	j := anOrder(signer, 1)
-	b.say(j, txm.NewArm)
+	b.say(j, txm.NewAttempt)
 	b.say(j, txm.Refreshed) // read twice from the topic
 	b.say(found(j, 1000), txm.Refreshed)
 	b.say(j, txm.Flying) // read again from further back
@@ -51,7 +51,7 @@ func crowdedQueue(b *bench) {
 				if err != nil {
 					b.Error(err)
 				}
-				if a == txm.NewArm {
+				if a == txm.NewAttempt {
 					born.Add(1)
 				}
 			})
@@ -59,28 +59,28 @@ func crowdedQueue(b *bench) {
 		close(start)
 		group.Wait()
 		if born.Load() != 1 {
-			b.Fatalf("%d arms were born", born.Load())
+			b.Fatalf("%d attempts were born", born.Load())
 		}
 	}
 }
 
-// TIER-12: the next arm needs the end of the last one, its cooling down, and a planner that says so afterwards.
-func nextArm(b *bench) {
+// TIER-12: the next attempt needs the end of the last one, its cooling down, and a planner that says so afterwards.
+func nextAttempt(b *bench) {
 	n, signer := b.sender()
 	j := anOrder(signer, 1)
-	b.say(j, txm.NewArm)
+	b.say(j, txm.NewAttempt)
 	n.land(n.mustClaim(b.find(j)))
 	b.say(found(j, 10_000), txm.Cooling)
-	b.say(found(j, 10_001), txm.NewArm)
+	b.say(found(j, 10_001), txm.NewAttempt)
 	second := b.find(j)
-	if second.Arm != 2 {
-		b.Errorf("the next arm is number %d", second.Arm)
+	if second.Attempt != 2 {
+		b.Errorf("the next attempt is number %d", second.Attempt)
 	}
 	b.must(n.Intents.Skip(b.Context(), n.fence, second.ID,
 		txm.Ending{Verdict: txm.Verdict{Outcome: job.DroppedRecovered}}))
-	b.say(found(j, 10_002), txm.NewArm)
-	if third := b.find(j); third.Arm != 3 {
-		b.Errorf("the next arm is number %d", third.Arm)
+	b.say(found(j, 10_002), txm.NewAttempt)
+	if third := b.find(j); third.Attempt != 3 {
+		b.Errorf("the next attempt is number %d", third.Attempt)
 	}
 }
 
@@ -88,11 +88,11 @@ func nextArm(b *bench) {
 func refresh(b *bench) {
 	first, second := b.signer(), b.signer()
 	old := aLiquidation(first, 1, 1)
-	b.say(old, txm.NewArm)
+	b.say(old, txm.NewAttempt)
 	j := found(old, 1000)
 	j.Ratio, j.Signer, j.BirthMs, j.Evidence.Reason = perp.Pow10(28), second, 77, "lower"
 	b.say(j, txm.Refreshed)
-	if got := b.find(j); !reflect.DeepEqual(got.Job, j) || got.Signer != second || got.Arm != 1 ||
+	if got := b.find(j); !reflect.DeepEqual(got.Job, j) || got.Signer != second || got.Attempt != 1 ||
 		got.SaidMs != now+1000 {
 		b.Errorf("the intent says %+v", got)
 	}

@@ -14,18 +14,18 @@ import (
 )
 
 // dearer is another transaction at the same number that pays so much.
-func dearer(tx txm.SignedTx, kind txm.AttemptKind, tip, top uint64) txm.SignedTx {
+func dearer(tx txm.SignedTx, kind txm.TxKind, tip, top uint64) txm.SignedTx {
 	raw := fmt.Appendf(nil, "%s after %s for %d, %d", kind, tx.Hash, tip, top)
 	return txm.SignedTx{Nonce: tx.Nonce, Gas: txm.EmptyGas, Tip: tip, Cap: top, Hash: sha256.Sum256(raw), Raw: raw}
 }
 
-func after(intent int64, before, tx txm.SignedTx, kind txm.AttemptKind, cancel txm.Verdict) txm.Replacement {
+func after(intent int64, before, tx txm.SignedTx, kind txm.TxKind, cancel txm.Verdict) txm.Replacement {
 	return txm.Replacement{Intent: intent, After: before.Hash, Kind: kind, Tx: tx, Cancel: cancel}
 }
 
 var recovered = txm.Verdict{Outcome: job.DroppedRecovered, Reason: "healthy"}
 
-// NON-13: every raise is stored at the same number, above the newest attempt, before anybody broadcasts it.
+// NON-13: every raise is stored at the same number, above the newest transaction, before anybody broadcasts it.
 func replaced(b *bench) {
 	ctx := b.Context()
 	n, signer := b.sender()
@@ -34,13 +34,13 @@ func replaced(b *bench) {
 	second := dearer(first, txm.Exec, 77, 99)
 	b.must(n.Intents.Replace(ctx, n.fence, after(intent, first, second, txm.Exec, txm.Verdict{})))
 	f := b.onlyFlight(signer, txm.Signed)
-	if a := f.Newest(); len(f.Attempts) != 2 || a.Hash != second.Hash || string(a.Raw) != string(second.Raw) ||
+	if a := f.Newest(); len(f.Txs) != 2 || a.Hash != second.Hash || string(a.Raw) != string(second.Raw) ||
 		a.Seq != 2 || a.Kind != txm.Exec ||
 		a.Nonce != first.Nonce {
-		b.Errorf("stored %+v", f.Attempts)
+		b.Errorf("stored %+v", f.Txs)
 	}
 	for what, r := range map[string]txm.Replacement{
-		"from an attempt that is not the newest": after(intent, first, dearer(first, txm.Exec, 90, 120), txm.Exec,
+		"from a transaction that is not the newest": after(intent, first, dearer(first, txm.Exec, 90, 120), txm.Exec,
 			txm.Verdict{}),
 		"with too small a tip": after(intent, second, dearer(first, txm.Exec, 84, 120), txm.Exec, txm.Verdict{}),
 		"with too small a cap": after(intent, second, dearer(first, txm.Exec, 90, 108), txm.Exec, txm.Verdict{}),
@@ -63,7 +63,7 @@ func replaced(b *bench) {
 	}
 }
 
-// Of several raises that began from the same attempt one is stored.
+// Of several raises that began from the same transaction one is stored.
 func raceToReplace(b *bench) {
 	n, signer := b.sender()
 	queued := b.queue(anOrder(signer, 1))[0]
@@ -83,12 +83,12 @@ func raceToReplace(b *bench) {
 		})
 	}
 	group.Wait()
-	if f := b.onlyFlight(signer, txm.Signed); stored.Load() != 1 || len(f.Attempts) != 2 {
-		b.Errorf("%d raises were stored, %d attempts", stored.Load(), len(f.Attempts))
+	if f := b.onlyFlight(signer, txm.Signed); stored.Load() != 1 || len(f.Txs) != 2 {
+		b.Errorf("%d raises were stored, %d transactions", stored.Load(), len(f.Txs))
 	}
 }
 
-// A job that is given up stays given up: only what frees its nonce is signed from then on, and how the arm ends was
+// A job that is given up stays given up: only what frees its nonce is signed from then on, and how the attempt ends was
 // said with the first of it.
 func cancelled(b *bench) {
 	ctx := b.Context()
@@ -103,7 +103,7 @@ func cancelled(b *bench) {
 	b.must(n.Intents.Replace(ctx, n.fence,
 		after(intent, second, third, txm.Cancel, txm.Verdict{Outcome: job.SkippedDone, Reason: "done"})))
 	f := b.onlyFlight(signer, txm.Signed)
-	if !f.Leaving() || f.Intent.Cancel != recovered || len(f.Attempts) != 3 {
+	if !f.Leaving() || f.Intent.Cancel != recovered || len(f.Txs) != 3 {
 		b.Errorf("cancelled: %+v", f)
 	}
 	r := minedAt(third, 4, 0)
@@ -193,17 +193,18 @@ func tries(b *bench) {
 	n, signer := b.sender()
 	j := anOrder(signer, 1)
 	for i, c := range []struct {
-		before job.Outcome // how the arm before ended
+		before job.Outcome // how the attempt before ended
 		tries  uint32
 	}{{"", 0}, {job.Reverted, 1}, {job.Refused, 2}, {job.DroppedRecovered, 0}, {job.Reverted, 1}, {job.Foreign, 2},
 		{job.LostRace, 0}} {
 		if i > 0 {
-			end := txm.Ending{Verdict: txm.Verdict{Outcome: c.before}, Rest: txm.Rest{RearmMs: now + uint64(i) - 1}}
+			end := txm.Ending{Verdict: txm.Verdict{Outcome: c.before},
+				Rest: txm.Rest{RetryAfterMs: now + uint64(i) - 1}}
 			b.must(n.Intents.Skip(ctx, n.fence, b.find(j).ID, end))
 		}
-		b.say(found(j, uint64(i)), txm.NewArm)
-		if got := b.find(j); got.Tries != c.tries || got.Arm != uint32(i+1) {
-			b.Errorf("arm %d after %q: %d tries, want %d", got.Arm, c.before, got.Tries, c.tries)
+		b.say(found(j, uint64(i)), txm.NewAttempt)
+		if got := b.find(j); got.Tries != c.tries || got.Attempt != uint32(i+1) {
+			b.Errorf("attempt %d after %q: %d tries, want %d", got.Attempt, c.before, got.Tries, c.tries)
 		}
 	}
 }

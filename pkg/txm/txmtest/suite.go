@@ -54,10 +54,10 @@ var tests = map[string]func(*bench){
 	"S13: time frees no number":                                nothingByTime,
 	"a lost answer is looked up":                               lookUp,
 	"a job is one job however often it is said":                oneJob,
-	"a crowd of senders stores one arm":                        crowdedQueue,
-	"the next arm waits for the last one":                      nextArm,
+	"a crowd of senders stores one attempt":                    crowdedQueue,
+	"the next attempt waits for the last one":                  nextAttempt,
 	"what failed is tried again once":                          triedAgain,
-	"newer words reach a queued arm":                           refresh,
+	"newer words reach a queued attempt":                       refresh,
 	"the queue is in the order of jobs":                        order,
 	"one liquidation per account":                              oneLiquidationPerAccount,
 	"one transaction per order":                                oneTransactionPerOrder,
@@ -92,7 +92,7 @@ const (
 )
 
 // settled is the rest after what was done; the chain's clock of the suite stands at now.
-var settled = txm.Rest{RearmMs: now + 10_000}
+var settled = txm.Rest{RetryAfterMs: now + 10_000}
 
 // now is the chain's time (ms) at which the suite's jobs are found.
 const now = 1_700_000_000_000
@@ -200,7 +200,7 @@ func (b *bench) queue(jobs ...job.Job) []*txm.Intent {
 	b.Helper()
 	intents := make([]*txm.Intent, 0, len(jobs))
 	for _, j := range jobs {
-		if a, err := b.Intents.Enqueue(b.Context(), j); err != nil || a != txm.NewArm {
+		if a, err := b.Intents.Enqueue(b.Context(), j); err != nil || a != txm.NewAttempt {
 			b.Fatalf("%s: %s, %v", j.ID, a, err)
 		}
 		intents = append(intents, b.find(j))
@@ -272,7 +272,7 @@ func (b *bench) flights(signer chain.Address) []txm.Flight {
 	return flights
 }
 
-// ended demands how many ended arms the world has not been told of, and returns them.
+// ended demands how many ended attempts the world has not been told of, and returns them.
 func (b *bench) ended(signer chain.Address, want int) []txm.Ended {
 	b.Helper()
 	ended, err := b.Intents.Unreported(b.Context(), signer, want+1)

@@ -55,7 +55,7 @@ func (s *site) enqueue(n byte) {
 	s.t.Helper()
 	a, err := outbox.NewIntents(s.db).Enqueue(s.t.Context(), someJob(n))
 	s.must(err)
-	if a != txm.NewArm {
+	if a != txm.NewAttempt {
 		s.t.Fatal(a)
 	}
 }

@@ -27,27 +27,27 @@ const (
 
 var jobKinds = []job.Kind{job.Liquidation, job.Adl, job.Order, job.Deposit, job.Withdrawal, job.Shift}
 
-// jobsView is a list of this keeper's arms of jobs.
+// jobsView is a list of this keeper's attempts of jobs.
 type jobsView struct {
 	Show, Kind, Outcome string
 	Kinds               []job.Kind
 	Outcomes            []job.Outcome
 	Waiting, Flight     []jobRow
 	Ended               []jobRow
-	Older               string // address of the arms that ended before those that are shown
+	Older               string // address of the attempts that ended before those that are shown
 	Limit               int
 }
 
-// jobRow is an arm with its age: since its birth while it lives, and from birth to end when it has ended.
+// jobRow is an attempt with its age: since its birth while it lives, and from birth to end when it has ended.
 type jobRow struct {
-	outbox.ListedArm
+	outbox.ListedAttempt
 	Age, Since time.Duration
 }
 
-func (c *console) rows(arms []outbox.ListedArm) (rows []jobRow) {
+func (c *console) rows(attempts []outbox.ListedAttempt) (rows []jobRow) {
 	now := c.Now()
-	for _, a := range arms {
-		row := jobRow{ListedArm: a, Age: now.Sub(a.Born)}
+	for _, a := range attempts {
+		row := jobRow{ListedAttempt: a, Age: now.Sub(a.Born)}
 		if a.EndedAt != nil {
 			row.Age, row.Since = a.EndedAt.Sub(a.Born), now.Sub(*a.EndedAt)
 		}
@@ -65,15 +65,15 @@ func (c *console) jobs(ctx context.Context, ask url.Values) (any, error) {
 	intents := outbox.NewIntents(c.DB)
 	for _, part := range []struct {
 		show string
-		read func(context.Context, job.Kind, int) ([]outbox.ListedArm, error)
+		read func(context.Context, job.Kind, int) ([]outbox.ListedAttempt, error)
 		into *[]jobRow
-	}{{showWaiting, intents.QueuedArms, &v.Waiting}, {showInFlight, intents.ArmsInFlight, &v.Flight}} {
+	}{{showWaiting, intents.QueuedAttempts, &v.Waiting}, {showInFlight, intents.AttemptsInFlight, &v.Flight}} {
 		if v.Show == "" || v.Show == part.show {
-			arms, err := part.read(ctx, job.Kind(v.Kind), listLimit)
+			attempts, err := part.read(ctx, job.Kind(v.Kind), listLimit)
 			if err != nil {
 				return nil, err
 			}
-			*part.into = c.rows(arms)
+			*part.into = c.rows(attempts)
 		}
 	}
 	if v.Show == "" || v.Show == showEnded {
@@ -95,14 +95,14 @@ func (c *console) ended(ctx context.Context, ask url.Values, v *jobsView) error 
 	if v.Show == "" {
 		limit = 25
 	}
-	arms, err := outbox.NewIntents(c.DB).EndedArms(ctx, job.Kind(v.Kind), job.Outcome(v.Outcome), before, limit)
+	attempts, err := outbox.NewIntents(c.DB).EndedAttempts(ctx, job.Kind(v.Kind), job.Outcome(v.Outcome), before, limit)
 	if err != nil {
 		return err
 	}
-	v.Ended = c.rows(arms)
-	if len(arms) == limit {
+	v.Ended = c.rows(attempts)
+	if len(attempts) == limit {
 		v.Older = "/jobs?" + url.Values{"show": {showEnded}, "kind": {v.Kind}, "outcome": {v.Outcome},
-			"before": {fmt.Sprint(arms[limit-1].EndedAt.UnixMicro())}}.Encode()
+			"before": {fmt.Sprint(attempts[limit-1].EndedAt.UnixMicro())}}.Encode()
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func (r *Checker) choose(j job.Job, terms terms) ([]price.Report, txmanager.Verd
 	return reports, txmanager.Verdict{}
 }
 
-// prepare makes the call that executes a job with the reports its terms ask for; failed arms came before it.
+// prepare makes the call that executes a job with the reports its terms ask for; failed attempts came before it.
 func (r *Checker) prepare(j job.Job, terms terms, failed uint32) (txmanager.Call, []price.Report,
 	txmanager.Verdict) {
 	reports, v := r.choose(j, terms)

@@ -123,10 +123,10 @@ func (o *earlyTest) counted(result string) int {
 }
 
 func taskOf(j job.Job) *txmanager.Task {
-	return &txmanager.Task{Intent: txm.Intent{ID: 1, Arm: 1, Job: j}}
+	return &txmanager.Task{Intent: txm.Intent{ID: 1, Attempt: 1, Job: j}}
 }
 
-// What was asked while a job was being stored is not asked again, once: a second arm asks for itself.
+// What was asked while a job was being stored is not asked again, once: a second attempt asks for itself.
 func TestEarlyAnswersAreTaken(t *testing.T) {
 	o, j := newEarlyTest(t), liquidationOf(1)
 	o.early(j)
@@ -191,8 +191,8 @@ func TestEarlyAnswerGrowsOldOnTheRoad(t *testing.T) {
 	}
 }
 
-// TIER-5: what one endpoint said early holds no job back and ends none: it is asked on the road, where a second endpoint
-// has to say the same.
+// TIER-5: what one endpoint said early holds no job back and ends none: it is asked on the road, where a second
+// endpoint has to say the same.
 func TestEarlyRevertEndsNothing(t *testing.T) {
 	gone := revertWith("EmptyOrder()")
 	o, j := newEarlyTest(t, gone), liquidationOf(1)

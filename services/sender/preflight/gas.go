@@ -66,7 +66,7 @@ func (g *gasLimits) refresh(ctx context.Context) error {
 	return nil
 }
 
-// limit is the gas limit of a job's transaction. An arm that follows failed ones gets half as much again for each:
+// limit is the gas limit of a job's transaction. An attempt that follows failed ones gets half as much again for each:
 // whatever they failed for, the limit is not the cause for ever.
 func (g *gasLimits) limit(j job.Job, work gmx.Work, failed uint32) uint64 {
 	limit := g.fixed.of(j.Kind)

@@ -31,11 +31,11 @@ func (r *Checker) noteOwn(t *txmanager.Task, check string, v txmanager.Verdict, 
 // ownWord is in place of endpoints and sources where this keeper itself is who says something.
 const ownWord = "this keeper"
 
-// note fills an entry in, for a log that may be nil. A shadow's trials are no arms. What waits for another endpoint's
-// word is no verdict yet.
+// note fills an entry in, for a log that may be nil. A shadow's trials are no attempts. What waits for another
+// endpoint's word is no verdict yet.
 func note(log *checklog.Log, t *txmanager.Task, e checklog.Entry, v txmanager.Verdict, err error) {
 	switch {
-	case log == nil || t.Intent.Arm == 0 || v.News != nil:
+	case log == nil || t.Intent.Attempt == 0 || v.News != nil:
 		return
 	case err != nil:
 		e.Verdict, e.Said = "unknown", err.Error()

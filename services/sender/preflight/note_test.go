@@ -68,7 +68,7 @@ func TestChecksAreNoted(t *testing.T) {
 		read.Standing.Watermark.Number = 98
 		run := func(intent int64, want txmanager.Decision) {
 			t.Helper()
-			task := &txmanager.Task{Intent: txm.Intent{ID: intent, Arm: 1, Job: j}, Read: read}
+			task := &txmanager.Task{Intent: txm.Intent{ID: intent, Attempt: 1, Job: j}, Read: read}
 			if v, err := r.Run(t.Context(), task); err == nil && v.Kind != want {
 				t.Errorf("intent %d: %+v", intent, v)
 			}
@@ -77,7 +77,7 @@ func TestChecksAreNoted(t *testing.T) {
 			Run: func(context.Context, *txmanager.Task) (txmanager.Verdict, error) {
 				return txmanager.Verdict{Reason: "the head is 20 ms old"}, nil
 			}})
-		before := &txmanager.Task{Intent: txm.Intent{ID: 1, Arm: 1, Job: j}, Read: read}
+		before := &txmanager.Task{Intent: txm.Intent{ID: 1, Attempt: 1, Job: j}, Read: read}
 		if v, err := gate.Run(t.Context(), before); err != nil || v.Kind != txmanager.Onward {
 			t.Errorf("the gate: %+v, %v", v, err)
 		}

@@ -30,7 +30,7 @@ type Parts struct {
 	Quotes  *Quotes
 	Clock   func() time.Time // the machine's, compared with itself alone
 	Metrics *Metrics
-	// Notes take what each check said of an arm; nil where nobody is to read it.
+	// Notes take what each check said of an attempt; nil where nobody is to read it.
 	Notes *checklog.Log
 	Log   zerolog.Logger
 }

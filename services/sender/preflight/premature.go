@@ -14,8 +14,8 @@ import (
 const saidLately = 15_000
 
 // premature decides about a job that the venue would not do yet, or not well. While the planner goes on saying it, it
-// waits and is asked about again each second, however long that takes: no arm ends for it, and none fails. When it is
-// not said any more its condition is gone.
+// waits and is asked about again each second, however long that takes: no attempt ends for it, and none fails. When it
+// is not said any more its condition is gone.
 //
 // One is a liquidation of a position that the venue calls healthy by little: its account may have a referral discount,
 // which no event tells, so that we find it due a little before the venue does. Dropped, it would not be looked at

@@ -122,8 +122,8 @@ func odd(reason string) txmanager.Verdict {
 	return txmanager.Verdict{Kind: txmanager.Waiting, Reason: reason, Heads: 1}
 }
 
-// foretold is what a revert of the simulated call means for the job. Only what is known to stand ends an arm: a lack of
-// gas does not, nor does a cause that we do not know, such as a Panic, a revert without a reason, or a text.
+// foretold is what a revert of the simulated call means for the job. Only what is known to stand ends an attempt: a
+// lack of gas does not, nor does a cause that we do not know, such as a Panic, a revert without a reason, or a text.
 func foretold(r gmx.Revert) txmanager.Verdict {
 	switch r.Class {
 	case gmx.DoneElsewhere:

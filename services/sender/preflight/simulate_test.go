@@ -77,7 +77,7 @@ func TestGasLimitFollowsTheWords(t *testing.T) {
 	if once, often := g.limit(job.Job{Kind: job.Deposit}, gmx.Work{}, 1),
 		g.limit(job.Job{Kind: job.Deposit}, gmx.Work{}, 1000); once != 13_500_000 ||
 		often != gmx.MaxGas {
-		t.Errorf("after failed arms: %d, %d", once, often)
+		t.Errorf("after failed attempts: %d, %d", once, often)
 	}
 	now, said.err = now.Add(wordsFresh), errors.New("no connection")
 	if err := g.refresh(t.Context()); !errors.Is(err, said.err) || g.markets(glv) != 2 {

@@ -172,9 +172,9 @@ func TestOldJobsLeaveTheQueue(t *testing.T) {
 	}
 }
 
-// TIER-12: a job that needs nobody any more leaves the queue with its arm; one that failed stays, and is the next
+// TIER-12: a job that needs nobody any more leaves the queue with its attempt; one that failed stays, and is the next
 // tier's in time.
-func TestTurnAfterAnArm(t *testing.T) {
+func TestTurnAfterAnAttempt(t *testing.T) {
 	for outcome, stays := range map[job.Outcome]bool{
 		job.Done: false, job.LostRace: false, job.SkippedDone: false, job.DroppedRecovered: false,
 		job.CancelledByVenue: false, job.FrozenByVenue: false,

@@ -28,7 +28,7 @@ func (l *Ledger) Claim(_ context.Context, f lease.Fence, b txm.Batch) error {
 		if why != "" {
 			return &txm.RefusedError{Op: "claim", Why: why}
 		}
-		if slices.ContainsFunc(b.Claims, func(c txm.Claim) bool { return l.attempts[c.Tx.Hash] != nil }) {
+		if slices.ContainsFunc(b.Claims, func(c txm.Claim) bool { return l.byTx[c.Tx.Hash] != nil }) {
 			return errTwice
 		}
 		for n, c := range b.Claims {
@@ -165,10 +165,10 @@ func sideOf(j job.Job) (s side, deleverages bool) {
 }
 
 // launch gives an intent its number and its first transaction.
-func (l *Ledger) launch(a *account, i *intent, tx txm.SignedTx, kind txm.AttemptKind) {
+func (l *Ledger) launch(a *account, i *intent, tx txm.SignedTx, kind txm.TxKind) {
 	i.State, i.Nonce, i.signedAt = txm.Signed, tx.Nonce, l.clock()
-	i.attempts = []txm.Attempt{{SignedTx: tx, Kind: kind, Seq: 1}}
-	l.attempts[tx.Hash], a.taken[tx.Nonce] = i, true
+	i.txs = []txm.Tx{{SignedTx: tx, Kind: kind, Seq: 1}}
+	l.byTx[tx.Hash], a.taken[tx.Nonce] = i, true
 	l.keys[i.Job.Key] = true
 	if s, deleverages := sideOf(i.Job); deleverages {
 		l.sides[s] = true
@@ -209,8 +209,8 @@ func byNonce(a, b *intent) int {
 // Claimed implements txm.Claims.
 func (l *Ledger) Claimed(_ context.Context, id int64) (chain.Hash, error) {
 	return ask(l, "claimed", func() (chain.Hash, error) {
-		if i := l.intents[id]; i != nil && len(i.attempts) > 0 {
-			return i.attempts[0].Hash, nil
+		if i := l.intents[id]; i != nil && len(i.txs) > 0 {
+			return i.txs[0].Hash, nil
 		}
 		return chain.Hash{}, nil
 	})

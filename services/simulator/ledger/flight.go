@@ -21,7 +21,7 @@ func (l *Ledger) InFlight(_ context.Context, signer chain.Address) ([]txm.Flight
 			return nil, nil
 		}
 		for _, i := range a.flying {
-			flights = append(flights, txm.Flight{Intent: l.read(i), Attempts: slices.Clone(i.attempts),
+			flights = append(flights, txm.Flight{Intent: l.read(i), Txs: slices.Clone(i.txs),
 				Mined: copied(i.receipt), Age: l.clock().Sub(i.signedAt)})
 		}
 		return flights, nil
@@ -38,7 +38,7 @@ func copied(r *txm.Receipt) *txm.Receipt {
 
 // of returns the intent of a transaction of a signer, or nil.
 func (l *Ledger) of(signer chain.Address, hash chain.Hash) *intent {
-	if i := l.attempts[hash]; i != nil && i.Signer == signer {
+	if i := l.byTx[hash]; i != nil && i.Signer == signer {
 		return i
 	}
 	return nil
@@ -51,9 +51,9 @@ func (l *Ledger) Noted(_ context.Context, f lease.Fence, hash chain.Hash, class 
 		if i == nil {
 			return false
 		}
-		n := slices.IndexFunc(i.attempts, func(a txm.Attempt) bool { return a.Hash == hash })
-		i.attempts[n].Sends++
-		i.attempts[n].LastClass = class
+		n := slices.IndexFunc(i.txs, func(a txm.Tx) bool { return a.Hash == hash })
+		i.txs[n].Sends++
+		i.txs[n].LastClass = class
 		if accepted && i.State == txm.Signed {
 			i.State = txm.Sent
 		}
@@ -154,17 +154,17 @@ func (l *Ledger) Replace(_ context.Context, f lease.Fence, r txm.Replacement) er
 	return l.fenced("replace", f, func(*account) bool {
 		i := l.intents[r.Intent]
 		if i == nil || i.Signer != f.Signer || !i.State.Replaceable() || i.Nonce != r.Tx.Nonce ||
-			l.attempts[r.Tx.Hash] != nil {
+			l.byTx[r.Tx.Hash] != nil {
 			return false
 		}
-		newest := i.attempts[len(i.attempts)-1]
+		newest := i.txs[len(i.txs)-1]
 		leaves := newest.Kind == txm.Exec && r.Kind == txm.Cancel
 		if newest.Hash != r.After || newest.Kind != r.Kind && !leaves || r.Tx.Tip < least(newest.Tip) ||
 			r.Tx.Cap < least(newest.Cap) {
 			return false
 		}
-		i.attempts = append(i.attempts, txm.Attempt{SignedTx: r.Tx, Kind: r.Kind, Seq: newest.Seq + 1})
-		l.attempts[r.Tx.Hash] = i
+		i.txs = append(i.txs, txm.Tx{SignedTx: r.Tx, Kind: r.Kind, Seq: newest.Seq + 1})
+		l.byTx[r.Tx.Hash] = i
 		if r.Kind == txm.Cancel && !i.leaving {
 			i.leaving, i.Cancel = true, r.Cancel
 		}
@@ -178,15 +178,15 @@ func least(price uint64) uint64 { return price + (price*txm.MinGrowth+99)/100 }
 // Fill implements txm.Flights.
 func (l *Ledger) Fill(_ context.Context, f lease.Fence, tx txm.SignedTx) error {
 	return l.fenced("fill", f, func(a *account) bool {
-		if tx.Nonce >= a.next || a.taken[tx.Nonce] || l.attempts[tx.Hash] != nil {
+		if tx.Nonce >= a.next || a.taken[tx.Nonce] || l.byTx[tx.Hash] != nil {
 			return false
 		}
 		j := filler(f.Signer, tx.Nonce)
-		arm := uint32(1)
+		attempt := uint32(1)
 		if last := l.newest[j.ID]; last != nil {
-			arm = last.Arm + 1
+			attempt = last.Attempt + 1
 		}
-		l.launch(a, l.add(txm.Intent{Job: j, Arm: arm, Signer: f.Signer}), tx, txm.Fill)
+		l.launch(a, l.add(txm.Intent{Job: j, Attempt: attempt, Signer: f.Signer}), tx, txm.Fill)
 		return true
 	})
 }

@@ -25,8 +25,8 @@ type Ledger struct {
 	accounts map[chain.Address]*account
 	lastID   int64
 	intents  map[int64]*intent
-	newest   map[string]*intent     // the newest arm of each job
-	attempts map[chain.Hash]*intent // by the hashes of their transactions
+	newest   map[string]*intent     // the newest attempt of each job
+	byTx     map[chain.Hash]*intent // by the hashes of their transactions
 
 	// What is unique among the intents in flight, over all signers.
 	keys         map[chain.Hash]bool
@@ -55,15 +55,15 @@ type account struct {
 	burnt      map[txm.Lane]*burnt
 }
 
-// intent is one arm with all that hangs on it. Its Waited is not kept.
+// intent is one attempt with all that hangs on it. Its Waited is not kept.
 type intent struct {
 	txm.Intent
 	queuedAt, endedAt time.Time
 	signedAt          time.Time
-	rearmMs           uint64
+	retryAfterMs      uint64
 	leaving           bool // Cancel has been said
 	slot              bool // takes one of the places for liquidations
-	attempts          []txm.Attempt
+	txs               []txm.Tx
 	receipt           *txm.Receipt // never changed once it is here
 }
 
@@ -72,7 +72,7 @@ func New(clock func() time.Time) *Ledger {
 	return &Ledger{
 		clock: clock, listeners: map[*Listener]bool{}, accounts: map[chain.Address]*account{},
 		intents: map[int64]*intent{}, newest: map[string]*intent{},
-		attempts: map[chain.Hash]*intent{}, keys: map[chain.Hash]bool{}, sides: map[side]bool{},
+		byTx: map[chain.Hash]*intent{}, keys: map[chain.Hash]bool{}, sides: map[side]bool{},
 		liquidations: map[chain.Address]bool{},
 	}
 }

@@ -19,7 +19,7 @@ func (l *Ledger) Enqueue(_ context.Context, j job.Job) (txm.Admission, error) {
 		said, last := j.Evidence.Block.TimeMs, l.newest[j.ID]
 		switch {
 		case last == nil:
-		case last.State.Terminal() && last.rearmMs >= said:
+		case last.State.Terminal() && last.retryAfterMs >= said:
 			return txm.Cooling, nil
 		case !last.State.Terminal() && (last.State != txm.Queued || said < last.SaidMs):
 			return txm.Flying, nil
@@ -34,17 +34,17 @@ func (l *Ledger) Enqueue(_ context.Context, j job.Job) (txm.Admission, error) {
 			a.enqueue(last)
 			return txm.Refreshed, nil
 		}
-		a.enqueue(l.arm(j, last))
+		a.enqueue(l.attempt(j, last))
 		l.tell()
-		return txm.NewArm, nil
+		return txm.NewAttempt, nil
 	})
 }
 
-// arm begins the next arm of a job.
-func (l *Ledger) arm(j job.Job, last *intent) *intent {
-	i := l.add(txm.Intent{Job: j, Arm: 1, Signer: j.Signer, State: txm.Queued, SaidMs: j.Evidence.Block.TimeMs})
+// attempt begins the next attempt of a job.
+func (l *Ledger) attempt(j job.Job, last *intent) *intent {
+	i := l.add(txm.Intent{Job: j, Attempt: 1, Signer: j.Signer, State: txm.Queued, SaidMs: j.Evidence.Block.TimeMs})
 	if last != nil {
-		i.Arm = last.Arm + 1
+		i.Attempt = last.Attempt + 1
 		if again(last.Outcome) {
 			i.Tries = last.Tries + 1
 		}
@@ -52,7 +52,7 @@ func (l *Ledger) arm(j job.Job, last *intent) *intent {
 	return i
 }
 
-// retried tells whether an arm is to be followed by another; of these rules only the ledger's own clock differs.
+// retried tells whether an attempt is to be followed by another; of these rules only the ledger's own clock differs.
 func (l *Ledger) retried(i *intent) bool {
 	return i.State.Terminal() && slices.Contains(txm.Transient(), i.Outcome) && !i.GivenUp &&
 		l.clock().Sub(i.endedAt) < time.Hour && i.Job.Kind != txm.Filler && l.newest[i.Job.ID] == i
@@ -63,7 +63,7 @@ func (l *Ledger) Failed(_ context.Context, signer chain.Address) ([]txm.Failed, 
 	return ask(l, "failed", func() (failed []txm.Failed, err error) {
 		for _, i := range l.newest {
 			if i.Signer == signer && l.retried(i) {
-				failed = append(failed, txm.Failed{Intent: i.ID, AtMs: i.rearmMs})
+				failed = append(failed, txm.Failed{Intent: i.ID, AtMs: i.retryAfterMs})
 			}
 		}
 		slices.SortFunc(failed, func(a, b txm.Failed) int { return int(a.Intent - b.Intent) })
@@ -78,14 +78,14 @@ func (l *Ledger) Retry(_ context.Context, f lease.Fence, id int64) error {
 		if i == nil || i.Signer != f.Signer || !l.retried(i) {
 			return false
 		}
-		next := l.arm(i.Job, i)
+		next := l.attempt(i.Job, i)
 		next.SaidMs = i.SaidMs
 		a.enqueue(next)
 		return true
 	})
 }
 
-// again tells whether the arm after one that ended so is another try.
+// again tells whether the attempt after one that ended so is another try.
 func again(o job.Outcome) bool { return o.Failure() || o == job.Foreign }
 
 // add stores an intent.
@@ -113,7 +113,7 @@ func (a *account) enqueue(i *intent) {
 }
 
 func (a *account) dequeue(i *intent) {
-	// a job has one live arm, so that none is its equal
+	// a job has one live attempt, so that none is its equal
 	if at, found := slices.BinarySearchFunc(a.queue, i, byUrgency); found {
 		a.queue = slices.Delete(a.queue, at, at+1)
 	}
@@ -202,10 +202,10 @@ func (l *Ledger) Skip(_ context.Context, f lease.Fence, id int64, e txm.Ending) 
 	})
 }
 
-// end closes an arm. A sender's own fillers are nobody's news.
+// end closes an attempt. A sender's own fillers are nobody's news.
 func (l *Ledger) end(a *account, i *intent, s txm.State, v txm.Verdict, r txm.Rest) {
 	i.State, i.Outcome, i.Reason, i.endedAt = s, v.Outcome, v.Reason, l.clock()
-	i.rearmMs, i.GivenUp = r.RearmMs, r.GivenUp
+	i.retryAfterMs, i.GivenUp = r.RetryAfterMs, r.GivenUp
 	if i.Job.Kind != txm.Filler {
 		at, _ := slices.BinarySearchFunc(a.unreported, i, byID)
 		a.unreported = slices.Insert(a.unreported, at, i)

@@ -91,7 +91,7 @@ func (a *account) burntBy(i *intent) *burnt {
 
 // dearest is what the dearest transaction of an intent may burn, in wei.
 func (i *intent) dearest() (most perp.Uint) {
-	for _, a := range i.attempts {
+	for _, a := range i.txs {
 		most = most.Max(product(a.Gas, a.Cap))
 	}
 	return most

@@ -31,7 +31,7 @@ type store struct {
 	lease.Store
 	txm    txm.Store
 	nonces nonce.Store
-	ids    map[int64]string // intents by their id, named by job and arm: Postgres leaves out ids now and then
+	ids    map[int64]string // intents by their id, named by job and attempt: Postgres leaves out ids now and then
 	fences map[chain.Address]lease.Fence
 	cursor map[chain.Address]nonce.Cursor
 }
@@ -154,7 +154,7 @@ func said(err error, answer ...any) string {
 
 // name is how both call an intent.
 func (s *store) name(i txm.Intent) string {
-	name := fmt.Sprintf("%s#%d", i.Job.ID, i.Arm)
+	name := fmt.Sprintf("%s#%d", i.Job.ID, i.Attempt)
 	s.ids[i.ID] = name
 	return name
 }
@@ -389,7 +389,7 @@ func (w *twins) flights() call {
 		flights, err := s.txm.InFlight(ctx, signer)
 		out := said(err, len(flights))
 		for _, f := range flights {
-			out += fmt.Sprintf("\n%s %+v %s", s.intent(f.Intent), f.Attempts, receipt(f.Mined))
+			out += fmt.Sprintf("\n%s %+v %s", s.intent(f.Intent), f.Txs, receipt(f.Mined))
 		}
 		return out
 	}
@@ -417,7 +417,7 @@ func (s *store) flying(ctx context.Context, signer chain.Address, lot int) (f tx
 
 func (w *twins) replace() call {
 	signer, lot, tx, odd := w.signer(), w.random.IntN(100), w.tx(0), w.random.IntN(4) == 0
-	kind := pick(w.random, []txm.AttemptKind{txm.Exec, txm.Exec, txm.Cancel, txm.Fill})
+	kind := pick(w.random, []txm.TxKind{txm.Exec, txm.Exec, txm.Cancel, txm.Fill})
 	verdict := txm.Verdict{Outcome: pick(w.random, []job.Outcome{job.SkippedDone, job.DroppedRecovered}),
 		Reason: "why\x00"}
 	return func(ctx context.Context, s *store) string {
@@ -428,7 +428,7 @@ func (w *twins) replace() call {
 		r := txm.Replacement{Intent: f.Intent.ID, After: f.Newest().Hash, Kind: kind, Tx: tx, Cancel: verdict}
 		r.Tx.Nonce = f.Intent.Nonce
 		if odd {
-			r.After = f.Attempts[0].Hash
+			r.After = f.Txs[0].Hash
 			r.Tx.Tip = f.Newest().Tip * 109 / 100
 		} else {
 			r.Tx.Tip, r.Tx.Cap = f.Newest().Tip*2, f.Newest().Cap*2
@@ -450,7 +450,7 @@ func (w *twins) record() call {
 	stray := w.random.IntN(6) == 0
 	return func(ctx context.Context, s *store) string {
 		if f, some := s.flying(ctx, signer, lot); some && !stray {
-			r.TxHash = f.Attempts[lot%len(f.Attempts)].Hash
+			r.TxHash = f.Txs[lot%len(f.Txs)].Hash
 		}
 		return said(s.txm.Record(ctx, s.fences[signer], r))
 	}
@@ -470,7 +470,7 @@ func (w *twins) takeBack() call {
 }
 
 func (w *twins) rest() txm.Rest {
-	return txm.Rest{RearmMs: 1_700_000_000_000 + w.random.Uint64N(300), GivenUp: w.random.IntN(2) == 0}
+	return txm.Rest{RetryAfterMs: 1_700_000_000_000 + w.random.Uint64N(300), GivenUp: w.random.IntN(2) == 0}
 }
 
 func (w *twins) finish() call {

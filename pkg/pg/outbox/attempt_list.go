@@ -19,20 +19,20 @@ const listedColumns = `i.id, i.job_id, i.arm, i.kind, i.class, i.account, i.sign
 // Those that have ended may be in the archive. Each has an index of its own; those that wait or are in flight are few
 // beside those that ended.
 var (
-	listQueued = pg.Register("list queued arms", `SELECT `+listedColumns+` FROM keeper.tx_intent i
+	listQueued = pg.Register("list queued attempts", `SELECT `+listedColumns+` FROM keeper.tx_intent i
 		WHERE i.state = 'QUEUED' AND ($1 = '' OR i.kind = $1) ORDER BY i.class, i.ratio, i.birth_ms, i.job_id LIMIT $2`)
-	listInFlight = pg.Register("list arms in flight", `SELECT `+listedColumns+` FROM keeper.tx_intent i
+	listInFlight = pg.Register("list attempts in flight", `SELECT `+listedColumns+` FROM keeper.tx_intent i
 		WHERE i.state IN `+inFlightStates+` AND ($1 = '' OR i.kind = $1) ORDER BY i.signer, i.nonce LIMIT $2`)
-	listEnded = pg.Register("list ended arms", `SELECT `+listedColumns+` FROM keeper.every_intent i
+	listEnded = pg.Register("list ended attempts", `SELECT `+listedColumns+` FROM keeper.every_intent i
 		WHERE i.ended_at < $3 AND ($1 = '' OR i.kind = $1) AND ($4 = '' OR i.outcome = $4)
 		ORDER BY i.ended_at DESC, i.id DESC LIMIT $2`)
 )
 
-// ListedArm is an arm as lists show it.
-type ListedArm struct {
+// ListedAttempt is an attempt as lists show it.
+type ListedAttempt struct {
 	ID       int64
 	JobID    string
-	Arm      uint32
+	Attempt  uint32
 	Kind     job.Kind
 	Class    job.Class
 	Account  chain.Address
@@ -46,29 +46,31 @@ type ListedArm struct {
 	Reason   string
 }
 
-// QueuedArms lists the arms that wait for a nonce, in the order in which they get one; an empty kind means any.
-func (s Intents) QueuedArms(ctx context.Context, kind job.Kind, limit int) ([]ListedArm, error) {
-	return s.listArms(ctx, listQueued, string(kind), limit)
+// QueuedAttempts lists the attempts that wait for a nonce, in the order in which they get one; an empty kind means any.
+func (s Intents) QueuedAttempts(ctx context.Context, kind job.Kind, limit int) ([]ListedAttempt, error) {
+	return s.listAttempts(ctx, listQueued, string(kind), limit)
 }
 
-// ArmsInFlight lists the arms that have a nonce and have not ended, by signer and nonce; an empty kind means any.
-func (s Intents) ArmsInFlight(ctx context.Context, kind job.Kind, limit int) ([]ListedArm, error) {
-	return s.listArms(ctx, listInFlight, string(kind), limit)
+// AttemptsInFlight lists the attempts that have a nonce and have not ended, by signer and nonce; an empty kind means
+// any.
+func (s Intents) AttemptsInFlight(ctx context.Context, kind job.Kind, limit int) ([]ListedAttempt, error) {
+	return s.listAttempts(ctx, listInFlight, string(kind), limit)
 }
 
-// EndedArms lists the arms that ended before a time, the latest first; an empty kind or outcome means any.
-func (s Intents) EndedArms(ctx context.Context, kind job.Kind, outcome job.Outcome, before time.Time,
-	limit int) ([]ListedArm, error) {
-	return s.listArms(ctx, listEnded, string(kind), limit, before, string(outcome))
+// EndedAttempts lists the attempts that ended before a time, the latest first; an empty kind or outcome means any.
+func (s Intents) EndedAttempts(ctx context.Context, kind job.Kind, outcome job.Outcome, before time.Time,
+	limit int) ([]ListedAttempt, error) {
+	return s.listAttempts(ctx, listEnded, string(kind), limit, before, string(outcome))
 }
 
-func (s Intents) listArms(ctx context.Context, list *pg.Statement, args ...any) ([]ListedArm, error) {
-	return pg.List(ctx, s.db, "listing arms", scanListedArm, list.SQL(), args...)
+func (s Intents) listAttempts(ctx context.Context, list *pg.Statement, args ...any) ([]ListedAttempt, error) {
+	return pg.List(ctx, s.db, "listing attempts", scanListedAttempt, list.SQL(), args...)
 }
 
-func scanListedArm(row pgx.CollectableRow) (a ListedArm, err error) {
+func scanListedAttempt(row pgx.CollectableRow) (a ListedAttempt, err error) {
 	var born int64
-	err = row.Scan(&a.ID, pg.Text(&a.JobID), &a.Arm, &a.Kind, &a.Class, pg.Fixed(a.Account[:]), pg.Fixed(a.Signer[:]),
+	err = row.Scan(&a.ID, pg.Text(&a.JobID), &a.Attempt, &a.Kind, &a.Class, pg.Fixed(a.Account[:]),
+		pg.Fixed(a.Signer[:]),
 		&a.State, &born, &a.QueuedAt, &a.EndedAt, &a.Nonce, &a.Outcome, pg.Text(&a.Reason))
 	a.Born = time.UnixMilli(born)
 	return a, err
