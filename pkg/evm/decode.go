@@ -152,7 +152,9 @@ func decodeReceipt(raw []byte) (*receiptReply, error) {
 const receiptFields = 11
 
 func (c *cursor) receipt(r *receiptReply) error {
-	return c.object("a receipt", receiptFields, func(name []byte) (int, error) { return c.receiptField(r, string(name)) })
+	return c.object("a receipt", receiptFields, func(name []byte) (int, error) {
+		return c.receiptField(r, string(name))
+	})
 }
 
 // receiptField reads the value of a field and returns the field's number, or -1 for one that is not kept.

@@ -145,7 +145,9 @@ func unlessRefused(err error) error {
 }
 
 // askWord asks a function that returns one word.
-func askWord(ctx context.Context, node Asker, contract chain.Address, name [4]byte, args ...chain.Hash) ([]byte, error) {
+func askWord(
+	ctx context.Context, node Asker, contract chain.Address, name [4]byte, args ...chain.Hash,
+) ([]byte, error) {
 	output, answered, err := node.Ask(ctx, contract, getter(name, args...))
 	if err == nil && (!answered || len(output) != 32) {
 		err = errRefused

@@ -113,7 +113,7 @@ func follow(ctx context.Context, tx pgx.Tx, number int, followed bool) error {
 	return nil
 }
 
-// activeGeneration returns the generation that readers use.
+// ActiveGeneration returns the generation that readers use.
 func (db *DB) ActiveGeneration(ctx context.Context) (int, error) {
 	ctx, cancel := db.Bounded(ctx)
 	defer cancel()

@@ -38,10 +38,13 @@ func checkRoom(sealed []byte, limit uint64) error {
 	const besides = 32 << 20 // what a process takes that has just begun
 	var file struct {
 		Crypto struct {
-			Params struct{ N, R uint64 } `json:"kdfparams"`
+			Params struct {
+				N uint64 `json:"n"`
+				R uint64 `json:"r"`
+			} `json:"kdfparams"`
 		} `json:"crypto"`
 	}
-	if json.Unmarshal(sealed, &file) != nil || limit == 0 {
+	if readable := json.Unmarshal(sealed, &file) == nil; !readable || limit == 0 {
 		return nil // who decrypts it says what is wrong with it
 	}
 	over, takes := bits.Mul64(file.Crypto.Params.N*128, file.Crypto.Params.R)

@@ -33,7 +33,8 @@ type Stack struct {
 	// file.
 	Adapt func(Devnet) (settings map[string]string, tables string)
 
-	// Chain, set before Start, are further settings of the devnet, by their names in the environment without the prefix.
+	// Chain, set before Start, are further settings of the devnet, by their names in the environment without the
+	// prefix.
 	Chain map[string]string
 
 	settings Settings

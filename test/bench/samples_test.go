@@ -66,8 +66,8 @@ func (s *samples) line() string {
 func (s *samples) landed(asked float64) string {
 	of := func(name, measure string) float64 { return rise(s.all[series{"work", name, measure}]) }
 	clock, blocks := of("clock", "seconds"), of("chain", "head")
-	return fmt.Sprintf("%.0f blocks in %.0f s (%.1f a second); %.0f jobs ended, %.1f a second and %.2f a block, of %.0f "+
-		"trades a second that were asked for; %.0f events, %.1f a block; the state was %.0f blocks behind at most",
+	return fmt.Sprintf("%.0f blocks in %.0f s (%.1f a second); %.0f jobs ended, %.1f a second and %.2f a block, of "+
+		"%.0f trades a second that were asked for; %.0f events, %.1f a block; the state was %.0f blocks behind at most",
 		blocks, clock, blocks/clock, of("jobs", "ended"), of("jobs", "ended")/clock, of("jobs", "ended")/blocks, asked,
 		of("events", "applied"), of("events", "applied")/blocks, s.mostBehind())
 }

@@ -121,7 +121,8 @@ func openStore(dir string) (ethdb.Database, error) {
 		return rawdb.NewMemoryDatabase(), nil
 	}
 	if old, err := os.ReadDir(dir); err == nil && len(old) > 0 {
-		return nil, fmt.Errorf("opening the chain's folder: %s is not empty, and no chain is gone on with (devnet.dir)", dir)
+		return nil, fmt.Errorf("opening the chain's folder: %s is not empty, and no chain is continued (devnet.dir)",
+			dir)
 	}
 	store, err := pebble.New(dir, storeCache, 0, "", false)
 	if err != nil {

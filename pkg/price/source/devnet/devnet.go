@@ -44,7 +44,8 @@ func (d *service) Run(ctx context.Context, take price.Take) error {
 		return err
 	}, "v1", "stream")
 	if source.IsNotFound(err) {
-		err = d.client.PollChanged(ctx, d.interval, func(raw []byte) error { return d.give(take, raw) }, "v1", "reports")
+		give := func(raw []byte) error { return d.give(take, raw) }
+		err = d.client.PollChanged(ctx, d.interval, give, "v1", "reports")
 	}
 	return d.client.Wrap(err)
 }
