@@ -67,7 +67,7 @@ func (b Batch) Has(kind job.Kind) bool {
 func (b Batch) Most() int {
 	places := b.Limits.Signer
 	for _, c := range b.Claims {
-		places = min(places, b.Limits.Places(LaneOf(c.Kind)))
+		places = min(places, b.Limits.Places(c.Kind.Lane()))
 	}
 	return places - len(b.Claims)
 }

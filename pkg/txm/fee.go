@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/check"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
 
@@ -64,11 +65,11 @@ func DefaultPolicy() Policy {
 }
 
 // Of returns the tariff of a lane.
-func (p Policy) Of(l Lane) Tariff {
+func (p Policy) Of(l job.Lane) Tariff {
 	switch l {
-	case LiquidationLane:
+	case job.LiquidationLane:
 		return p.Liquidation
-	case OrderLane:
+	case job.OrderLane:
 		return p.Order
 	default:
 		return p.Maintenance
@@ -78,7 +79,7 @@ func (p Policy) Of(l Lane) Tariff {
 // Validate names what cannot work.
 func (p Policy) Validate() error {
 	problems := []error{check.Refuse(p.Floor == 0, "min_price: is 0 (BSC takes nothing below %d wei)", Gwei/20)}
-	for _, l := range Lanes() {
+	for _, l := range job.Lanes() {
 		most := p.Of(l).Cap
 		problems = append(problems, check.Refuse(most < p.Floor, "%s.max_price: %d is below min_price %d", l, most,
 			p.Floor))
@@ -116,12 +117,12 @@ type Market struct {
 	Suggested uint64
 	// Paid is, for each lane, what its share of the gas of each recent block was paid at most; blocks without
 	// transactions are left out.
-	Paid map[Lane][]uint64
+	Paid map[job.Lane][]uint64
 }
 
 // price is the market's price for a lane: over the recent blocks, the lane's percentile of what its share of their gas
 // paid.
-func (m Market) price(l Lane, percentile uint64) uint64 {
+func (m Market) price(l job.Lane, percentile uint64) uint64 {
 	paid := slices.Sorted(slices.Values(m.Paid[l]))
 	if len(paid) == 0 {
 		return m.Suggested
@@ -131,14 +132,14 @@ func (m Market) price(l Lane, percentile uint64) uint64 {
 
 // First is the price of a first transaction with a gas limit, in wei per gas, as tip and as cap: what the market pays,
 // within floor and caps.
-func (p Policy) First(l Lane, gas uint64, m Market) uint64 {
+func (p Policy) First(l job.Lane, gas uint64, m Market) uint64 {
 	return min(max(p.Floor, m.price(l, p.Of(l).Percentile)), p.ceiling(l, Exec, gas))
 }
 
 // Raise is the price of the next transaction at a nonce, of a kind and with a gas limit: above the newest one by the
 // lane's growth, or what the market pays if that is more. It returns false where the caps leave no room for the raise
 // that nodes ask for: the newest transaction then stays the last.
-func (p Policy) Raise(l Lane, kind TxKind, gas uint64, newest SignedTx, m Market) (price uint64, ok bool) {
+func (p Policy) Raise(l job.Lane, kind TxKind, gas uint64, newest SignedTx, m Market) (price uint64, ok bool) {
 	before := max(newest.Tip, newest.Cap)
 	least, most := raised(before, MinGrowth), p.ceiling(l, kind, gas)
 	if kind != Exec && newest.Gas > EmptyGas { // the cap may have been higher when that was signed
@@ -152,7 +153,7 @@ func (p Policy) Raise(l Lane, kind TxKind, gas uint64, newest SignedTx, m Market
 
 // ceiling is the highest price of a transaction. What only frees a nonce burns little gas and must outbid what it
 // replaces, so that it may pay a lane's cap twice over.
-func (p Policy) ceiling(l Lane, kind TxKind, gas uint64) uint64 {
+func (p Policy) ceiling(l job.Lane, kind TxKind, gas uint64) uint64 {
 	top := min(p.Of(l).Cap, p.JobCost) // so that it can be doubled
 	if kind != Exec {
 		top *= 2

@@ -13,29 +13,31 @@ func TestFirstPrice(t *testing.T) {
 	p := DefaultPolicy()
 	rising := []uint64{1 * Gwei, 2 * Gwei, 3 * Gwei, 4 * Gwei, 5 * Gwei, 6 * Gwei, 7 * Gwei, 8 * Gwei, 9 * Gwei,
 		10 * Gwei}
-	all := map[Lane][]uint64{LiquidationLane: rising[:3], OrderLane: rising[:3], MaintenanceLane: rising[:3]}
+	three := rising[:3]
+	all := map[job.Lane][]uint64{job.LiquidationLane: three, job.OrderLane: three, job.MaintenanceLane: three}
 	for name, c := range map[string]struct {
-		lane Lane
+		lane job.Lane
 		gas  uint64
 		m    Market
 		want uint64
 	}{
-		"an empty chain":         {OrderLane, 1, Market{}, Gwei / 20},
-		"the node asks for less": {OrderLane, 1, Market{Suggested: 3}, Gwei / 20},
-		"the node asks for more": {OrderLane, 1, Market{Suggested: Gwei}, Gwei},
-		"p60 of three blocks":    {OrderLane, 1, Market{Paid: all}, 2 * Gwei},
-		"p90 of three blocks":    {LiquidationLane, 1, Market{Paid: all}, 2 * Gwei},
-		"p90 of ten blocks, capped": {LiquidationLane, 1, Market{Paid: map[Lane][]uint64{LiquidationLane: rising}},
+		"an empty chain":         {job.OrderLane, 1, Market{}, Gwei / 20},
+		"the node asks for less": {job.OrderLane, 1, Market{Suggested: 3}, Gwei / 20},
+		"the node asks for more": {job.OrderLane, 1, Market{Suggested: Gwei}, Gwei},
+		"p60 of three blocks":    {job.OrderLane, 1, Market{Paid: all}, 2 * Gwei},
+		"p90 of three blocks":    {job.LiquidationLane, 1, Market{Paid: all}, 2 * Gwei},
+		"p90 of ten blocks, capped": {job.LiquidationLane, 1,
+			Market{Paid: map[job.Lane][]uint64{job.LiquidationLane: rising}},
 			5 * Gwei},
-		"the cap of the lane":         {MaintenanceLane, 1, Market{Paid: all}, Gwei},
-		"the cost of the job, in gas": {LiquidationLane, 16_000_000, Market{Suggested: 90 * Gwei}, 5 * Gwei},
+		"the cap of the lane":         {job.MaintenanceLane, 1, Market{Paid: all}, Gwei},
+		"the cost of the job, in gas": {job.LiquidationLane, 16_000_000, Market{Suggested: 90 * Gwei}, 5 * Gwei},
 	} {
 		if got := p.First(c.lane, c.gas, c.m); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
 	p.JobCost = 16_000_000 * Gwei
-	if got := p.First(LiquidationLane, 16_000_000, Market{Suggested: 9 * Gwei}); got != Gwei {
+	if got := p.First(job.LiquidationLane, 16_000_000, Market{Suggested: 9 * Gwei}); got != Gwei {
 		t.Errorf("a job may cost %d wei, and %d per gas is offered", p.JobCost, got)
 	}
 }
@@ -43,9 +45,9 @@ func TestFirstPrice(t *testing.T) {
 // A liquidation doubles from the floor to its cap in seven raises of two blocks: about 6 s at 0.45 s a block.
 func TestLiquidationsDouble(t *testing.T) {
 	p := DefaultPolicy()
-	price, raises := p.First(LiquidationLane, 4_000_000, Market{}), 0
+	price, raises := p.First(job.LiquidationLane, 4_000_000, Market{}), 0
 	for {
-		next, ok := p.Raise(LiquidationLane, Exec, 4_000_000, SignedTx{Tip: price, Cap: price}, Market{})
+		next, ok := p.Raise(job.LiquidationLane, Exec, 4_000_000, SignedTx{Tip: price, Cap: price}, Market{})
 		if !ok {
 			break
 		}
@@ -61,7 +63,7 @@ func TestLiquidationsDouble(t *testing.T) {
 func TestRaise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := DefaultPolicy()
-		lane := rapid.SampledFrom([]Lane{LiquidationLane, OrderLane, MaintenanceLane}).Draw(t, "lane")
+		lane := rapid.SampledFrom([]job.Lane{job.LiquidationLane, job.OrderLane, job.MaintenanceLane}).Draw(t, "lane")
 		gas := rapid.Uint64Range(EmptyGas, MaxGas).Draw(t, "gas")
 		before := SignedTx{Tip: rapid.Uint64Range(1, 6*Gwei).Draw(t, "tip")}
 		before.Cap = before.Tip + rapid.Uint64Range(0, Gwei).Draw(t, "more")
@@ -88,32 +90,33 @@ func TestRaise(t *testing.T) {
 // be freed of what paid more, within what a job may cost, but nothing is executed above the cap.
 func TestRaiseAboveALoweredCap(t *testing.T) {
 	p, before := DefaultPolicy(), SignedTx{Gas: 4_000_000, Tip: 10 * Gwei, Cap: 10 * Gwei}
-	price, ok := p.Raise(LiquidationLane, Cancel, EmptyGas, before, Market{})
+	price, ok := p.Raise(job.LiquidationLane, Cancel, EmptyGas, before, Market{})
 	if !ok || price != 11*Gwei {
 		t.Errorf("freed at %d, %t", price, ok)
 	}
-	if price, ok := p.Raise(LiquidationLane, Exec, before.Gas, before, Market{}); ok {
+	if price, ok := p.Raise(job.LiquidationLane, Exec, before.Gas, before, Market{}); ok {
 		t.Errorf("executed at %d", price)
 	}
-	if price, ok := p.Raise(LiquidationLane, Cancel, EmptyGas, SignedTx{Gas: EmptyGas, Tip: 11 * Gwei, Cap: 11 * Gwei},
+	if price, ok := p.Raise(job.LiquidationLane, Cancel, EmptyGas,
+		SignedTx{Gas: EmptyGas, Tip: 11 * Gwei, Cap: 11 * Gwei},
 		Market{}); ok {
 		t.Errorf("freed once more, at %d", price)
 	}
 	before.Cap = p.JobCost / EmptyGas
-	if price, ok := p.Raise(LiquidationLane, Cancel, EmptyGas, before, Market{}); ok {
+	if price, ok := p.Raise(job.LiquidationLane, Cancel, EmptyGas, before, Market{}); ok {
 		t.Errorf("freed for more than a job may cost, at %d", price)
 	}
 }
 
 func TestLanes(t *testing.T) {
-	lanes := map[job.Kind]Lane{job.Liquidation: LiquidationLane, job.Adl: LiquidationLane,
-		job.AdlState: LiquidationLane, job.Order: OrderLane}
+	lanes := map[job.Kind]job.Lane{job.Liquidation: job.LiquidationLane, job.Adl: job.LiquidationLane,
+		job.AdlState: job.LiquidationLane, job.Order: job.OrderLane}
 	for _, k := range append(job.Kinds(), Filler) {
 		want, known := lanes[k]
 		if !known {
-			want = MaintenanceLane
+			want = job.MaintenanceLane
 		}
-		if got := LaneOf(k); got != want {
+		if got := k.Lane(); got != want {
 			t.Errorf("%s pays as %s, want %s", k, got, want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
 
@@ -42,33 +43,36 @@ func TestBudget(t *testing.T) {
 	b := Budget{Day: MustBNB("20"), Reserve: MustBNB("5"), Maintenance: MustBNB("1")}
 	wei := func(bnb string) perp.Uint { return MustBNB(bnb).Wei() }
 	spent := func(liquidation, order, maintenance string) ByLane {
-		return ByLane{LiquidationLane: wei(liquidation), OrderLane: wei(order), MaintenanceLane: wei(maintenance)}
+		return ByLane{job.LiquidationLane: wei(liquidation), job.OrderLane: wei(order),
+			job.MaintenanceLane: wei(maintenance)}
 	}
 	for name, c := range map[string]struct {
-		lane          Lane
+		lane          job.Lane
 		wei           string
 		burnt, earned ByLane
 		want          bool
 	}{
-		"the first order":                      {OrderLane, "15", nil, nil, true},
-		"into the reserve":                     {OrderLane, "15.000000000000000001", nil, nil, false},
-		"a liquidation after all orders":       {LiquidationLane, "5", spent("0", "14.5", "0.5"), nil, true},
-		"a liquidation beyond the day":         {LiquidationLane, "5.1", spent("0", "14.5", "0.5"), nil, false},
-		"an order after liquidations":          {OrderLane, "1", spent("15", "0", "0"), nil, false},
-		"a request within its lane":            {MaintenanceLane, "0.4", spent("0", "3", "0.6"), nil, true},
-		"a request beyond its lane":            {MaintenanceLane, "0.5", spent("0", "3", "0.6"), nil, false},
-		"a request that earned its lane":       {MaintenanceLane, "0.5", spent("0", "3", "0.6"), spent("0", "0", "0.2"), true},
-		"an order when fees paid for the rest": {OrderLane, "1", spent("0", "400", "0"), spent("0", "400", "0"), true},
-		"more was earned than burnt":           {OrderLane, "16", spent("0", "1", "0"), spent("0", "9", "0"), false},
+		"the first order":                {job.OrderLane, "15", nil, nil, true},
+		"into the reserve":               {job.OrderLane, "15.000000000000000001", nil, nil, false},
+		"a liquidation after all orders": {job.LiquidationLane, "5", spent("0", "14.5", "0.5"), nil, true},
+		"a liquidation beyond the day":   {job.LiquidationLane, "5.1", spent("0", "14.5", "0.5"), nil, false},
+		"an order after liquidations":    {job.OrderLane, "1", spent("15", "0", "0"), nil, false},
+		"a request within its lane":      {job.MaintenanceLane, "0.4", spent("0", "3", "0.6"), nil, true},
+		"a request beyond its lane":      {job.MaintenanceLane, "0.5", spent("0", "3", "0.6"), nil, false},
+		"a request that earned its lane": {job.MaintenanceLane, "0.5", spent("0", "3", "0.6"),
+			spent("0", "0", "0.2"), true},
+		"an order when fees paid for the rest": {job.OrderLane, "1", spent("0", "400", "0"),
+			spent("0", "400", "0"), true},
+		"more was earned than burnt": {job.OrderLane, "16", spent("0", "1", "0"), spent("0", "9", "0"), false},
 	} {
 		if got := b.Allows(c.lane, wei(c.wei), c.burnt, c.earned); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-	if got := b.Used(MaintenanceLane, spent("0", "3", "0.5"), nil); got != 0.5 {
+	if got := b.Used(job.MaintenanceLane, spent("0", "3", "0.5"), nil); got != 0.5 {
 		t.Errorf("half of the requests' money is %g", got)
 	}
-	if got := b.Used(LiquidationLane, spent("10", "5", "1"), spent("0", "0", "0")); got != 0.8 {
+	if got := b.Used(job.LiquidationLane, spent("10", "5", "1"), spent("0", "0", "0")); got != 0.8 {
 		t.Errorf("16 of 20 is %g", got)
 	}
 }
@@ -76,21 +80,21 @@ func TestBudget(t *testing.T) {
 // Whatever was spent in whatever order, all lanes together stay within the day, what is not urgent stays outside of the
 // reserve and within its lane, and a liquidation that fits the day is never refused.
 func TestBudgetIsKept(t *testing.T) {
-	lanes := []Lane{LiquidationLane, OrderLane, MaintenanceLane}
+	lanes := []job.Lane{job.LiquidationLane, job.OrderLane, job.MaintenanceLane}
 	rapid.Check(t, func(t *rapid.T) {
 		n := func(what string) uint64 { return rapid.Uint64Range(0, 100).Draw(t, what) }
 		day, reserve, order, maintenance := n("day"), n("reserve"), n("order"), n("maintenance")
 		b := Budget{Day: Wei(perp.U64(day)), Reserve: Wei(perp.U64(reserve)), Order: Wei(perp.U64(order)),
 			Maintenance: Wei(perp.U64(maintenance))}
-		spent := map[Lane]uint64{}
+		spent := map[job.Lane]uint64{}
 		burnt := ByLane{}
 		for range rapid.IntRange(0, 30).Draw(t, "times") {
 			lane, cost := rapid.SampledFrom(lanes).Draw(t, "lane"), n("cost")
-			sum := spent[LiquidationLane] + spent[OrderLane] + spent[MaintenanceLane]
+			sum := spent[job.LiquidationLane] + spent[job.OrderLane] + spent[job.MaintenanceLane]
 			open := day - min(day, reserve)
 			may := sum+cost <= day
-			if lane != LiquidationLane {
-				own := map[Lane]uint64{OrderLane: order, MaintenanceLane: maintenance}[lane]
+			if lane != job.LiquidationLane {
+				own := map[job.Lane]uint64{job.OrderLane: order, job.MaintenanceLane: maintenance}[lane]
 				may = sum+cost <= open && (own == 0 || spent[lane]+cost <= own)
 			}
 			if got := b.Allows(lane, perp.U64(cost), burnt, nil); got != may {

@@ -1,6 +1,10 @@
 package txm
 
-import "time"
+import (
+	"time"
+
+	"perpkeeper/pkg/job"
+)
 
 // Sight is what the chain and its nodes show of one flight. Final and FinalNonce are asked for before the receipts: a
 // nonce that was spent in a final block then has its receipt.
@@ -21,7 +25,7 @@ type Sight struct {
 	// InTheWay says that it is over for good until that keeper is done, and that later numbers wait for this one.
 	InTheWay bool
 	// Lane is the one that the flight is paid and pressed for, see [Inherit]; empty for its own.
-	Lane Lane
+	Lane job.Lane
 }
 
 // Sending is what became of the broadcasts of one transaction in this tenure. The zero Sending was never broadcast.

@@ -53,7 +53,7 @@ type Pick struct {
 	// Liquidations is the most that may be pending over all signers of the keeper: no more are returned than there
 	// are places left. 0 for any number.
 	Liquidations int
-	// Urgent says that only jobs of the [LiquidationLane] are looked for: no other finds a place, see [Limits].
+	// Urgent says that only jobs of the [job.LiquidationLane] are looked for: no other finds a place, see [Limits].
 	Urgent bool
 }
 
@@ -97,15 +97,15 @@ type Claims interface {
 // Limits of what is pending at a time: in flight, and not mined as far as two hosts agree, see Flights.MinedBelow.
 type Limits struct {
 	Signer int // transactions of one signer
-	// Reserved are those of the signer's places that only the [LiquidationLane] may take: what is less urgent finds no
-	// place once Signer-Reserved are taken, by whatever. At least one place is open to all.
+	// Reserved are those of the signer's places that only the [job.LiquidationLane] may take: what is less urgent finds
+	// no place once Signer-Reserved are taken, by whatever. At least one place is open to all.
 	Reserved     int
 	Liquidations int // liquidations over all senders of the keeper (LIQ-6)
 }
 
 // Places is how many of a signer's transactions may be pending when one of a lane is claimed, itself included.
-func (l Limits) Places(lane Lane) int {
-	if lane == LiquidationLane {
+func (l Limits) Places(lane job.Lane) int {
+	if lane == job.LiquidationLane {
 		return l.Signer
 	}
 	return l.Signer - max(0, min(l.Reserved, l.Signer-1))

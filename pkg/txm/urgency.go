@@ -1,13 +1,19 @@
 package txm
 
-import "slices"
+import (
+	"slices"
+
+	"perpkeeper/pkg/job"
+)
 
 // Above tells whether a lane is more urgent than another.
-func Above(lane, other Lane) bool { return slices.Index(Lanes(), lane) < slices.Index(Lanes(), other) }
+func Above(lane, other job.Lane) bool {
+	return slices.Index(job.Lanes(), lane) < slices.Index(job.Lanes(), other)
+}
 
 // Pays tells whether a lane's transaction of a gas limit may pay what nodes ask for at the least. One that may not is
 // not claimed: it would not be mined, and neither would anything behind its nonce.
-func (p Policy) Pays(l Lane, gas uint64, m Market) bool {
+func (p Policy) Pays(l job.Lane, gas uint64, m Market) bool {
 	return p.ceiling(l, Exec, gas) >= m.Suggested
 }
 
@@ -16,11 +22,11 @@ func (p Policy) Pays(l Lane, gas uint64, m Market) bool {
 // for nothing. Nothing behind a nonce is mined before it (priority inheritance). A flight lends its lane to those
 // before it while it is to be executed: not when it is mined, or its job was given up, or presses says that it is not
 // ours to press.
-func Inherit(flights []Flight, waiting Lane, presses func(Flight) bool) []Lane {
-	inherited := make([]Lane, len(flights))
+func Inherit(flights []Flight, waiting job.Lane, presses func(Flight) bool) []job.Lane {
+	inherited := make([]job.Lane, len(flights))
 	behind := waiting
 	for i, f := range slices.Backward(flights) {
-		own := LaneOf(f.Intent.Job.Kind)
+		own := f.Intent.Job.Kind.Lane()
 		inherited[i] = own
 		if behind != "" && Above(behind, own) {
 			inherited[i] = behind
@@ -33,9 +39,9 @@ func Inherit(flights []Flight, waiting Lane, presses func(Flight) bool) []Lane {
 }
 
 // For is the lane that a flight is paid and pressed for.
-func (s Sight) For(f Flight) Lane {
+func (s Sight) For(f Flight) job.Lane {
 	if s.Lane == "" {
-		return LaneOf(f.Intent.Job.Kind)
+		return f.Intent.Job.Kind.Lane()
 	}
 	return s.Lane
 }
@@ -43,5 +49,5 @@ func (s Sight) For(f Flight) Lane {
 // Cedes tells whether a flight makes way for what is behind it, if it cannot be mined otherwise: that is more urgent
 // than what it is to execute.
 func (s Sight) Cedes(f Flight) bool {
-	return !f.Leaving() && Above(s.For(f), LaneOf(f.Intent.Job.Kind))
+	return !f.Leaving() && Above(s.For(f), f.Intent.Job.Kind.Lane())
 }

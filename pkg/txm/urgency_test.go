@@ -14,10 +14,10 @@ var someKinds = []job.Kind{job.Liquidation, job.Adl, job.Order, job.Deposit, Fil
 func TestWhoPaysIsOfferedEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := DefaultPolicy()
-		lane := rapid.SampledFrom(Lanes()).Draw(t, "lane")
+		lane := rapid.SampledFrom(job.Lanes()).Draw(t, "lane")
 		gas := rapid.Uint64Range(EmptyGas, MaxGas).Draw(t, "gas")
 		m := Market{Suggested: rapid.Uint64Range(0, 20*Gwei).Draw(t, "suggested"),
-			Paid: map[Lane][]uint64{lane: rapid.SliceOfN(rapid.Uint64Range(0, 20*Gwei), 0, 5).Draw(t, "paid")}}
+			Paid: map[job.Lane][]uint64{lane: rapid.SliceOfN(rapid.Uint64Range(0, 20*Gwei), 0, 5).Draw(t, "paid")}}
 		if pays, offered := p.Pays(lane, gas, m), p.First(lane, gas, m); pays != (offered >= m.Suggested) {
 			t.Fatalf("%s pays: %t, offered %d where nodes ask for %d", lane, pays, offered, m.Suggested)
 		}
@@ -28,7 +28,7 @@ func TestWhoPaysIsOfferedEnough(t *testing.T) {
 func TestInheritedRaiseReachesTheMarket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := DefaultPolicy()
-		own, heir := rapid.SampledFrom(Lanes()).Draw(t, "own"), rapid.SampledFrom(Lanes()).Draw(t, "inherited")
+		own, heir := rapid.SampledFrom(job.Lanes()).Draw(t, "own"), rapid.SampledFrom(job.Lanes()).Draw(t, "inherited")
 		gas := rapid.Uint64Range(EmptyGas, MaxGas).Draw(t, "gas")
 		calm := Market{Suggested: rapid.Uint64Range(0, 2*Gwei).Draw(t, "calm")}
 		dear := Market{Suggested: rapid.Uint64Range(0, 20*Gwei).Draw(t, "dear")}
@@ -57,16 +57,16 @@ func TestInherit(t *testing.T) {
 			}
 			presses[i] = rapid.Bool().Draw(t, "ours")
 		}
-		waiting := rapid.SampledFrom([]Lane{"", LiquidationLane, OrderLane, MaintenanceLane}).Draw(t, "waiting")
+		waiting := rapid.SampledFrom(append(job.Lanes(), "")).Draw(t, "waiting")
 		got := Inherit(flights, waiting, func(f Flight) bool { return presses[f.Intent.Nonce] })
 		for i, f := range flights {
-			want := LaneOf(f.Intent.Job.Kind)
+			want := f.Intent.Job.Kind.Lane()
 			if waiting != "" && Above(waiting, want) {
 				want = waiting
 			}
 			for k := i + 1; k < n; k++ {
 				behind := flights[k]
-				if lane := LaneOf(behind.Intent.Job.Kind); behind.Mined == nil && !behind.Leaving() && presses[k] &&
+				if lane := behind.Intent.Job.Kind.Lane(); behind.Mined == nil && !behind.Leaving() && presses[k] &&
 					Above(lane, want) {
 					want = lane
 				}
@@ -86,7 +86,7 @@ func TestInheritedPatience(t *testing.T) {
 	if got := p.Next(deposit, s); got != Wait || s.Cedes(deposit) {
 		t.Errorf("with nothing behind it: %s, cedes %t", got, s.Cedes(deposit))
 	}
-	s.Lane = LiquidationLane
+	s.Lane = job.LiquidationLane
 	if got := p.Next(deposit, s); got != Replace || !s.Cedes(deposit) {
 		t.Errorf("before a liquidation: %s, cedes %t", got, s.Cedes(deposit))
 	}

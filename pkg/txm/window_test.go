@@ -3,6 +3,8 @@ package txm
 import (
 	"testing"
 
+	"perpkeeper/pkg/job"
+
 	"pgregory.net/rapid"
 )
 
@@ -88,10 +90,10 @@ func TestPlacesAreKeptForTheUrgent(t *testing.T) {
 				open = place
 			}
 		}
-		if got := l.Places(LiquidationLane); got != l.Signer {
+		if got := l.Places(job.LiquidationLane); got != l.Signer {
 			t.Fatalf("liquidations have %d places of %d", got, l.Signer)
 		}
-		if o, m := l.Places(OrderLane), l.Places(MaintenanceLane); o != min(open, l.Signer) || m != o {
+		if o, m := l.Places(job.OrderLane), l.Places(job.MaintenanceLane); o != min(open, l.Signer) || m != o {
 			t.Fatalf("orders have %d places and requests %d, want %d (%+v)", o, m, open, l)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/headtrack"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
 )
@@ -265,7 +266,7 @@ func (b *broadcast) waiting(flights []txm.Flight, mined uint64) (blocks uint64, 
 	for _, f := range flights {
 		first := b.last[f.Txs[0].Hash].first
 		if f.Mined == nil && f.Intent.Nonce >= mined && first > 0 &&
-			txm.LaneOf(f.Intent.Job.Kind) == txm.LiquidationLane {
+			f.Intent.Job.Kind.Lane() == job.LiquidationLane {
 			blocks = max(blocks, head.Number-min(head.Number, first))
 		}
 	}

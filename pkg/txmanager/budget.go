@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txm"
 )
@@ -76,7 +77,7 @@ func (b *budget) look(ctx context.Context, spent txm.ByLane) error {
 }
 
 // take sets wei aside for a lane, or says that the lane may not spend so many.
-func (b *budget) take(lane txm.Lane, wei uint64) bool {
+func (b *budget) take(lane job.Lane, wei uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.limit.Allows(lane, perp.U64(wei), b.spent, b.earned) {

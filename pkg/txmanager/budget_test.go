@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txm"
 )
@@ -44,33 +45,33 @@ func aBudget(b *books, day, reserve string) *budget {
 	}
 }
 
-func lane(l txm.Lane, bnb string) txm.ByLane { return txm.ByLane{l: txm.MustBNB(bnb).Wei()} }
+func lane(l job.Lane, bnb string) txm.ByLane { return txm.ByLane{l: txm.MustBNB(bnb).Wei()} }
 
 // What is taken counts at once, what is given back may be taken again, and nothing goes below nothing. The reserve is
 // the liquidations'.
 func TestBudget(t *testing.T) {
 	const milli = 1e15
-	b := aBudget(&books{spent: lane(txm.OrderLane, "0.03")}, "0.15", "0.05")
+	b := aBudget(&books{spent: lane(job.OrderLane, "0.03")}, "0.15", "0.05")
 	if err := b.count(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for i, c := range []struct {
-		lane  txm.Lane
+		lane  job.Lane
 		milli uint64
 		want  bool
-	}{{txm.OrderLane, 71, false}, {txm.OrderLane, 50, true}, {txm.MaintenanceLane, 21, false},
-		{txm.MaintenanceLane, 20, true}, {txm.OrderLane, 1, false}, {txm.OrderLane, 0, true},
-		{txm.LiquidationLane, 51, false}, {txm.LiquidationLane, 50, true}, {txm.LiquidationLane, 1, false}} {
+	}{{job.OrderLane, 71, false}, {job.OrderLane, 50, true}, {job.MaintenanceLane, 21, false},
+		{job.MaintenanceLane, 20, true}, {job.OrderLane, 1, false}, {job.OrderLane, 0, true},
+		{job.LiquidationLane, 51, false}, {job.LiquidationLane, 50, true}, {job.LiquidationLane, 1, false}} {
 		if got := b.take(c.lane, c.milli*milli); got != c.want {
 			t.Errorf("taking %d for the lane %s (%d): %t", c.milli, c.lane, i, got)
 		}
 	}
-	b.giveBack(lane(txm.LiquidationLane, "0.02"))
-	if !b.take(txm.LiquidationLane, 20*milli) || b.take(txm.LiquidationLane, milli) {
+	b.giveBack(lane(job.LiquidationLane, "0.02"))
+	if !b.take(job.LiquidationLane, 20*milli) || b.take(job.LiquidationLane, milli) {
 		t.Error("what was given back cannot be taken once more, or twice")
 	}
-	b.giveBack(lane(txm.OrderLane, "900"))
-	if b.take(txm.OrderLane, 101*milli) {
+	b.giveBack(lane(job.OrderLane, "900"))
+	if b.take(job.OrderLane, 101*milli) {
 		t.Error("more was given back than there is")
 	}
 }
@@ -79,13 +80,13 @@ func TestBudget(t *testing.T) {
 // knows stops nothing.
 func TestBudgetCountsFees(t *testing.T) {
 	at := time.Now()
-	told := &books{spent: lane(txm.OrderLane, "6"), earned: lane(txm.OrderLane, "5"), balance: "24"}
+	told := &books{spent: lane(job.OrderLane, "6"), earned: lane(job.OrderLane, "5"), balance: "24"}
 	b := aBudget(told, "2", "1")
 	b.clock = func() time.Time { return at }
 	if err := b.count(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if b.take(txm.OrderLane, 1) || !b.take(txm.LiquidationLane, 1e18) {
+	if b.take(job.OrderLane, 1) || !b.take(job.LiquidationLane, 1e18) {
 		t.Error("six were spent and five earned: one is left, for liquidations")
 	}
 	signer := b.signer.Hex()

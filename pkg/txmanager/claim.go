@@ -51,7 +51,7 @@ func (c claim) run(ctx context.Context, tasks []*Task) (Verdict, error) {
 	fee := c.limits.Fee()
 	b, aside := txm.Batch{Cursor: next.Next, Limits: c.limits.Flights()}, txm.ByLane{}
 	for _, t := range tasks {
-		lane := txm.LaneOf(t.Job().Kind)
+		lane := t.Job().Kind.Lane()
 		if !fee.Pays(lane, t.Call.Gas, paid) {
 			c.budget.giveBack(aside)
 			return tooDear(lane, fee, paid), nil

@@ -282,7 +282,7 @@ type endings struct {
 // off for that, whoever was in the way.
 func (e endings) overdue(i txm.Intent) txm.Rest {
 	rest := e.rest(i, job.Expired)
-	if txm.LaneOf(i.Job.Kind) == txm.LiquidationLane {
+	if i.Job.Kind.Lane() == job.LiquidationLane {
 		rest.RetryAfterMs = 0
 	}
 	return rest

@@ -89,7 +89,7 @@ func (m *Manager) Wake(account chain.Address) { m.roster.wake(account) }
 // first broadcast waits for that, and not for what the caller does next.
 func (m *Manager) Expect(j job.Job) {
 	if w := m.roster.of(j.Signer); w != nil {
-		ready := w.ready.Load() && w.bears(txm.LaneOf(j.Kind))
+		ready := w.ready.Load() && w.bears(j.Kind.Lane())
 		if w.work.Early(j, ready); ready {
 			runtime.Gosched()
 		}

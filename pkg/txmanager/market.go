@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/headtrack"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"
 )
 
@@ -103,8 +104,8 @@ func (m *market) ask(ctx context.Context) (txm.Market, error) {
 }
 
 // paid asks once for all lanes.
-func (m *market) paid(ctx context.Context) map[txm.Lane][]uint64 {
-	lanes := []txm.Lane{txm.LiquidationLane, txm.OrderLane, txm.MaintenanceLane}
+func (m *market) paid(ctx context.Context) map[job.Lane][]uint64 {
+	lanes := []job.Lane{job.LiquidationLane, job.OrderLane, job.MaintenanceLane}
 	policy := m.limits.Fee()
 	var shares []uint64
 	for _, l := range lanes {
@@ -116,7 +117,7 @@ func (m *market) paid(ctx context.Context) map[txm.Lane][]uint64 {
 	if err != nil {
 		return nil
 	}
-	paid := map[txm.Lane][]uint64{}
+	paid := map[job.Lane][]uint64{}
 	for _, block := range tips {
 		for _, l := range lanes {
 			at, _ := slices.BinarySearch(shares, policy.Of(l).Percentile)

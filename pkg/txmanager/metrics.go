@@ -149,7 +149,7 @@ func newMoneyMetrics(in metric.In) moneyMetrics {
 // money says what a signer has spent of a day's money, and which part of it each lane.
 func (m *Metrics) money(signer chain.Address, limit txm.Budget, spent, earned txm.ByLane) {
 	m.spent.WithLabelValues(signer.Hex()).Set(spent.Sum().Float())
-	for _, l := range txm.Lanes() {
+	for _, l := range job.Lanes() {
 		m.budgetUsed.WithLabelValues(signer.Hex(), string(l)).Set(limit.Used(l, spent, earned))
 	}
 }

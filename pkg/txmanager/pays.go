@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"
 )
 
@@ -22,20 +23,20 @@ func (p pays) run(ctx context.Context, t *Task) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	if lane, fee := txm.LaneOf(t.Job().Kind), p.limits.Fee(); !fee.Pays(lane, txm.EmptyGas, paid) {
+	if lane, fee := t.Job().Kind.Lane(), p.limits.Fee(); !fee.Pays(lane, txm.EmptyGas, paid) {
 		return tooDear(lane, fee, paid), nil
 	}
 	return Verdict{}, nil
 }
 
 // bears tells whether a lane may pay what nodes were last known to ask for.
-func (w *worker) bears(l txm.Lane) bool {
+func (w *worker) bears(l job.Lane) bool {
 	paid, known := w.market.have(marketOld)
 	return known && w.Limits.Fee().Pays(l, txm.EmptyGas, *paid)
 }
 
 // tooDear has a task wait until the market is asked for again.
-func tooDear(l txm.Lane, fee txm.Policy, m txm.Market) Verdict {
+func tooDear(l job.Lane, fee txm.Policy, m txm.Market) Verdict {
 	return Verdict{Kind: Waiting, Heads: marketFresh, Gate: true,
 		Reason: fmt.Sprintf("nodes ask for %d wei per gas, and the lane %s may pay %d (a transaction %d wei in all)",
 			m.Suggested, l, fee.Of(l).Cap, fee.JobCost)}
@@ -45,14 +46,14 @@ func tooDear(l txm.Lane, fee txm.Policy, m txm.Market) Verdict {
 // no more. The drain sets it, confirm presses what is in flight for it. It is safe for concurrent use.
 type waiting struct {
 	mu   sync.Mutex
-	lane txm.Lane
+	lane job.Lane
 }
 
 // set notes the tasks that wait; none, when nothing does.
 func (w *waiting) set(tasks []txm.Intent) {
-	most := txm.Lane("")
+	most := job.Lane("")
 	for _, i := range tasks {
-		if lane := txm.LaneOf(i.Job.Kind); most == "" || txm.Above(lane, most) {
+		if lane := i.Job.Kind.Lane(); most == "" || txm.Above(lane, most) {
 			most = lane
 		}
 	}
@@ -62,7 +63,7 @@ func (w *waiting) set(tasks []txm.Intent) {
 }
 
 // most is the most urgent lane, empty for nothing.
-func (w *waiting) most() txm.Lane {
+func (w *waiting) most() job.Lane {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lane

@@ -47,13 +47,13 @@ func TestWhatWaitsForFlights(t *testing.T) {
 		open    bool
 		crowded bool
 		held    string
-		want    txm.Lane
+		want    job.Lane
 	}{
 		{"they went on", true, false, "", ""},
 		{"the gate is closed for no block", false, false, "", ""},
-		{"there is no place", false, true, "", txm.LiquidationLane},
+		{"there is no place", false, true, "", job.LiquidationLane},
 		{"they went on again", true, true, "", ""},
-		{"transactions do not land", false, false, "the signer's transactions do not land", txm.LiquidationLane},
+		{"transactions do not land", false, false, "the signer's transactions do not land", job.LiquidationLane},
 	} {
 		p.crowded, held = c.crowded, c.held
 		if p.wait(tasks, c.open); p.waiting.most() != c.want {

@@ -14,7 +14,7 @@ type Private struct {
 	// Endpoints says that there are some: they are given every transaction.
 	Endpoints bool
 	// Only are the lanes whose transactions the public nodes are not given before their deadline.
-	Only []txm.Lane
+	Only []job.Lane
 	// Deadline is how long after its first broadcast a job's transactions go to the public nodes as well.
 	Deadline time.Duration
 }
@@ -36,7 +36,7 @@ type privacy struct {
 // transaction of an intent begins its time. What only frees a nonce has nothing to hide, and is to land by any way.
 func (p *privacy) left(i txm.Intent, tx txm.SignedTx) time.Duration {
 	_, known := job.Describe(i.Job.Kind)
-	if !known || !slices.Contains(p.cfg.Only, txm.LaneOf(i.Job.Kind)) || tx.Gas == txm.EmptyGas {
+	if !known || !slices.Contains(p.cfg.Only, i.Job.Kind.Lane()) || tx.Gas == txm.EmptyGas {
 		return 0
 	}
 	p.mu.Lock()

@@ -111,7 +111,7 @@ func newPrivateTest(t *testing.T) *privateTest {
 		tenure: o.tenure, node: node, heads: headsAt(nowMs, time.Now()), store: outbox.NewIntents(o.db),
 		metrics: o.metrics,
 		log:     zerolog.Nop(), last: map[chain.Hash]sent{},
-		privacy: privacy{cfg: Private{Endpoints: true, Only: []txm.Lane{txm.LiquidationLane}, Deadline: deadline},
+		privacy: privacy{cfg: Private{Endpoints: true, Only: []job.Lane{job.LiquidationLane}, Deadline: deadline},
 			clock: func() time.Time { return p.now }},
 	}
 	return p

@@ -210,7 +210,7 @@ func (r renewal) fill(ctx context.Context, n uint64) error {
 		return err
 	}
 	what := r.leave(txm.Fill, txm.Verdict{}).call
-	tx, err := r.sign(ctx, n, what, r.limits.Fee().First(txm.MaintenanceLane, what.Gas, m))
+	tx, err := r.sign(ctx, n, what, r.limits.Fee().First(job.MaintenanceLane, what.Gas, m))
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, renewal renewal, waiting *
 func (w *worker) places(ctx context.Context) (all, urgent int, err error) {
 	pending, err := w.Intents.Pending(ctx, w.key.Address())
 	most := w.Limits.Flights()
-	return most.Places(txm.OrderLane) - pending, most.Places(txm.LiquidationLane) - pending, err
+	return most.Places(job.OrderLane) - pending, most.Places(job.LiquidationLane) - pending, err
 }
 
 // rest is what comes after an attempt that ends now, on the chain's clock.

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"
 )
 
@@ -19,7 +20,7 @@ type unlanded struct {
 	mu sync.Mutex
 	// since when a signer's oldest transaction of a lane has had its nonce; a signer that is worked here has all lanes,
 	// those without such a transaction with the zero time
-	since map[chain.Address]map[txm.Lane]time.Time
+	since map[chain.Address]map[job.Lane]time.Time
 }
 
 func newUnlanded() *unlanded {
@@ -28,20 +29,20 @@ func newUnlanded() *unlanded {
 			"How long the oldest transaction of a signer that is still to land has had its nonce, by the lane of its "+
 				"job; 0 = there is none. It grows while the database cannot be asked.", []string{"signer", "lane"},
 			nil),
-		clock: time.Now, since: map[chain.Address]map[txm.Lane]time.Time{},
+		clock: time.Now, since: map[chain.Address]map[job.Lane]time.Time{},
 	}
 }
 
 // show takes what a signer has in flight and has not left to another tier.
 func (u *unlanded) show(signer chain.Address, flights []txm.Flight) {
-	oldest := map[txm.Lane]time.Duration{}
+	oldest := map[job.Lane]time.Duration{}
 	for _, f := range flights {
-		if lane := txm.LaneOf(f.Intent.Job.Kind); f.Mined == nil {
+		if lane := f.Intent.Job.Kind.Lane(); f.Mined == nil {
 			oldest[lane] = max(oldest[lane], f.Age)
 		}
 	}
-	since, now := map[txm.Lane]time.Time{}, u.clock()
-	for _, lane := range txm.Lanes() {
+	since, now := map[job.Lane]time.Time{}, u.clock()
+	for _, lane := range job.Lanes() {
 		since[lane] = time.Time{}
 		if age := oldest[lane]; age > 0 {
 			since[lane] = now.Add(-age)

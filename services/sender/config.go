@@ -142,8 +142,8 @@ func (s Settings) Validate() error {
 		check.Between("reserved_in_flight", s.Reserved, 0, mostInFlight),
 	}
 	for _, lane := range s.PrivateOnly {
-		problems = append(problems, check.Refuse(!slices.Contains(txm.Lanes(), txm.Lane(lane)),
-			"private_only: %q is no lane (there are %v)", lane, txm.Lanes()))
+		problems = append(problems, check.Refuse(!slices.Contains(job.Lanes(), job.Lane(lane)),
+			"private_only: %q is no lane (there are %v)", lane, job.Lanes()))
 	}
 	return errors.Join(problems...)
 }
@@ -168,9 +168,9 @@ func (s Settings) flights() txm.Limits {
 }
 
 // privateLanes are the lanes whose transactions the public endpoints do not get at first.
-func (s Settings) privateLanes() (lanes []txm.Lane) {
+func (s Settings) privateLanes() (lanes []job.Lane) {
 	for _, lane := range s.PrivateOnly {
-		lanes = append(lanes, txm.Lane(lane))
+		lanes = append(lanes, job.Lane(lane))
 	}
 	return lanes
 }

@@ -132,7 +132,7 @@ func (i walkedIntents) Heads(ctx context.Context, s chain.Address, p txm.Pick) (
 		}
 		i.w.mu.Unlock()
 		i.w.notef(mine, "pkg/txmanager drain", "the intent is among the most urgent: %s, lane %s", h.State,
-			txm.LaneOf(h.Job.Kind))
+			h.Job.Kind.Lane())
 	}
 	return heads, err
 }

@@ -49,7 +49,7 @@ func (s Intents) byLane(ctx context.Context, doing string, text *pg.Statement, a
 		return sum, row.Scan(&sum.kind, pg.Amount(&sum.wei))
 	}, text.SQL(), args...)
 	for _, sum := range sums {
-		lanes.Add(txm.LaneOf(sum.kind), sum.wei)
+		lanes.Add(sum.kind.Lane(), sum.wei)
 	}
 	return lanes, err
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/txm"
 )
@@ -34,7 +35,7 @@ func TestEarnedIsWhatWasBookedForTheLane(t *testing.T) {
 		}
 	}
 	earned, err := outbox.NewIntents(d.DB).Earned(t.Context(), d.Fence.Signer)
-	if want := txm.MustBNB("12.75").Wei(); err != nil || len(earned) != 1 || earned[txm.OrderLane] != want {
+	if want := txm.MustBNB("12.75").Wei(); err != nil || len(earned) != 1 || earned[job.OrderLane] != want {
 		t.Errorf("earned %v, %v; want %s for orders", earned, err, want)
 	}
 }

@@ -130,7 +130,7 @@ func (s Intents) Heads(ctx context.Context, signer chain.Address, p txm.Pick) ([
 // urgent are the kinds of jobs of the liquidations' lane, as a parameter.
 func urgent() (kinds []string) {
 	for _, k := range job.Kinds() {
-		if txm.LaneOf(k) == txm.LiquidationLane {
+		if k.Lane() == job.LiquidationLane {
 			kinds = append(kinds, string(k))
 		}
 	}

@@ -161,7 +161,7 @@ func spent(b *bench) {
 	sum := func(what string, orders uint64) {
 		b.Helper()
 		got, err := b.Intents.Spent(ctx, signer)
-		if err != nil || got[txm.OrderLane] != perp.U64(orders) || !got[txm.LiquidationLane].IsZero() {
+		if err != nil || got[job.OrderLane] != perp.U64(orders) || !got[job.LiquidationLane].IsZero() {
 			b.Errorf("%s: %v wei, %v; want %d, for orders alone", what, got, err, orders)
 		}
 	}
@@ -182,7 +182,7 @@ func spent(b *bench) {
 	dear.Claims[0].Tx.Gas, dear.Claims[0].Tx.Cap = 6_000_000, 5_000_000_000_000 // 30 BNB
 	b.must(n.Intents.Claim(ctx, n.fence, dear))
 	got, err := b.Intents.Spent(ctx, signer)
-	if want := txm.MustBNB("30").Wei(); err != nil || got[txm.LiquidationLane] != want {
+	if want := txm.MustBNB("30").Wei(); err != nil || got[job.LiquidationLane] != want {
 		b.Errorf("more than 64 bits of wei: %v, %v; want %s", got, err, want)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/txmanager"
 )
 
@@ -124,7 +123,7 @@ func (r *Checker) terms(ctx context.Context, t *txmanager.Task) (terms, txmanage
 // allow.
 func headsToWait(j job.Job, waited time.Duration) uint64 {
 	const mostHeads, each = 8, 5 * time.Second
-	if txm.LaneOf(j.Kind) == txm.LiquidationLane {
+	if j.Kind.Lane() == job.LiquidationLane {
 		return 1
 	}
 	return min(1+uint64(waited/each), mostHeads)

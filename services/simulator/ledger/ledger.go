@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
 )
@@ -52,7 +53,7 @@ type account struct {
 	queue      []*intent // queued, the most urgent first
 	flying     []*intent // in flight, by nonce
 	unreported []*intent // ended and not told, by id
-	burnt      map[txm.Lane]*burnt
+	burnt      map[job.Lane]*burnt
 }
 
 // intent is one attempt with all that hangs on it. Its Waited is not kept.

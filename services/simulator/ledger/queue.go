@@ -154,7 +154,7 @@ func (l *Ledger) claimable(a *account, p txm.Pick, roomy bool) (found []*intent)
 			continue
 		}
 		if l.keys[i.Job.Key] || liquidates && (!roomy || l.liquidations[i.Job.Account]) ||
-			slices.Contains(p.Except, i.ID) || p.Urgent && txm.LaneOf(i.Job.Kind) != txm.LiquidationLane {
+			slices.Contains(p.Except, i.ID) || p.Urgent && i.Job.Kind.Lane() != job.LiquidationLane {
 			continue
 		}
 		found = append(found, i)

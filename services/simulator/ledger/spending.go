@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txm"
 )
@@ -65,7 +66,7 @@ func (l *Ledger) Spent(_ context.Context, signer chain.Address) (txm.ByLane, err
 		}
 		for _, i := range a.flying {
 			if i.State.Replaceable() {
-				spent.Add(txm.LaneOf(i.Job.Kind), i.dearest())
+				spent.Add(i.Job.Kind.Lane(), i.dearest())
 			}
 		}
 		return spent, nil
@@ -79,9 +80,9 @@ func (l *Ledger) Earned(context.Context, chain.Address) (txm.ByLane, error) {
 
 // burntBy are the receipts of the lane of an intent.
 func (a *account) burntBy(i *intent) *burnt {
-	lane := txm.LaneOf(i.Job.Kind)
+	lane := i.Job.Kind.Lane()
 	if a.burnt == nil {
-		a.burnt = map[txm.Lane]*burnt{}
+		a.burnt = map[job.Lane]*burnt{}
 	}
 	if a.burnt[lane] == nil {
 		a.burnt[lane] = new(burnt)

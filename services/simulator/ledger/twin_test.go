@@ -230,7 +230,7 @@ var calls = map[string]func(w *twins) call{
 		signer := w.signer()
 		return func(ctx context.Context, s *store) string {
 			wei, err := s.txm.Spent(ctx, signer)
-			return said(err, wei[txm.LiquidationLane], wei[txm.OrderLane], wei[txm.MaintenanceLane])
+			return said(err, wei[job.LiquidationLane], wei[job.OrderLane], wei[job.MaintenanceLane])
 		}
 	},
 	"claimed": func(w *twins) call {
