@@ -9,53 +9,54 @@ import (
 
 // ages are since when things have been as they are with what is in flight, as this tenure has seen it.
 type ages struct {
-	clock func() time.Time
-	// timeout is after how long without a receipt people are told (LIQ-10). It frees nothing.
-	timeout time.Duration
+	clock   func() time.Time
+	timeout time.Duration  // after how long without a receipt people are told (LIQ-10); it frees nothing
+	known   map[int64]*age // by intent
+}
 
-	missing map[int64]time.Time // since when a nonce is known to be spent without a receipt of ours
-	seen    map[int64]time.Time // since when an intent is known to be in flight
-	told    map[int64]bool      // intents of which people were told that they wait for their receipt
+// age is an intent's.
+type age struct {
+	seen    time.Time // since when it is known to be in flight
+	missing time.Time // since when its nonce is known to be spent without a receipt of ours; zero while it is not
+	told    bool      // people were told that it waits for its receipt
 }
 
 func newAges(clock func() time.Time, timeout time.Duration) ages {
-	return ages{clock: clock, timeout: timeout,
-		missing: map[int64]time.Time{}, seen: map[int64]time.Time{}, told: map[int64]bool{}}
+	return ages{clock: clock, timeout: timeout, known: map[int64]*age{}}
 }
 
 // see notes that an intent is in flight.
-func (a ages) see(intent int64) {
-	if _, known := a.seen[intent]; !known {
-		a.seen[intent] = a.clock()
+func (a ages) see(intent int64) *age {
+	if a.known[intent] == nil {
+		a.known[intent] = &age{seen: a.clock()}
 	}
+	return a.known[intent]
 }
 
 // keep forgets all other intents.
 func (a ages) keep(flying map[int64]bool) {
-	maps.DeleteFunc(a.missing, func(id int64, _ time.Time) bool { return !flying[id] })
-	maps.DeleteFunc(a.seen, func(id int64, _ time.Time) bool { return !flying[id] })
-	maps.DeleteFunc(a.told, func(id int64, _ bool) bool { return !flying[id] })
+	maps.DeleteFunc(a.known, func(id int64, _ *age) bool { return !flying[id] })
 }
 
 // late tells, once, that an intent has been in flight for longer than the timeout.
 func (a ages) late(intent int64) bool {
-	if a.clock().Sub(a.seen[intent]) < a.timeout || a.told[intent] {
+	of := a.see(intent)
+	if of.told || a.clock().Sub(of.seen) < a.timeout {
 		return false
 	}
-	a.told[intent] = true
+	of.told = true
 	return true
 }
 
 // missingFor is how long a spent nonce has been without a receipt of ours.
 func (a ages) missingFor(f txm.Flight, s txm.Sight) time.Duration {
-	if s.Receipt != nil || s.FinalNonce <= f.Intent.Nonce {
-		delete(a.missing, f.Intent.ID)
+	of := a.see(f.Intent.ID)
+	switch {
+	case s.Receipt != nil || s.FinalNonce <= f.Intent.Nonce:
+		of.missing = time.Time{}
 		return 0
+	case of.missing.IsZero():
+		of.missing = a.clock()
 	}
-	since, known := a.missing[f.Intent.ID]
-	if !known {
-		since = a.clock()
-		a.missing[f.Intent.ID] = since
-	}
-	return a.clock().Sub(since)
+	return a.clock().Sub(of.missing)
 }

@@ -38,8 +38,8 @@ func TestLateReceiptsAreTold(t *testing.T) {
 		}
 		now = now.Add(5 * time.Second)
 	}
-	if c.remember(nil); len(c.ages.seen) != 0 || len(c.ages.told) != 0 {
-		t.Errorf("remembers %v and %v of what is no longer in flight", c.ages.seen, c.ages.told)
+	if c.remember(nil); len(c.ages.known) != 0 {
+		t.Errorf("remembers %v of what is no longer in flight", c.ages.known)
 	}
 }
 
