@@ -77,7 +77,10 @@ func (o *opinions) close() {
 // not agree, the job waits. Ask makes the call elsewhere. Found is the number of the block that the job was found in:
 // of a state before it nobody can say that the job is done or gone.
 func (o *opinions) decide(intent int64, found uint64, first opinion, ask simulation) opinion {
-	if o == nil || first.verdict.Kind == txmanager.Onward || !o.another(first.from) {
+	if o == nil || first.verdict.Kind == txmanager.Onward {
+		return first
+	}
+	if _, _, another := o.apart(first.from); !another {
 		return first
 	}
 	q := o.of(intent, found, first, ask)
@@ -121,36 +124,34 @@ func (o *opinions) compare(first opinion, q *question) opinion {
 
 // confirmed tells whether another host says the same of a call, where there is one to ask. It waits for the answer.
 func (o *opinions) confirmed(ctx context.Context, first opinion, ask simulation) bool {
-	if o == nil || !o.another(first.from) {
+	if o == nil {
+		return true
+	}
+	same, _, another := o.apart(first.from)
+	if !another {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, secondOpinion)
 	defer cancel()
-	second, err := ask(ctx, o.elsewhere(o.at(first.from)...))
+	second, err := ask(ctx, o.elsewhere(same...))
 	return err == nil && second.verdict.Outcome == first.verdict.Outcome
 }
 
-// another tells whether there is an endpoint at another host to read from.
-func (o *opinions) another(than evm.Source) bool {
-	same := o.at(than)
-	return len(same) > 0 && slices.ContainsFunc(o.node.Endpoints(), func(e evm.EndpointStatus) bool {
-		return !e.Private && !slices.Contains(same, e.Source)
-	})
-}
-
-// at lists the endpoints of the host of one.
-func (o *opinions) at(one evm.Source) (same []evm.Source) {
+// apart parts the endpoints into those at the host of one and the others, and tells whether any of these is read from.
+// Beside one that is not known there is none.
+func (o *opinions) apart(one evm.Source) (same, others []evm.Source, another bool) {
 	all := o.node.Endpoints()
 	at := slices.IndexFunc(all, func(e evm.EndpointStatus) bool { return e.Source == one })
-	if at < 0 {
-		return nil
-	}
 	for _, e := range all {
-		if e.Host == all[at].Host {
+		switch {
+		case at < 0:
+		case e.Host == all[at].Host:
 			same = append(same, e.Source)
+		default:
+			others, another = append(others, e.Source), another || !e.Private
 		}
 	}
-	return same
+	return same, others, another
 }
 
 // of returns the question about an intent, which is asked now if it was not, or too long ago.
@@ -181,7 +182,7 @@ func (o *opinions) of(intent int64, found uint64, first opinion, ask simulation)
 // compareHosts asks another host. Where the first word would end the job both are asked, each after its head: a word on
 // a state before the job was found is none.
 func (o *opinions) compareHosts(ctx context.Context, q *question, found uint64, first opinion, ask simulation) {
-	same := o.at(first.from)
+	same, others, _ := o.apart(first.from)
 	other := o.elsewhere(same...)
 	if first.verdict.Kind != txmanager.Ended {
 		q.second, q.err = ask(ctx, other)
@@ -189,7 +190,7 @@ func (o *opinions) compareHosts(ctx context.Context, q *question, found uint64, 
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		q.again, err = informed(ctx, o.elsewhere(o.without(same)...), found, ask)
+		q.again, err = informed(ctx, o.elsewhere(others...), found, ask)
 		return err
 	})
 	group.Go(func() (err error) {
@@ -197,16 +198,6 @@ func (o *opinions) compareHosts(ctx context.Context, q *question, found uint64, 
 		return err
 	})
 	q.err = group.Wait()
-}
-
-// without lists the endpoints that are not among some.
-func (o *opinions) without(some []evm.Source) (others []evm.Source) {
-	for _, e := range o.node.Endpoints() {
-		if !slices.Contains(some, e.Source) {
-			others = append(others, e.Source)
-		}
-	}
-	return others
 }
 
 // informed asks somebody who knows the block that a job was found in.
