@@ -21,11 +21,8 @@ var (
 	// wholeTables lets the statements of a transaction take as long as whole tables take, and the transaction wait for
 	// those of others between two of its own; and it gives a join the memory that it takes with such tables; beyond it
 	// the server uses its disk. A hash table that processes share would be in /dev/shm: a container has little of it.
-	wholeTables = Register("wait for whole tables",
-		`SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true),
-		set_config('work_mem', '32MB', true),
-		set_config('enable_parallel_hash', 'off', true),
-		set_config('client_connection_check_interval', '1s', true)`)
+	wholeTables = Register("wait for whole tables", limitsOff.SQL()+`, set_config('work_mem', '32MB', true),
+		set_config('enable_parallel_hash', 'off', true)`)
 	// countDiffering counts the rows that one of two generations has and the other has not, to the last column. A row's
 	// key and partition are unique in each.
 	countDiffering = perTable("rows that differ of", `SELECT count(*)
@@ -102,7 +99,8 @@ func (db *DB) compare(ctx context.Context, tx pgx.Tx, a, b int) (c Comparison, e
 }
 
 // differing names the tables that do not hold the same rows as of what tx sees. Several are compared at the same time,
-// by up to half of the pool's connections: one goes on in tx itself.
+// by up to half of the pool's connections: one goes on in tx itself, in a savepoint that is taken back, and with it what
+// lifts the limits: what follows in tx has them again.
 func (db *DB) differing(ctx context.Context, tx pgx.Tx, a, b int) (differing []perp.Table, err error) {
 	var snapshot string
 	if err := tx.QueryRow(ctx, exportSnapshot.SQL()).Scan(&snapshot); err != nil {
@@ -115,8 +113,8 @@ func (db *DB) differing(ctx context.Context, tx pgx.Tx, a, b int) (differing []p
 	close(tables)
 	var mutex sync.Mutex
 	compare := func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, wholeTables.SQL()); err != nil {
-			return fmt.Errorf("lifting the time limit: %w", err)
+		if err := lift(ctx, tx, wholeTables); err != nil {
+			return err
 		}
 		for table := range tables {
 			var n int64
@@ -131,8 +129,12 @@ func (db *DB) differing(ctx context.Context, tx pgx.Tx, a, b int) (differing []p
 		}
 		return nil
 	}
-	work, ctx := errgroup.WithContext(ctx)
-	spare, enough := context.WithCancel(ctx)
+	here, err := tx.Begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("setting a savepoint: %w", err)
+	}
+	work, together := errgroup.WithContext(ctx)
+	spare, enough := context.WithCancel(together)
 	for range min(comparers, db.cfg.MaxConns/2) - 1 {
 		work.Go(func() error {
 			conn, err := db.pool.Acquire(spare)
@@ -140,14 +142,17 @@ func (db *DB) differing(ctx context.Context, tx pgx.Tx, a, b int) (differing []p
 				return nil // the others do it
 			}
 			defer conn.Release()
-			return alsoSees(ctx, conn, snapshot, compare)
+			return alsoSees(together, conn, snapshot, compare)
 		})
 	}
 	work.Go(func() error {
 		defer enough()
-		return compare(ctx, tx)
+		return compare(together, here)
 	})
 	err = work.Wait()
+	if back := here.Rollback(ctx); err == nil {
+		err = back
+	}
 	slices.Sort(differing)
 	return differing, err
 }
@@ -166,6 +171,9 @@ func alsoSees(ctx context.Context, conn *pgxpool.Conn, snapshot string,
 
 // summed is a comparison with the checksums of both: of tables that are the same, taken once.
 func summed(ctx context.Context, tx pgx.Tx, c Comparison) (_ Comparison, err error) {
+	if err := lift(ctx, tx, wholeTables); err != nil {
+		return c, err
+	}
 	if c.SumsA, err = checksums(ctx, tx, c.A.Generation, perp.Tables()); err != nil {
 		return c, err
 	}

@@ -1,12 +1,28 @@
 package pg_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"perpkeeper/pkg/perp"
 )
+
+// Only the comparison may take as long as it takes: what switches afterwards holds locks that others wait for.
+func TestSwitchIsBoundedAfterItsComparison(t *testing.T) {
+	url, _, copied := copiedHistory(t)
+	cfg := configFor(url)
+	cfg.StatementTimeout = 200 * time.Millisecond
+	hold(t, url, "LOCK keeper.active_generation IN SHARE MODE")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err := openConfig(t, cfg).Switch(ctx, copied, "")
+	if err == nil || !strings.Contains(err.Error(), "statement timeout") {
+		t.Fatalf("waiting for the row of the active generation ended with %v", err)
+	}
+}
 
 // The transaction that shares what it sees waits for those that compare the last tables, for longer than a silent
 // client may hold a transaction open.

@@ -67,7 +67,7 @@ func (db *DB) Export(ctx context.Context, copyRows func(context.Context, *Export
 			if !alone {
 				return ErrExporting
 			}
-			if err := liftLimits(ctx, tx); err != nil {
+			if err := lift(ctx, tx, limitsOff); err != nil {
 				return err
 			}
 			at, err := ActiveStanding(ctx, tx)
@@ -92,11 +92,7 @@ func mayExport(ctx context.Context, tx pgx.Tx, at Standing) error {
 				at.Generation)
 		}
 	}
-	rows, err := tx.Query(ctx, selectReach.In(at.Generation))
-	if err != nil {
-		return fmt.Errorf("asking for the finalized blocks: %w", err)
-	}
-	beyond, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	beyond, err := Select(ctx, tx, pgx.RowTo[int], selectReach.In(at.Generation))
 	if err != nil {
 		return fmt.Errorf("asking for the finalized blocks: %w", err)
 	}
@@ -113,8 +109,9 @@ var limitsOff = Register("no limits", `SELECT set_config('statement_timeout', '0
 	set_config('idle_in_transaction_session_timeout', '0', true),
 	set_config('client_connection_check_interval', '1s', true)`)
 
-func liftLimits(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, limitsOff.SQL()); err != nil {
+// lift lifts limits of a transaction.
+func lift(ctx context.Context, tx pgx.Tx, limits *Statement) error {
+	if _, err := tx.Exec(ctx, limits.SQL()); err != nil {
 		return fmt.Errorf("lifting the time limits: %w", err)
 	}
 	return nil

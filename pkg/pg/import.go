@@ -93,7 +93,7 @@ func (db *DB) Import(ctx context.Context, partitions int, rows map[string]int64,
 		if !alone {
 			return Refusef("another process is making a generation of a copy (wait for its end)")
 		}
-		if err := liftLimits(ctx, tx); err != nil {
+		if err := lift(ctx, tx, limitsOff); err != nil {
 			return err
 		}
 		var indexes []tableIndexes
@@ -127,11 +127,7 @@ func (db *DB) dropRemains(ctx context.Context) error {
 		if alone, err := mayImport(ctx, tx); err != nil || !alone {
 			return err
 		}
-		rows, err := tx.Query(ctx, selectRemains.SQL())
-		if err != nil {
-			return fmt.Errorf("looking for what imports have left: %w", err)
-		}
-		left, err := pgx.CollectRows(rows, pgx.RowTo[int])
+		left, err := Select(ctx, tx, pgx.RowTo[int], selectRemains.SQL())
 		if err != nil {
 			return fmt.Errorf("looking for what imports have left: %w", err)
 		}
@@ -186,11 +182,7 @@ func dropIndexes(ctx context.Context, tx pgx.Tx, generation int, rows map[string
 		n, known := rows[table]
 		return known && n <= fewRows
 	})
-	found, err := tx.Query(ctx, selectIndexes.In(generation), large)
-	if err != nil {
-		return nil, fmt.Errorf("reading the indexes of generation %d: %w", generation, err)
-	}
-	indexes, err := pgx.CollectRows(found, pgx.RowToStructByPos[tableIndexes])
+	indexes, err := Select(ctx, tx, pgx.RowToStructByPos[tableIndexes], selectIndexes.In(generation), large)
 	if err != nil {
 		return nil, fmt.Errorf("reading the indexes of generation %d: %w", generation, err)
 	}
@@ -207,8 +199,8 @@ func dropIndexes(ctx context.Context, tx pgx.Tx, generation int, rows map[string
 // unhurriedly runs f in a transaction of its own, however long that takes.
 func (db *DB) unhurriedly(ctx context.Context, f func(tx pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, loading.SQL()); err != nil {
-			return fmt.Errorf("lifting the time limits: %w", err)
+		if err := lift(ctx, tx, loading); err != nil {
+			return err
 		}
 		return f(tx)
 	})
