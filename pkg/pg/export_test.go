@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -19,6 +20,9 @@ func (db *DB) Setting(ctx context.Context, name string) (value string, err error
 	err = db.pool.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&value)
 	return value, err
 }
+
+// TooDeep tells whether an error says that an undo wanted to go back further than the journal does.
+func TooDeep(err error) bool { return errors.Is(err, errTooDeep) }
 
 // LayoutOf returns the layout of a table.
 func LayoutOf(t perp.Table) Layout { return Layout{layouts[t]} }

@@ -5,6 +5,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 )
 
@@ -32,8 +33,10 @@ func TestClosing(t *testing.T) {
 		of(7, func(o *perp.Order) { o.InitialCollateralToken = chain.Address{9} }),
 		of(8, func(o *perp.Order) { o.Account = chain.Address{9} }),
 	))
-	found, orders, err := db.Closing(t.Context(), position.PositionKey)
+	stranger := number(99)
+	read, err := db.Look(t.Context(), pg.Keys{Positions: []chain.Hash{position.PositionKey, stranger}})
 	must(t, err)
+	found, orders := read.Positions[position.PositionKey], read.Ending[position.PositionKey]
 	seen := map[chain.Hash]perp.Order{}
 	for _, o := range orders {
 		seen[o.Key] = o
@@ -43,8 +46,8 @@ func TestClosing(t *testing.T) {
 		seen[number(2)].Status != perp.Frozen {
 		t.Errorf("found %+v with %+v", found, orders)
 	}
-	if found, orders, err := db.Closing(t.Context(), number(99)); err != nil || found.Known || len(orders) != 0 {
-		t.Errorf("what is not there: %+v, %+v, %v", found, orders, err)
+	if found, orders := read.Positions[stranger], read.Ending[stranger]; found.Known || len(orders) != 0 {
+		t.Errorf("what is not there: %+v, %+v", found, orders)
 	}
 }
 

@@ -230,13 +230,6 @@ func (db *DB) Position(ctx context.Context, key chain.Hash) (Found[perp.Position
 	return found.Positions[key], err
 }
 
-// Closing looks up one position in the active generation, and the open orders that the exchange cancels when it closes
-// (autoCancel), in one view.
-func (db *DB) Closing(ctx context.Context, key chain.Hash) (Found[perp.Position], []perp.Order, error) {
-	found, err := db.Look(ctx, Keys{Positions: []chain.Hash{key}})
-	return found.Positions[key], found.Ending[key], err
-}
-
 // Order looks up one order in the active generation.
 func (db *DB) Order(ctx context.Context, key chain.Hash) (Found[perp.Order], error) {
 	found, err := db.Look(ctx, Keys{Orders: []chain.Hash{key}})

@@ -43,10 +43,6 @@ const tombstoneCheckEvery = 256
 // errTooDeep is what an undo past the journal meets.
 var errTooDeep = errors.New("the journal does not reach back that far")
 
-// TooDeep tells whether an error says that an undo wanted to go back further than the journal does. Only a rebuild
-// helps.
-func TooDeep(err error) bool { return errors.Is(err, errTooDeep) }
-
 // Rewind is a step back.
 type Rewind struct {
 	// Next is the offset after the record that asked for it.
@@ -63,8 +59,8 @@ type Rewind struct {
 }
 
 // Undo takes back every block above the ancestor in one transaction: every row is then, to the letter, what it was when
-// the ancestor was the tip. The ancestor must be a kept block; an error for which TooDeep is true says that it is no
-// longer. For other errors see [Partition.Commit].
+// the ancestor was the tip. The ancestor must be a kept block; where it is none any more, only a rebuild helps. For other
+// errors see [Partition.Commit].
 func (p *Partition) Undo(ctx context.Context, r Rewind) error {
 	ancestor, err := p.kept(ctx, r.Ancestor)
 	if err != nil {
