@@ -57,44 +57,39 @@ func codecFor(t reflect.Type) (codec, bool) {
 // wide is 256 bits: 78 digits hold the largest.
 const wide = "numeric(78,0)"
 
-var uintNumberCodec = codec{
-	sqlType: wide, wire: "numeric",
-	encode: func(dst []byte, v reflect.Value) ([]byte, error) {
-		number, ok := reflect.TypeAssert[*perp.Uint](v.Addr())
-		if !ok {
-			return nil, fmt.Errorf("%s is no number", v.Type())
-		}
-		return appendNumeric(dst, magnitudeOf(number.Bytes32()), false), nil
-	},
-	decode: func(src []byte, v reflect.Value) error {
-		number, ok := reflect.TypeAssert[*perp.Uint](v.Addr()) // a value would be boxed
-		if !ok {
-			return fmt.Errorf("%s is no number", v.Type())
-		}
-		var err error
-		*number, err = parseUint(src)
-		return err
-	},
-}
+var (
+	uintNumberCodec = numberCodec(parseUint, func(n *perp.Uint) (magnitude, bool) { return magnitudeOf(n.Bytes32()), false })
+	intNumberCodec  = numberCodec(parseInt,
+		func(n *perp.Int) (magnitude, bool) { return magnitudeOf(n.Abs().Bytes32()), n.Sign() < 0 })
+)
 
-var intNumberCodec = codec{
-	sqlType: wide, wire: "numeric",
-	encode: func(dst []byte, v reflect.Value) ([]byte, error) {
-		number, ok := reflect.TypeAssert[*perp.Int](v.Addr())
+// numberCodec stores 256-bit numbers of a type; split tells a number's magnitude and whether it is negative.
+func numberCodec[N any](parse func([]byte) (N, error), split func(*N) (magnitude, bool)) codec {
+	at := func(v reflect.Value) (*N, error) {
+		number, ok := reflect.TypeAssert[*N](v.Addr()) // a value would be boxed
 		if !ok {
 			return nil, fmt.Errorf("%s is no number", v.Type())
 		}
-		return appendNumeric(dst, magnitudeOf(number.Abs().Bytes32()), number.Sign() < 0), nil
-	},
-	decode: func(src []byte, v reflect.Value) error {
-		number, ok := reflect.TypeAssert[*perp.Int](v.Addr())
-		if !ok {
-			return fmt.Errorf("%s is no number", v.Type())
-		}
-		var err error
-		*number, err = parseInt(src)
-		return err
-	},
+		return number, nil
+	}
+	return codec{
+		sqlType: wide, wire: "numeric",
+		encode: func(dst []byte, v reflect.Value) ([]byte, error) {
+			number, err := at(v)
+			if err != nil {
+				return nil, err
+			}
+			m, negative := split(number)
+			return appendNumeric(dst, m, negative), nil
+		},
+		decode: func(src []byte, v reflect.Value) error {
+			number, err := at(v)
+			if err == nil {
+				*number, err = parse(src)
+			}
+			return err
+		},
+	}
 }
 
 // uint64Codec stores machine words; bigint ends at half of what one holds.
