@@ -62,8 +62,6 @@ var (
 
 // Add stores jobs whose kind and key are not there yet, in one transaction, and returns how many were new.
 func (s Delayed) Add(ctx context.Context, appointments ...delayed.Appointment) (added int, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
 	batch := &pgx.Batch{}
 	for _, a := range appointments {
 		payload, err := json.Marshal(a.Payload)
@@ -75,7 +73,7 @@ func (s Delayed) Add(ctx context.Context, appointments ...delayed.Appointment) (
 			return nil
 		})
 	}
-	err = pgx.BeginFunc(ctx, s.db.pool, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
+	err = s.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
 	if err != nil {
 		return 0, fmt.Errorf("adding %d delayed jobs: %w", len(appointments), err)
 	}
@@ -102,9 +100,7 @@ func (s Delayed) Due(ctx context.Context, until time.Time, after delayed.Place, 
 // until its failure is written.
 func (s Delayed) Work(ctx context.Context, row delayed.Place,
 	do func(context.Context, delayed.Tx, delayed.Job) delayed.Ruling) (taken bool, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	err = pgx.BeginFunc(ctx, s.db.pool, func(tx pgx.Tx) error {
+	err = s.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		jobs, err := Select(ctx, tx, scanDelayed, lockDelayed.SQL(), row.ID, row.Version)
 		if err != nil {
 			return fmt.Errorf("locking: %w", err)

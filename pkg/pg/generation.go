@@ -83,10 +83,7 @@ func (db *DB) Generations(ctx context.Context) ([]Generation, error) {
 
 // AddGeneration creates the next generation, empty, and lets statevm fill it from the topic's beginning.
 func (db *DB) AddGeneration(ctx context.Context) (number int, err error) {
-	err = pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
-			return fmt.Errorf("locking the generations: %w", err)
-		}
+	err = db.withGenerations(ctx, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, selectNextNumber.SQL()).Scan(&number); err != nil {
 			return fmt.Errorf("numbering a generation: %w", err)
 		}

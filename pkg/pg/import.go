@@ -121,9 +121,7 @@ func mayImport(ctx context.Context, tx pgx.Tx) (alone bool, err error) {
 
 // dropRemains removes what an import has left that came to no end, unless another one is under way, which may be its.
 func (db *DB) dropRemains(ctx context.Context) error {
-	ctx, cancel := db.Bounded(ctx)
-	defer cancel()
-	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+	return db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if alone, err := mayImport(ctx, tx); err != nil || !alone {
 			return err
 		}
@@ -149,10 +147,7 @@ func (db *DB) dropRemains(ctx context.Context) error {
 // own: the lock on numbers is not held for as long as copying takes.
 func (db *DB) reserve(ctx context.Context, partitions int, rows map[string]int64) (number int,
 	indexes []tableIndexes, err error) {
-	err = pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
-			return fmt.Errorf("locking the generations: %w", err)
-		}
+	err = db.withGenerations(ctx, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, selectNextNumber.SQL()).Scan(&number); err != nil {
 			return fmt.Errorf("numbering a generation: %w", err)
 		}

@@ -48,10 +48,8 @@ var (
 // Claim makes this process the only one that can write the partition, from now until somebody else claims it. It waits
 // for a transaction of the former owner that is under way.
 func (db *DB) Claim(ctx context.Context, r ClaimRequest) (*Partition, error) {
-	ctx, cancel := db.Bounded(ctx)
-	defer cancel()
 	p := &Partition{db: db, generation: r.Generation, token: uuid.New()}
-	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+	err := db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := checkGeneration(ctx, tx, r); err != nil {
 			return err
 		}

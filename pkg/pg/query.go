@@ -74,6 +74,13 @@ func (db *DB) Run(ctx context.Context, doing, sql string, args ...any) (rows int
 	return tag.RowsAffected(), nil
 }
 
+// Write runs f in one transaction, within the time that the database has for an answer.
+func (db *DB) Write(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := db.Bounded(ctx)
+	defer cancel()
+	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error { return f(ctx, tx) })
+}
+
 // Read runs f in one REPEATABLE READ, read-only transaction: everything it asks is answered from the same instant.
 func (db *DB) Read(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := db.Bounded(ctx)

@@ -92,10 +92,7 @@ func (db *DB) Grant(ctx context.Context, p Passwords) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
-			return fmt.Errorf("locking the generations: %w", err)
-		}
+	return db.withGenerations(ctx, func(tx pgx.Tx) error {
 		for _, r := range p.roles() {
 			if err := createRole(ctx, tx, r); err != nil {
 				return fmt.Errorf("creating the role %s: %w", r.name, err)

@@ -152,19 +152,21 @@ func latestMigration() (int64, error) {
 
 // CreateGeneration creates an empty generation for the current layout. It does not become the active one.
 func (db *DB) CreateGeneration(ctx context.Context, number int) error {
+	return db.withGenerations(ctx, func(tx pgx.Tx) error { return createGeneration(ctx, tx, number) })
+}
+
+// withGenerations runs f in a transaction that alone may change which generations there are.
+func (db *DB) withGenerations(ctx context.Context, f func(tx pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
 			return fmt.Errorf("locking the generations: %w", err)
 		}
-		return createGeneration(ctx, tx, number)
+		return f(tx)
 	})
 }
 
 func (db *DB) createFirstGeneration(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
-			return fmt.Errorf("locking the generations: %w", err)
-		}
+	return db.withGenerations(ctx, func(tx pgx.Tx) error {
 		var exists bool
 		if err := tx.QueryRow(ctx, selectAnyGeneration.SQL()).Scan(&exists); err != nil || exists {
 			return err
@@ -192,10 +194,10 @@ var dropGeneration = Register("drop generation",
 // DropGeneration forgets the rows of a generation that is not active. Its number is not given again.
 func (db *DB) DropGeneration(ctx context.Context, number int) error {
 	// First statevm is told to let go of it: dropping tables under its hands would be a race of locks.
-	if err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error { return mayDrop(ctx, tx, number) }); err != nil {
+	if err := db.withGenerations(ctx, func(tx pgx.Tx) error { return mayDrop(ctx, tx, number) }); err != nil {
 		return err
 	}
-	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+	return db.withGenerations(ctx, func(tx pgx.Tx) error {
 		if err := mayDrop(ctx, tx, number); err != nil {
 			return err
 		}
@@ -211,9 +213,6 @@ func (db *DB) DropGeneration(ctx context.Context, number int) error {
 
 // mayDrop takes a generation out of use, unless it is in use.
 func mayDrop(ctx context.Context, tx pgx.Tx, number int) error {
-	if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
-		return fmt.Errorf("locking the generations: %w", err)
-	}
 	active, _, err := activeLayout(ctx, tx)
 	if err != nil {
 		return err

@@ -80,10 +80,8 @@ func (w Wallets) Book(ctx context.Context, b delayed.Booking) (booked delayed.Bo
 // part begins.
 func (w Wallets) book(ctx context.Context, b *delayed.Booking, booked *delayed.Booked, signers [][]byte,
 	agents []string) (n int, err error) {
-	ctx, cancel := w.db.Bounded(ctx)
-	defer cancel()
 	var last uint64
-	err = pgx.BeginFunc(ctx, w.db.pool, func(tx pgx.Tx) error {
+	err = w.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		s, err := ActiveStanding(ctx, tx)
 		if err != nil {
 			return err

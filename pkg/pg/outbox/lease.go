@@ -66,9 +66,7 @@ var (
 // that is known for another chain is an error, and so is one whose rows come from another database, or from an earlier
 // time of this one (a nonce.BehindError).
 func (s Leases) Register(ctx context.Context, signer chain.Address, chainID uint64) error {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	return pgx.BeginFunc(ctx, s.db.Pool(), func(tx pgx.Tx) error {
+	return s.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var known uint64
 		if err := tx.QueryRow(ctx, registerSigner.SQL(), signer[:], chainID).Scan(&known); err != nil {
 			return fmt.Errorf("registering signer %s: %w", signer, err)
@@ -168,9 +166,7 @@ func (s Leases) Standing(ctx context.Context, signer chain.Address) (LeaseStandi
 // above it: whatever its owner still writes under its own is refused. Who asked for it is recorded with the signer's
 // events. It is refused where nobody has the lease, or another tenure has begun since.
 func (s Leases) Break(ctx context.Context, seen LeaseStanding, by string) (token int64, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	err = pgx.BeginFunc(ctx, s.db.Pool(), func(tx pgx.Tx) error {
+	err = s.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, breakLease.SQL(), seen.Signer[:], seen.Owner, seen.Token, uuid.Nil, "broken by "+by).
 			Scan(&token)
 		if errors.Is(err, pgx.ErrNoRows) {

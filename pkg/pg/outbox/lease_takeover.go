@@ -31,9 +31,7 @@ var (
 
 // TakeOver implements nonce.Store. An intent whose number was held is still queued: it keeps its place.
 func (s Leases) TakeOver(ctx context.Context, f lease.Fence, latest uint64) (cursor nonce.Cursor, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	err = pgx.BeginFunc(ctx, s.db.Pool(), func(tx pgx.Tx) error {
+	err = s.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		stored, err := openAccount(ctx, tx, f)
 		if err != nil {
 			return err
@@ -152,9 +150,7 @@ func (s Leases) Resync(ctx context.Context, signer chain.Address, seen nonce.Cha
 	if err := seen.Settled(); err != nil {
 		return cursor, fmt.Errorf("resyncing signer %s: %w", signer, err)
 	}
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	err = pgx.BeginFunc(ctx, s.db.Pool(), func(tx pgx.Tx) error {
+	err = s.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var token int64
 		err := tx.QueryRow(ctx, resyncLease.SQL(), signer[:], uuid.Nil, tokenLeap, seen.Latest).
 			Scan(&token, &cursor.Next)

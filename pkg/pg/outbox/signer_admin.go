@@ -110,9 +110,7 @@ func (s Signers) Pause(ctx context.Context, signer chain.Address, reason string)
 // a resync helps: after the database has gone back in time (nonce.Behind tells), and after a stranger's transaction has
 // spent a number of the signer.
 func (s Signers) Resume(ctx context.Context, signer chain.Address) (was string, err error) {
-	ctx, cancel := s.db.Bounded(ctx)
-	defer cancel()
-	err = pgx.BeginFunc(ctx, s.db.Pool(), func(tx pgx.Tx) error {
+	err = s.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var foreign int64
 		err := tx.QueryRow(ctx, lockPause.SQL(), signer[:]).Scan(&was, &foreign)
 		switch {
