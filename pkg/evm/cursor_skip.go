@@ -8,25 +8,30 @@ import (
 
 // skip reads past one value of any kind, which nobody keeps: what it holds is as it likes, if it is JSON.
 func (c *cursor) skip() error {
+	if c.peek() == '"' && c.skipPlain() {
+		return nil
+	}
 	from := c.at
 	text, err := c.value()
-	if err != nil || isPlain(text) || json.Valid(text) {
-		return err
+	if err == nil && !json.Valid(text) {
+		c.at = from
+		err = c.fail("no value")
 	}
-	c.at = from
-	return c.fail("no value")
+	return err
 }
 
-// isPlain tells whether a value is a string without escapes, as most of what nodes say is, in long hexadecimal digits.
-func isPlain(text []byte) bool {
-	if text[0] != '"' || bytes.IndexByte(text, '\\') >= 0 {
+// skipPlain reads past a string without escapes, which most of what nodes say is, in long hexadecimal digits.
+func (c *cursor) skipPlain() bool {
+	length := bytes.IndexByte(c.raw[c.at+1:], '"')
+	if length < 0 {
 		return false
 	}
-	for _, b := range text {
-		if b < ' ' {
+	for _, b := range c.raw[c.at+1:][:length] {
+		if b < ' ' || b == '\\' {
 			return false
 		}
 	}
+	c.at += length + 2
 	return true
 }
 
