@@ -72,6 +72,9 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 	if alone := c.OneWord(); alone != "" {
 		log.Warn().Msg("evm: " + alone)
 	}
+	if cfg.LogsRange > 0 {
+		log.Warn().Msg("evm: chain.logs_range does nothing any more and goes with the next release (remove it)")
+	}
 	p.background.Go(p.watch)
 	return c, nil
 }
@@ -163,7 +166,6 @@ type EndpointStatus struct {
 	Failures                       int            // in a row
 	Head                           chain.BlockRef // the newest block it named
 	Behind                         time.Duration  // chain time from that to the best head then
-	LogsRange                      uint64         // blocks it gives logs of at once; 0 if no limit was learnt
 	RequestsPerSecond              float64        // what it has taught about its limit; 0 if nothing
 	LastError                      error          // how the last request ended
 }
@@ -178,9 +180,8 @@ func (c *Client) Endpoints() []EndpointStatus {
 }
 
 func (e *endpoint) status() EndpointStatus {
-	now := time.Now()
-	s := EndpointStatus{Source: e.name, Host: e.host, Private: e.private, LogsRange: e.span.learnt(now),
-		RequestsPerSecond: e.bucket.learnt(now)}
+	s := EndpointStatus{Source: e.name, Host: e.host, Private: e.private,
+		RequestsPerSecond: e.bucket.learnt(time.Now())}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.Excluded, s.LastError = e.barred.sorted(), e.last

@@ -39,7 +39,7 @@ type Config struct {
 	// Cooldown doubles each time the same endpoint is caught, up to 64 times.
 	Cooldown     time.Duration `toml:"cooldown" help:"how long an endpoint is not asked after it was caught in a wrong answer, or lacked a method"`
 	RateLimit    int           `toml:"rate_limit" help:"requests per second to each endpoint; 0 = as many as it takes"`
-	LogsRange    uint64        `toml:"logs_range" help:"widest range of blocks one eth_getLogs asks for; less is learnt for each endpoint"`
+	LogsRange    uint64        `toml:"logs_range" help:"old, and accepted for one release: nothing reads logs by ranges of blocks any more; 0 = not given"`
 	HeadersBatch int           `toml:"headers_batch" help:"block headers asked for in one batch at most; less is learnt for each endpoint"`
 }
 
@@ -54,7 +54,6 @@ func DefaultConfig() Config {
 		SlowAfter:      2 * time.Second,
 		ProbeInterval:  5 * time.Second,
 		Cooldown:       time.Minute,
-		LogsRange:      5000, // what a BSC node takes unless configured otherwise
 		HeadersBatch:   100,
 	}
 }
@@ -71,7 +70,6 @@ func (c Config) Validate() error {
 		between("probe_interval", c.ProbeInterval), between("cooldown", c.Cooldown),
 		check.Refuse(c.RateLimit < 0, "rate_limit: %d is negative (0 = as many requests as the endpoint takes)",
 			c.RateLimit),
-		check.Refuse(c.LogsRange < 1, "logs_range: is 0 (at least one block has to be asked for)"),
 		check.Between("headers_batch", c.HeadersBatch, 1, 1000),
 	)
 }

@@ -46,7 +46,6 @@ func TestConfig(t *testing.T) {
 		"probe_interval: 1ms is not between":  func(c *evm.Config) { c.ProbeInterval = time.Millisecond },
 		"cooldown: 2h0m0s is not between":     func(c *evm.Config) { c.Cooldown = 2 * time.Hour },
 		"rate_limit: -1 is negative":          func(c *evm.Config) { c.RateLimit = -1 },
-		"logs_range: is 0":                    func(c *evm.Config) { c.LogsRange = 0 },
 		"headers_batch: 1001 is not between":  func(c *evm.Config) { c.HeadersBatch = 1001 },
 		"poll_interval: 1ms is not between":   func(c *evm.Config) { c.PollInterval = time.Millisecond },
 		"request_timeout: 2h0m0s is not betw": func(c *evm.Config) { c.RequestTimeout = 2 * time.Hour },

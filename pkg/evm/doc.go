@@ -15,8 +15,7 @@
 //     may refuse to name its chain.
 //   - A block's hash is recomputed from its header, also of announced heads; a block asked for by hash has that hash,
 //     and one asked for by number has that number. Logs and receipts carry the hash of the block they were asked for,
-//     in ascending order without gaps of the receipts' indexes. Logs of a range lie within it, in the chain's order;
-//     headers of a range name each other as parents.
+//     in ascending order without gaps of the receipts' indexes. Headers of a range name each other as parents.
 //   - Receipts that are called proven hash to the header's receipts root, so that their logs, status and gas cannot be
 //     incomplete or invented.
 //   - An endpoint that was caught in a lie (an answer no honest node gives), by a majority, or by Suspect, is not asked
@@ -28,9 +27,8 @@
 //   - Over HTTP an answer counts only under the id of its request; a refusal also under none.
 //   - Every request has a deadline. No answer may be longer than a limit, also after it was unpacked. A node that wants
 //     fewer requests gets fewer; signed transactions alone are never held back.
-//   - What a node answers to a signed transaction is sorted into a Class by one table, what it answers to eth_getLogs
-//     into a LogsVerdict by another. What is not in the first is Ambiguous: cut connections, timeouts, HTTP errors,
-//     unknown texts. What is not in the second is asked elsewhere.
+//   - What a node answers to a signed transaction is sorted into a Class by one table. What is not in it is Ambiguous:
+//     cut connections, timeouts, HTTP errors, unknown texts.
 //   - No error, no log line and no status holds the secret parts of an endpoint's address.
 //
 // # Not guaranteed
@@ -42,7 +40,7 @@
 //     branch that is not final yet, and nobody is there to contradict it. With three, the majority is believed, about
 //     blocks some way below the head.
 //   - Over HTTP an endpoint shows its chain at the start and after a failed request, not for every connection.
-//   - Logs that a node leaves out of a range are not noticed here; the blocks' blooms and receipts tell.
+//   - Logs that a node leaves out of a block are not noticed here; the block's bloom and receipts tell.
 //   - An error whose id is null has no addressee on a WebSocket: it is waited for until the deadline, and the request
 //     then fails over.
 package evm

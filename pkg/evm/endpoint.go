@@ -27,7 +27,6 @@ type endpoint struct {
 	metrics *Metrics
 	log     zerolog.Logger
 	bucket  *bucket
-	span    *span
 	// strangers are headers that no endpoint of the pool could show to be what it says.
 	strangers *unknownHeaders
 	underWay  atomic.Int64 // requests
@@ -47,7 +46,7 @@ func newEndpoint(
 	e := &endpoint{
 		name: name, host: host, private: private, cfg: cfg, metrics: m, log: log.With().Str("endpoint", string(name)).
 			Logger(), bucket: newBucket(cfg.RateLimit),
-		span: newSpan(cfg.LogsRange), last: errors.New("not asked yet"), batches: cfg.HeadersBatch,
+		last: errors.New("not asked yet"), batches: cfg.HeadersBatch,
 	}
 	e.line = line{
 		url: u, chainID: chainID, genesis: cfg.Genesis, sendOnly: private, header: h,

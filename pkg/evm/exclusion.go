@@ -26,7 +26,7 @@ const (
 // purposeOf is what a method belongs to.
 func purposeOf(method string) Purpose {
 	switch method {
-	case methodLogs, labelRange:
+	case methodLogs:
 		return ForLogs
 	case methodReceipts:
 		return ForReceipts

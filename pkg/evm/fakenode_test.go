@@ -299,41 +299,24 @@ func (n *fakeNode) byHash(hash string, head int) *fakeBlock {
 	return nil
 }
 
-// asksLogs is an eth_getLogs as a node reads it.
-type asksLogs struct {
-	BlockHash *common.Hash    `json:"blockHash"`
-	From      *hexutil.Uint64 `json:"fromBlock"`
-	To        *hexutil.Uint64 `json:"toBlock"`
-	Addresses []chain.Address `json:"address"`
-	Topics    [][]chain.Hash  `json:"topics"`
-}
-
-func readAsksLogs(raw json.RawMessage) (a asksLogs) {
+func (n *fakeNode) logs(raw json.RawMessage, head int) (any, *fault) {
+	var a struct { // an eth_getLogs as a node reads it
+		BlockHash common.Hash     `json:"blockHash"`
+		Addresses []chain.Address `json:"address"`
+		Topics    [][]chain.Hash  `json:"topics"`
+	}
 	if err := json.Unmarshal(raw, &a); err != nil {
 		panic(err)
 	}
-	return a
-}
-
-func (n *fakeNode) logs(raw json.RawMessage, head int) (any, *fault) {
-	a := readAsksLogs(raw)
-	from, to := 0, 0
-	if a.BlockHash != nil {
-		b := n.byHash(a.BlockHash.Hex(), head)
-		if b == nil {
-			return nil, refusal(-32000, "unknown block")
-		}
-		from, to = int(b.header.Number.Int64()), int(b.header.Number.Int64())
-	} else {
-		from, to = int(*a.From), int(*a.To)
+	b := n.byHash(a.BlockHash.Hex(), head)
+	if b == nil {
+		return nil, refusal(-32000, "unknown block")
 	}
 	logs := []*types.Log{}
-	for _, b := range n.chain[from : min(to, head)+1] {
-		for _, l := range b.logs {
-			if slices.Contains(a.Addresses, chain.Address(l.Address)) &&
-				slices.Contains(a.Topics[0], chain.Hash(l.Topics[0])) {
-				logs = append(logs, l)
-			}
+	for _, l := range b.logs {
+		if slices.Contains(a.Addresses, chain.Address(l.Address)) &&
+			slices.Contains(a.Topics[0], chain.Hash(l.Topics[0])) {
+			logs = append(logs, l)
 		}
 	}
 	return logs, nil

@@ -230,16 +230,13 @@ type patient struct {
 // How many bytes an answer may have, after it was unpacked: a gateway may pack thousands of them into one.
 // go-ethereum's client has a limit for WebSockets only.
 const (
-	longestAnswer  = 4 << 20   // to what is asked for a number or a call
-	longestBlock   = 64 << 20  // of what is in one block, or a batch of headers or calls
-	longestHistory = 256 << 20 // of a range: some 20 000 logs of the venue
+	longestAnswer = 4 << 20  // to what is asked for a number or a call
+	longestBlock  = 64 << 20 // of what is in one block, or a batch of headers or calls
 )
 
 // longest is how many bytes an answer to a method may have.
 func longest(method string) int64 {
 	switch method {
-	case labelRange:
-		return longestHistory
 	case methodBlock, methodBlockAt, methodLogs, methodReceipts, methodReceipt, labelBatch, labelCalls:
 		return longestBlock
 	default:

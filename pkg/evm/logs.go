@@ -32,27 +32,9 @@ func (f Filter) MayMatch(b Bloom) bool {
 		slices.ContainsFunc(f.Topics, func(t chain.Hash) bool { return bloom.Test(t[:]) })
 }
 
-// halves splits the filter into two that together choose the same logs: by addresses, or else by topics. It fails where
-// there is one of each.
-func (f Filter) halves() (a, b Filter, ok bool) {
-	switch {
-	case len(f.Addresses) > 1:
-		m := len(f.Addresses) / 2
-		return Filter{f.Addresses[:m], f.Topics}, Filter{f.Addresses[m:], f.Topics}, true
-	case len(f.Topics) > 1:
-		m := len(f.Topics) / 2
-		return Filter{f.Addresses, f.Topics[:m]}, Filter{f.Addresses, f.Topics[m:]}, true
-	default:
-		return f, f, false
-	}
-}
-
-// filterArg is the argument of eth_getLogs: of one block by its hash, or of a range. Tags are never sent: nodes with a
-// range limit refuse them.
+// filterArg is the argument of eth_getLogs for the logs of one block.
 type filterArg struct {
-	BlockHash *chain.Hash     `json:"blockHash,omitempty"`
-	From      *hexNumber      `json:"fromBlock,omitempty"`
-	To        *hexNumber      `json:"toBlock,omitempty"`
+	BlockHash chain.Hash      `json:"blockHash"`
 	Addresses []chain.Address `json:"address"`
 	Topics    [][]chain.Hash  `json:"topics"`
 }
@@ -62,10 +44,9 @@ type filterArg struct {
 // completeness is shown by the block's bloom or by its receipts.
 func (r Reader) Logs(ctx context.Context, block chain.BlockRef, f Filter) ([]chain.Log, error) {
 	logs, from, err := ask(ctx, r, question[[]chain.Log]{
-		method: methodLogs, args: []any{filterArg{BlockHash: &block.Hash, Addresses: f.Addresses,
-			Topics: [][]chain.Hash{f.Topics}}},
+		method: methodLogs, args: []any{filterArg{block.Hash, f.Addresses, [][]chain.Hash{f.Topics}}},
 		first: r.pool.memory.server(block.Hash, PartHeader), read: func(raw json.RawMessage) ([]chain.Log, error) {
-			return readLogs(raw, f, func(l logReply) error { return checkLog(l, block) })
+			return readLogs(raw, f, block)
 		},
 	})
 	if err != nil {
@@ -75,9 +56,9 @@ func (r Reader) Logs(ctx context.Context, block chain.BlockRef, f Filter) ([]cha
 	return logs, nil
 }
 
-// readLogs reads logs that were asked for by a filter and makes sure that they are chosen by it and in the chain's
-// order, each one also by check.
-func readLogs(raw []byte, f Filter, check func(logReply) error) ([]chain.Log, error) {
+// readLogs reads logs of a block that were asked for by a filter and makes sure that they are the block's, chosen by it
+// and in the chain's order.
+func readLogs(raw []byte, f Filter, block chain.BlockRef) ([]chain.Log, error) {
 	replies, err := decodeLogs(raw)
 	if err != nil {
 		return nil, err
@@ -85,7 +66,7 @@ func readLogs(raw []byte, f Filter, check func(logReply) error) ([]chain.Log, er
 	logs := make([]chain.Log, len(replies))
 	for i, reply := range replies {
 		logs[i] = reply.Log
-		if err := check(reply); err != nil {
+		if err := checkLog(reply, block); err != nil {
 			return nil, err
 		}
 		if !f.Matches(reply.Log) {

@@ -8,16 +8,15 @@ import (
 
 // Metrics are the counters of all clients of a process.
 type Metrics struct {
-	seconds      *prometheus.HistogramVec
-	errors       *prometheus.CounterVec
-	failovers    prometheus.Counter
-	hedges       *prometheus.CounterVec
-	heads        *prometheus.CounterVec
-	excluded     *prometheus.GaugeVec
-	lag          *prometheus.GaugeVec
-	logsRefusals *prometheus.CounterVec
-	hosts        prometheus.Gauge
-	unknown      prometheus.Gauge
+	seconds   *prometheus.HistogramVec
+	errors    *prometheus.CounterVec
+	failovers prometheus.Counter
+	hedges    *prometheus.CounterVec
+	heads     *prometheus.CounterVec
+	excluded  *prometheus.GaugeVec
+	lag       *prometheus.GaugeVec
+	hosts     prometheus.Gauge
+	unknown   prometheus.Gauge
 }
 
 // Where a head came from, as the label of evm_heads_total.
@@ -46,9 +45,6 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 				"stale, slow, unreachable, method_disabled, pruned.", "endpoint", "reason"),
 		lag: in.Gauges("evm_endpoint_lag_seconds",
 			"Chain time from an endpoint's head to the best head, when it last named one.", "endpoint"),
-		logsRefusals: in.Counters("evm_logs_range_refusals_total",
-			"eth_getLogs of a range that were not answered with logs, by what follows: shrink, suggested, halve, "+
-				"split, disabled, throttled, elsewhere.", "class"),
 		unknown: in.Gauge("evm_unknown_headers",
 			"1 while two hosts agree on a header whose hash this build computes otherwise: the chain has forked "+
 				"to what it does not know."),

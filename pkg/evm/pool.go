@@ -36,7 +36,6 @@ const (
 	methodSubscribe   = "eth_subscribe"
 
 	// How requests for as much as a node gives are called in metrics.
-	labelRange = "eth_getLogs range"
 	labelBatch = "eth_getBlockByNumber batch"
 	labelCalls = "eth_call batch"
 	// labelNonces is for those of old blocks, in a batch or alone.

@@ -2,6 +2,7 @@ package evm
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/rpc"
@@ -35,30 +36,15 @@ const (
 	codeMethodNotFound = -32601
 )
 
-// replyClass sorts a node's own error.
+// replyClass sorts a node's own error by its code and text. BSC's public nodes say a bare "limit exceeded" for
+// eth_getLogs, which they do not serve.
 func replyClass(method string, err error) replyKind {
 	reply, is := errors.AsType[rpc.Error](err)
 	if !is {
 		return replyOK
 	}
-	if method == methodLogs || method == labelRange {
-		switch logsVerdict(reply.ErrorCode(), reply.Error()).Class {
-		case LogsThrottled:
-			return replyThrottled
-		case LogsDisabled:
-			return replyDisabled
-		default:
-			return replyOK
-		}
-	}
-	return replyClassOf(reply.ErrorCode(), method, strings.ToLower(reply.Error()))
-}
-
-// replyClassOf sorts an error by its text, in lower case. BSC's public nodes say a bare "limit exceeded" for
-// eth_getLogs, which they do not serve.
-func replyClassOf(code int, method, text string) replyKind {
 	const tooMany = 429
-	switch {
+	switch code, text := reply.ErrorCode(), strings.ToLower(reply.Error()); {
 	case strings.HasPrefix(text, revertText): // a contract may say anything
 		return replyOK
 	case code == tooMany, containsAny(text, throttledTexts):
@@ -73,4 +59,8 @@ func replyClassOf(code int, method, text string) replyKind {
 	default:
 		return replyOK
 	}
+}
+
+func containsAny(text string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }

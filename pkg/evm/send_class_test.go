@@ -276,3 +276,7 @@ func respond(w io.Writer, r *http.Request, member string) {
 	_ = json.NewDecoder(r.Body).Decode(&request)
 	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, request.ID, member)
 }
+
+func status(code int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, body, code) }
+}

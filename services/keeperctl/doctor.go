@@ -88,7 +88,7 @@ func (s *session) settings() doctor.Settings {
 		ChainID:  s.Keeper.ChainID, StartBlock: s.Scanner.StartBlock, Monitor: s.Tier.Monitor, Signers: own,
 		Shadow:  s.Sender.Mode == shadowMode,
 		Watched: s.Scanner.Signers, Adl: s.Planner.AdlRole, Frozen: s.Planner.FrozenRole,
-		SenderFrozen: s.Sender.FrozenRole, Tier: s.Tier, MaxLag: s.Chain.MaxLag, LogsRange: s.Chain.LogsRange,
+		SenderFrozen: s.Sender.FrozenRole, Tier: s.Tier, MaxLag: s.Chain.MaxLag,
 		LogPartitions: s.Keeper.LogPartitions,
 		Price: doctor.PriceSettings{MaxAge: gates.MaxAge, MaxAhead: gates.MaxAhead, MaxSpread: gates.MaxSpread,
 			MaxDeviation: gates.MaxDeviation, BoardMaxAge: s.Planner.PriceMaxAge},

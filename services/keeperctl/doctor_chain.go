@@ -12,11 +12,8 @@ import (
 	"perpkeeper/services/keeperctl/doctor"
 )
 
-// How much of the chain an endpoint is asked for at once.
-const (
-	askedHeaders = 10
-	askedLogs    = 1000
-)
+// askedHeaders is how many headers an endpoint is asked for at once.
+const askedHeaders = 10
 
 // probe is one endpoint, asked by itself; without a client where it cannot be used.
 type probe struct {
@@ -150,14 +147,11 @@ func (p *probe) ask(ctx context.Context, s *session) {
 	first := f.Final.Number - min(f.Final.Number, askedHeaders-1)
 	_, f.BatchError = p.client.Blocks(ctx, first, f.Final.Number)
 	if start := s.Scanner.StartBlock; start > 0 && start <= f.Final.Number {
-		_, f.HistoryError = p.client.LogsRange(ctx, start, start, filter)
-		if hash, err := p.client.HashAt(ctx, start); err == nil {
-			f.OldState = p.state(ctx, s.Venue.DataStore, hash) == nil
+		var block evm.Block
+		if block, f.HistoryError = p.client.BlockAt(ctx, start); f.HistoryError == nil {
+			_, f.HistoryError = p.client.Logs(ctx, block.BlockRef, filter)
+			f.OldState = p.state(ctx, s.Venue.DataStore, block.Hash) == nil
 		}
-	}
-	from := f.Final.Number - min(f.Final.Number, min(askedLogs, s.Chain.LogsRange)-1)
-	if _, err := p.client.LogsRange(ctx, from, f.Final.Number, filter); err == nil {
-		f.LogsLimit = p.client.Endpoints()[0].LogsRange
 	}
 	f.PerSecond = p.client.Endpoints()[0].RequestsPerSecond
 }

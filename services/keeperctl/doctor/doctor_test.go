@@ -41,7 +41,6 @@ var planted = []struct {
 	}},
 	{"no state of the final block", "!endpoint-state", func(f *Facts) { f.Endpoints[1].StateError = errPlanted }},
 	{"no batches", "endpoint-batch", func(f *Facts) { f.Endpoints[0].BatchError = errPlanted }},
-	{"logs of ten blocks at once", "endpoint-range", func(f *Facts) { f.Endpoints[0].LogsLimit = 10 }},
 	{"an endpoint with few credits", "endpoint-credits", func(f *Facts) { f.Endpoints[1].PerSecond = 5 }},
 	{"credits are used up", "endpoint-throttled", func(f *Facts) {
 		f.State.Seen.Requests, f.State.Seen.Throttled = 50_000, 501

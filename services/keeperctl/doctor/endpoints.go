@@ -12,8 +12,6 @@ import (
 const (
 	// finalLag is how far behind an endpoint's head the block it calls final may be: BSC finalizes within seconds.
 	finalLag = time.Minute
-	// leastLogs is the least number of blocks of logs at once with which a history is read within hours.
-	leastLogs = 100
 	// leastPerSecond is what a scanner, a planner's words and a sender ask of an endpoint in a busy second.
 	leastPerSecond = 25
 	// throttledShare is the part of all requests, in percent, that may be refused for their number.
@@ -100,15 +98,6 @@ var endpointChecks = []check{
 	}},
 	{"endpoint-batch", "endpoints", false, usableFails(Warning, func(e Endpoint) error { return e.BatchError },
 		"it takes no batch of block headers", "set chain.headers_batch to what the provider takes, or change it")},
-	{"endpoint-range", "endpoints", false, func(f *Facts, found report) {
-		for _, e := range f.usable() {
-			if e.LogsLimit > 0 && e.LogsLimit < min(leastLogs, f.Settings.LogsRange) {
-				found(Warning, e.Name, fmt.Sprintf("it gives logs of %d blocks at once at most", e.LogsLimit),
-					"reading the exchange's history takes days with it; use another plan or provider for the first "+
-						"start")
-			}
-		}
-	}},
 	{"endpoint-history", "endpoints", false, func(f *Facts, found report) {
 		how := warnIf(slices.ContainsFunc(f.usable(), func(e Endpoint) bool { return e.HistoryError == nil }))
 		for _, e := range f.usable() {

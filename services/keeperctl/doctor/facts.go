@@ -41,7 +41,6 @@ type Settings struct {
 	Adl, Frozen, SenderFrozen bool            // the roles that planner (twice) and sender take the signers to hold
 	Tier                      tier.Config
 	MaxLag                    time.Duration // how far an endpoint may be behind the best
-	LogsRange                 uint64
 	LogPartitions             int
 	Price                     PriceSettings
 }
@@ -70,9 +69,8 @@ type Endpoint struct {
 	// Final is the block it calls final.
 	Final                                            chain.BlockRef
 	FinalError, LogsError, ReceiptsError, StateError error
-	HistoryError, BatchError                         error // logs of the start block; headers in a batch
-	Unproven                                         bool  // its receipts do not hash to the root of their block
-	LogsLimit                                        uint64
+	HistoryError, BatchError                         error      // logs of the start block; headers in a batch
+	Unproven                                         bool       // its receipts do not hash to the root of their block
 	Settled                                          chain.Hash // what it has for Agreed
 	SettledNumber                                    uint64     // a block all of them call final; 0 = not asked
 	OldState                                         bool       // it has the state of the start block

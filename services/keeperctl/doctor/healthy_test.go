@@ -29,7 +29,7 @@ func healthy() *Facts {
 		Hosts: 2, KeysAsked: true, Keys: []chain.Address{ownSigner},
 		Settings: Settings{
 			ChainID: 56, StartBlock: 500, Signers: []chain.Address{ownSigner},
-			Watched: []chain.Address{ownSigner, peerOne, peerTwo}, MaxLag: 5 * time.Second, LogsRange: 5000,
+			Watched: []chain.Address{ownSigner, peerOne, peerTwo}, MaxLag: 5 * time.Second,
 			LogPartitions: 4, Adl: true, Tier: tier.DefaultConfig(),
 			Price: PriceSettings{MaxAge: time.Minute, MaxAhead: 2 * time.Second, MaxSpread: 500, MaxDeviation: 200,
 				BoardMaxAge: 30 * time.Second},
