@@ -12,6 +12,9 @@
 //   - An owner is one start of one process ([NewOwner]): a process that comes back is another owner.
 //   - A try to take a lease that somebody holds writes nothing and locks nothing, so that it never delays the holder's
 //     renewal.
+//   - A holder whose process is gone is succeeded before its lease ends, by evidence: it had a session with the store,
+//     and has had none for a [Moment]. One that lost its session, and lives, is not, nor is one that never had any; and
+//     if it were, the token would stop its writes as ever.
 //   - A [Tenure] ends here before its lease ends in the database: its deadline counts from before the request was sent.
 //
 // # Not guaranteed

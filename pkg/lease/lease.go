@@ -39,8 +39,9 @@ type Fence struct {
 
 // Store keeps the lease rows. Each method is one statement, judged by the store's own clock.
 type Store interface {
-	// Acquire takes a lease that nobody holds, with the next token, or extends the owner's own, with the same one. The
-	// error of a lease that somebody else holds is a [HeldError]; a signer that was never registered is another error.
+	// Acquire takes a lease that nobody holds, or whose holder's session with the store has been gone for a [Moment],
+	// with the next token, or extends the owner's own, with the same one. The error of a lease that somebody else holds
+	// is a [HeldError]; a signer that was never registered is another error.
 	Acquire(ctx context.Context, signer chain.Address, owner Owner, ttl time.Duration) (Fence, error)
 	// Renew extends the tenure of the fence, if it has not ended: otherwise the error is a [LostError], also for the
 	// same owner.
@@ -57,11 +58,16 @@ type HeldError struct {
 	Token  int64
 	// Ahead is how far ahead of the store's clock the lease was last written; 0 where that clock has not gone back.
 	Ahead time.Duration
+	// Gone says that the holder's session with the store has ended, and not begun again yet.
+	Gone bool
 }
 
 // Error names the holder.
 func (e *HeldError) Error() string {
 	text := fmt.Sprintf("the lease of signer %s is held by %s (token %d)", e.Signer, e.Holder, e.Token)
+	if e.Gone {
+		text += ", which has no session any more"
+	}
 	if e.ClockWentBack() {
 		text += fmt.Sprintf("; it was written %s ahead of the database's clock, which has gone back: while its "+
 			"holder does not renew it, nobody gets it for that long (keeperctl lease break %s)",
@@ -102,6 +108,9 @@ func Lost(err error) bool {
 	_, is := errors.AsType[*LostError](err)
 	return is
 }
+
+// Rest is how long who waits for a lease rests between two looks.
+func Rest(ttl time.Duration) time.Duration { return min(ttl/10, Moment/4) }
 
 // CheckTTL says why a TTL cannot work, or nil.
 func CheckTTL(ttl time.Duration) error {

@@ -173,7 +173,7 @@ func TestMetricsTellResultsApart(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := NewMetrics(reg)
 	for _, err := range []error{nil, &HeldError{}, fmt.Errorf("x: %w", &HeldError{}), errors.New("down"),
-		&HeldError{Ahead: time.Hour}, &HeldError{Ahead: 100 * time.Millisecond}} {
+		&HeldError{Ahead: time.Hour}, &HeldError{Ahead: 100 * time.Millisecond}, &HeldError{Gone: true}} {
 		m.acquired(err)
 	}
 	for _, err := range []error{nil, nil, &LostError{}, errors.New("down")} {
@@ -182,14 +182,16 @@ func TestMetricsTellResultsApart(t *testing.T) {
 	m.Rejected(fmt.Errorf("claiming: %w", &LostError{Op: "claim"}))
 	m.Rejected(errors.New("down"))
 	m.Rejected(nil)
+	m.Present(true)
 	err := testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP fence_reject_total Writes the database refused because the lease had moved on, by operation.
 # TYPE fence_reject_total counter
 fence_reject_total{op="claim"} 1
-# HELP lease_acquire_total Tries to take a lease, by result: won, held, ahead (the database's clock went back), error.
+# HELP lease_acquire_total Tries to take a lease, by result: won, held, gone (held, and the holder's session has ended), ahead (the database's clock went back), error.
 # TYPE lease_acquire_total counter
 lease_acquire_total{result="ahead"} 1
 lease_acquire_total{result="error"} 1
+lease_acquire_total{result="gone"} 1
 lease_acquire_total{result="held"} 3
 lease_acquire_total{result="won"} 1
 # HELP lease_renew_total Renewals of leases, by result: kept, lost, error (asked again until the tenure's deadline).
@@ -197,6 +199,9 @@ lease_acquire_total{result="won"} 1
 lease_renew_total{result="error"} 1
 lease_renew_total{result="kept"} 2
 lease_renew_total{result="lost"} 1
+# HELP lease_session 1 while others can tell by a session with the database that this process lives.
+# TYPE lease_session gauge
+lease_session 1
 `))
 	if err != nil {
 		t.Error(err)

@@ -13,6 +13,7 @@ type Metrics struct {
 	acquire *prometheus.CounterVec
 	renew   *prometheus.CounterVec
 	rejects *prometheus.CounterVec
+	present prometheus.Gauge
 }
 
 // NewMetrics registers the metrics of leases.
@@ -20,11 +21,22 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	in := metric.In{Registerer: reg}
 	return &Metrics{
 		acquire: in.Counters("lease_acquire_total",
-			"Tries to take a lease, by result: won, held, ahead (the database's clock went back), error.", "result"),
+			"Tries to take a lease, by result: won, held, gone (held, and the holder's session has ended), ahead (the "+
+				"database's clock went back), error.", "result"),
 		renew: in.Counters("lease_renew_total",
 			"Renewals of leases, by result: kept, lost, error (asked again until the tenure's deadline).", "result"),
 		rejects: in.Counters("fence_reject_total",
 			"Writes the database refused because the lease had moved on, by operation.", "op"),
+		present: in.Gauge("lease_session",
+			"1 while others can tell by a session with the database that this process lives."),
+	}
+}
+
+// Present says whether others can tell that this process lives.
+func (m *Metrics) Present(is bool) {
+	m.present.Set(0)
+	if is {
+		m.present.Set(1)
 	}
 }
 
@@ -43,12 +55,21 @@ func result(err error, success string) string {
 	case err == nil:
 		return success
 	case Held(err):
-		if held, _ := errors.AsType[*HeldError](err); held.ClockWentBack() {
-			return "ahead"
-		}
-		return "held"
+		return standing(err)
 	case Lost(err):
 		return "lost"
 	}
 	return "error"
+}
+
+// standing tells apart what a lease is that somebody else holds.
+func standing(err error) string {
+	held, _ := errors.AsType[*HeldError](err)
+	switch {
+	case held.Gone:
+		return "gone"
+	case held.ClockWentBack():
+		return "ahead"
+	}
+	return "held"
 }

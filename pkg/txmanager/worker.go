@@ -76,7 +76,8 @@ func (w *worker) run(ctx context.Context) error {
 // acquire waits until the lease is free. Asking costs its holder nothing.
 func (w *worker) acquire(ctx context.Context) (t *lease.Tenure, err error) {
 	told := false
-	policy := retry.Policy{Initial: w.cfg.TTL / 10, Max: w.cfg.TTL / 10,
+	rest := lease.Rest(w.cfg.TTL)
+	policy := retry.Policy{Initial: rest, Max: rest,
 		OnRetry: func(_ int, err error, _ time.Duration) {
 			w.Notice(w.name, err.Error())
 			if held, _ := errors.AsType[*lease.HeldError](err); held != nil && held.ClockWentBack() && !told {

@@ -29,22 +29,22 @@ func (s *Sender) consume(ctx context.Context, c bus.Claim) error {
 	if c.Partition == 0 {
 		group.Go(func() error { return s.letters(ctx) })
 	}
-	group.Go(func() error { return s.intake(ctx, c) })
+	group.Go(func() error { return s.intake(ctx, c.Partition, c.Committed) })
 	return group.Wait()
 }
 
 // intake stores the jobs of the partition, beginning as far back as a job may be old: what a former owner read and did
 // not store, it did not do. Records that nobody can read become dead letters.
-func (s *Sender) intake(ctx context.Context, c bus.Claim) error {
-	part := fmt.Sprintf("partition %d", c.Partition)
+func (s *Sender) intake(ctx context.Context, partition int, committed func(next int64)) error {
+	part := fmt.Sprintf("partition %d", partition)
 	defer s.notices.set(part, "")
 	topic := wire.JobTopic(s.cfg.Keeper.ChainID)
 	back := max(s.cfg.Sender.MaxJobAge, s.cfg.Tier.JobMaxAge)
-	offset, _, err := s.client.OffsetBack(ctx, topic, c.Partition, back)
+	offset, _, err := s.client.OffsetBack(ctx, topic, partition, back)
 	if err != nil {
 		return fmt.Errorf("looking for the jobs of the last %s: %w", back, err)
 	}
-	reader := s.client.Reader(topic, c.Partition, offset)
+	reader := s.client.Reader(topic, partition, offset)
 	for {
 		records, err := reader.NextBatch(ctx, 100)
 		if err != nil {
@@ -55,7 +55,7 @@ func (s *Sender) intake(ctx context.Context, c bus.Claim) error {
 				return err
 			}
 		}
-		c.Committed(reader.Offset())
+		committed(reader.Offset())
 	}
 }
 

@@ -10,18 +10,15 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/devnet/evmnode"
 	"perpkeeper/services/devnet/exchange"
 )
 
 // measured waits for what is noted.
-func measured[T any](b *testing.B, notes <-chan T) (note T) {
+func measured[T any](b testing.TB, notes <-chan T) (note T) {
 	b.Helper()
 	guard := time.NewTimer(hangGuard)
 	defer guard.Stop()
@@ -171,46 +168,4 @@ func BenchmarkRebroadcast(b *testing.B) {
 		report(b, "blocks", blocks)
 		b.ReportMetric(0, "ns/op")
 	})
-}
-
-// BenchmarkTakeover kills the process that has a signer's lease (SIGKILL) and measures until another one has claimed a
-// number with it, for a job that is queued meanwhile; with a lease of the default length, and a group that notices a
-// silent member after the default time. What is wanted: the lease's length and a second.
-//
-//	go test ./services/sender -run '^$' -bench Takeover -benchtime 5x
-func BenchmarkTakeover(b *testing.B) {
-	binary := buildBinary(b, "")
-	for _, mode := range []string{basic, workerQueue} {
-		b.Run(mode, func(b *testing.B) {
-			s := newSite(b)
-			by, key := s.keeper(0)
-			s.cfg.Sender.Mode, s.cfg.Sender.LeaseTTL = mode, lease.DefaultTTL
-			usual := bus.DefaultConfig()
-			s.cfg.Kafka.SessionTimeout, s.cfg.Kafka.HeartbeatInterval = usual.SessionTimeout, usual.HeartbeatInterval
-			var took []float64
-			for range b.N {
-				owner := s.launch(binary, key, "")
-				jobs := s.orders(2, by)
-				s.say(jobs[0])
-				s.result(jobs[0].ID, 1)
-				w := newStopwatch()
-				heir := s.sender([]secret.String{key}, w.on)
-				s.eventually("the other one waits", func(context.Context) bool {
-					return mode == workerQueue ||
-						heir.notices.has("held by")
-				})
-				_ = owner.cmd.Process.Kill()
-				killed := time.Now()
-				owner.dies()
-				if _, err := outbox.NewIntents(s.db).Enqueue(b.Context(), s.found(jobs[1])[0]); err != nil {
-					b.Fatal(err)
-				}
-				took = append(took, measured(b, w.claimed).Sub(killed).Seconds()-lease.DefaultTTL.Seconds())
-				s.result(jobs[1].ID, 1)
-				heir.stop()
-			}
-			report(b, "s-beyond-the-lease", took)
-			b.ReportMetric(0, "ns/op")
-		})
-	}
 }

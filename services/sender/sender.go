@@ -65,6 +65,7 @@ type outside struct {
 	changes listener
 	history txmanager.History
 	signed  turns.Transactions
+	session session
 	told    progress      // how far damaged records are dead letters
 	checks  *checklog.Log // what is said of attempts before they get nonces; nil where nobody is to read it
 	// results begins to publish, for one tenure, what has ended and what was given up.
@@ -89,6 +90,13 @@ type schema interface {
 type listener interface {
 	WaitChange(ctx context.Context) error
 	Close()
+}
+
+// session is by what other processes can tell that this one lives.
+type session interface {
+	Attend(ctx context.Context, owner lease.Owner, m *lease.Metrics) error
+	// Gone tells, at the second look, that the holder of a signer's lease is gone.
+	Gone(ctx context.Context, signer chain.Address) (bool, error)
 }
 
 // leases also make signers known.
@@ -166,7 +174,8 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 	s := newSender(cfg, log, metrics, lease.NewOwner(cfg.Sender.Node), keys, time.Now)
 	leases, intents := outbox.NewLeases(db), outbox.NewIntents(db)
 	s.outside = outside{client: client, node: node, schema: db, state: db, leases: leases, nonces: leases,
-		intents: intents, changes: intents.Listener(), history: leases, signed: intents, told: db.Notified(),
+		intents: intents, changes: intents.Listener(), history: leases, session: leases, signed: intents,
+		told:   db.Notified(),
 		checks: checklog.New(outbox.NewCheckLog(db), s.clock, metrics.preflight.Dropped, log),
 		results: func() (ended, givenUp txmanager.Publisher) {
 			return newResults(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
@@ -213,6 +222,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		Int("signers", len(s.keys)).Msg("ready to send")
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.schema.WatchLayout(ctx) })
+	group.Go(func() error { return s.attend(ctx) })
 	group.Go(func() error {
 		defer s.changes.Close()
 		return s.manager.Run(ctx, s.changes.WaitChange)
@@ -229,13 +239,29 @@ func (s *Sender) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
+// attend keeps the session by which a successor can tell that this process lives, where there can be one.
+func (s *Sender) attend(ctx context.Context) error {
+	err := s.session.Attend(ctx, s.owner, s.metrics.Txs.Leases)
+	if ctx.Err() == nil {
+		s.log.Warn().Err(err).Msg("should this process die, its successors wait until its leases end")
+		<-ctx.Done()
+	}
+	return context.Cause(ctx)
+}
+
 // follow has the heads, the prices and the jobs read, until ctx ends.
 func (s *Sender) follow(ctx context.Context, group *errgroup.Group) {
 	id := s.cfg.Keeper.ChainID
 	jobs := bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)}
 	group.Go(func() error { return s.horizon.Follow(ctx, s.node.Heads(ctx)) })
 	group.Go(func() error { return s.quotes.Follow(ctx, s.client, wire.PriceTopic(id), s.unreadable.price) })
-	group.Go(func() error { return s.client.Join(ctx, jobs, s.consume) })
+	group.Go(func() error {
+		adopted := &adoption{s: s, ctx: ctx, stop: func() {}}
+		adopted.begin(nil)
+		jobs.OnAssign = adopted.begin
+		defer func() { adopted.stop() }()
+		return s.client.Join(ctx, jobs, s.consume)
+	})
 }
 
 // observe reads the evidence of the tiers until ctx ends. Where the reader meets something that it does not understand

@@ -16,10 +16,13 @@ import (
 )
 
 // Leases is the lease.Store.
-type Leases struct{ db *pg.DB }
+type Leases struct {
+	db       *pg.DB
+	absences *lease.Absences
+}
 
-// NewLeases returns the store of leases.
-func NewLeases(db *pg.DB) Leases { return Leases{db} }
+// NewLeases returns the store of leases. Who waits for one asks the same store again.
+func NewLeases(db *pg.DB) Leases { return Leases{db, new(lease.Absences)} }
 
 // writtenAhead is by how many microseconds a lease was last written ahead of the database's clock. Only a clock that
 // has gone back makes it more than 0.
@@ -47,15 +50,17 @@ var (
 			acquired_at = CASE WHEN owner = $2 AND expires_at > clock_timestamp() THEN acquired_at
 				ELSE clock_timestamp() END,
 			owner = $2, owner_label = $3, expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond',
-			updated_at = clock_timestamp()
+			updated_at = clock_timestamp(), present = CASE WHEN `+present("$2::uuid")+` THEN $2::uuid END
 		WHERE signer = $1 AND (owner = $2 OR expires_at <= clock_timestamp())
-		RETURNING owner_label, fencing_token)
-		SELECT true, owner_label, fencing_token, 0 FROM won
+		RETURNING owner, owner_label, fencing_token, updated_at)
+		SELECT true, owner_label, fencing_token, 0, false, owner, updated_at FROM won
 		UNION ALL
-		SELECT false, owner_label, fencing_token, `+writtenAhead+` FROM keeper.signer_lease WHERE signer = $1
-			AND NOT EXISTS (SELECT FROM won)`)
+		SELECT false, owner_label, fencing_token, `+writtenAhead+`,
+			`+holderGone+`, owner, updated_at
+			FROM keeper.signer_lease WHERE signer = $1 AND NOT EXISTS (SELECT FROM won)`)
 	renewLease = pg.Register("renew lease", `UPDATE keeper.signer_lease SET
-			expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond', updated_at = clock_timestamp()
+			expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond', updated_at = clock_timestamp(),
+			present = CASE WHEN `+present("$2::uuid")+` THEN $2::uuid END
 		WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp()`)
 	releaseLease = pg.Register("release lease",
 		`UPDATE keeper.signer_lease SET expires_at = clock_timestamp(), updated_at = clock_timestamp()
@@ -93,20 +98,22 @@ func (s Leases) Acquire(ctx context.Context, signer chain.Address, owner lease.O
 	ctx, cancel := s.db.Bounded(ctx)
 	defer cancel()
 	var won bool
-	var holder string
-	var token, ahead int64
+	var seen lease.Sighting
+	held := &lease.HeldError{Signer: signer}
 	err := s.db.Pool().QueryRow(ctx, acquireLease.SQL(), signer[:], owner.ID, owner.Label, ttl.Microseconds()).
-		Scan(&won, &holder, &token, &ahead)
-	switch {
+		Scan(&won, &held.Holder, &seen.Token, pg.Microseconds(&held.Ahead), &held.Gone, &seen.Owner, &seen.Written)
+	switch held.Token = seen.Token; {
 	case errors.Is(err, pgx.ErrNoRows):
 		return lease.Fence{}, fmt.Errorf("signer %s is not registered", signer)
 	case err != nil:
 		return lease.Fence{}, fmt.Errorf("asking for the lease: %w", err)
-	case !won:
-		return lease.Fence{}, &lease.HeldError{Signer: signer, Holder: holder, Token: token,
-			Ahead: time.Duration(ahead) * time.Microsecond}
+	case held.Gone:
+		return s.succeed(ctx, held, seen, owner, ttl)
 	}
-	return lease.Fence{Signer: signer, Owner: owner.ID, Token: token}, nil
+	if s.absences.End(signer); !won {
+		return lease.Fence{}, held
+	}
+	return lease.Fence{Signer: signer, Owner: owner.ID, Token: seen.Token}, nil
 }
 
 // Renew implements lease.Store.

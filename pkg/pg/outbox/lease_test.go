@@ -134,7 +134,7 @@ func TestLeaseIsBlindToTimeZones(t *testing.T) {
 		}
 		owner := lease.NewOwner(zone)
 		err := conn.QueryRow(t.Context(), pg.StatementTexts()["acquire lease"], signer[:], owner.ID, owner.Label,
-			time.Minute.Microseconds()).Scan(&won, nil, nil, nil)
+			time.Minute.Microseconds()).Scan(&won, nil, nil, nil, nil, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
