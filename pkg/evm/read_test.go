@@ -22,8 +22,6 @@ import (
 	"perpkeeper/services/devnet/evmnode"
 )
 
-var blockSeven = chain.BlockRef{Number: 7, Hash: chain.Hash{7}}
-
 var filter = evm.Filter{Addresses: []chain.Address{emitter}, Topics: []chain.Hash{emitted}}
 
 // Blocks, logs and receipts by hash, over both transports.

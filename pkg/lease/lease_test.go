@@ -187,7 +187,7 @@ func TestMetricsTellResultsApart(t *testing.T) {
 # HELP fence_reject_total Writes the database refused because the lease had moved on, by operation.
 # TYPE fence_reject_total counter
 fence_reject_total{op="claim"} 1
-# HELP lease_acquire_total Tries to take a lease, by result: won, held, gone (held, and the holder's session has ended), ahead (the database's clock went back), error.
+# HELP lease_acquire_total Tries to take a lease, by result: won, held, gone (no session any more), ahead, error.
 # TYPE lease_acquire_total counter
 lease_acquire_total{result="ahead"} 1
 lease_acquire_total{result="error"} 1

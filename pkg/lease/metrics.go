@@ -21,8 +21,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	in := metric.In{Registerer: reg}
 	return &Metrics{
 		acquire: in.Counters("lease_acquire_total",
-			"Tries to take a lease, by result: won, held, gone (held, and the holder's session has ended), ahead (the "+
-				"database's clock went back), error.", "result"),
+			"Tries to take a lease, by result: won, held, gone (no session any more), ahead, error.", "result"),
 		renew: in.Counters("lease_renew_total",
 			"Renewals of leases, by result: kept, lost, error (asked again until the tenure's deadline).", "result"),
 		rejects: in.Counters("fence_reject_total",

@@ -58,8 +58,10 @@ func codecFor(t reflect.Type) (codec, bool) {
 const wide = "numeric(78,0)"
 
 var (
-	uintNumberCodec = numberCodec(parseUint, func(n *perp.Uint) (magnitude, bool) { return magnitudeOf(n.Bytes32()), false })
-	intNumberCodec  = numberCodec(parseInt,
+	uintNumberCodec = numberCodec(parseUint, func(n *perp.Uint) (magnitude, bool) {
+		return magnitudeOf(n.Bytes32()), false
+	})
+	intNumberCodec = numberCodec(parseInt,
 		func(n *perp.Int) (magnitude, bool) { return magnitudeOf(n.Abs().Bytes32()), n.Sign() < 0 })
 )
 

@@ -240,7 +240,8 @@ func (d signerDesk) awaitCancel(ctx context.Context, signer chain.Address, befor
 		case now.Intent == txm.Cancelled:
 			return sayf(d.out, "done: the payment to oneself is final\n")
 		case !now.Intent.Replaceable():
-			return sayf(d.out, "a transaction at this nonce was mined: the attempt is %s (keeperctl signer nonces %s)\n",
+			return sayf(d.out,
+				"a transaction at this nonce was mined: the attempt is %s (keeperctl signer nonces %s)\n",
 				now.Intent, signer)
 		case now.Attempts > before.Attempts:
 			return sayf(d.out, "the sender has signed transaction %d at this nonce, a payment to oneself; the chain "+

@@ -17,14 +17,13 @@ import (
 // to somebody: it waits for a silent member for longer than a signer may rest. It is for one goroutine.
 type adoption struct {
 	s    *Sender
-	ctx  context.Context
 	stop func() // returns when nothing is worked any more
 }
 
 // begin ends what was adopted, and looks after the signers of all but this member's own partitions.
-func (a *adoption) begin(own []int) {
+func (a *adoption) begin(ctx context.Context, own []int) {
 	a.stop()
-	ctx, cancel := context.WithCancel(a.ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	for _, key := range a.s.keys {
 		p := wire.SignerPartition(key.Address(), a.s.cfg.Keeper.JobPartitions)

@@ -38,7 +38,7 @@ type Config struct {
 type Settings struct {
 	Node        string        `toml:"node" help:"name of this process in leases and logs, for people; empty = the container's name, or host name and process id"`
 	Mode        string        `toml:"mode" help:"worker-queue: a signer's lease goes with its partition of the job topic; basic: any sender may have it; shadow: without keys, every job is simulated and nothing is sent"`
-	LeaseTTL    time.Duration `toml:"lease_ttl" help:"for how long a signer's lease is taken; after a crash whose end of the database session others do not see, its signers rest that long"`
+	LeaseTTL    time.Duration `toml:"lease_ttl" help:"for how long a signer's lease is taken; a sender that dies is succeeded after a second, or, where its database session cannot tell, after this long"`
 	SignerWatch time.Duration `toml:"signer_watch" help:"how long signers that are new to the database are watched for others' transactions before the first is sent"`
 	MaxJobAge   time.Duration `toml:"max_job_age" help:"how far back the job topic is read at take-over, and how long a job may wait for its moment"`
 	Cooldown    time.Duration `toml:"cooldown" help:"how long a job that was done, here or elsewhere, is not taken up again; failures have their own pauses"`

@@ -256,9 +256,9 @@ func (s *Sender) follow(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { return s.horizon.Follow(ctx, s.node.Heads(ctx)) })
 	group.Go(func() error { return s.quotes.Follow(ctx, s.client, wire.PriceTopic(id), s.unreadable.price) })
 	group.Go(func() error {
-		adopted := &adoption{s: s, ctx: ctx, stop: func() {}}
-		adopted.begin(nil)
-		jobs.OnAssign = adopted.begin
+		adopted := &adoption{s: s, stop: func() {}}
+		adopted.begin(ctx, nil)
+		jobs.OnAssign = func(own []int) { adopted.begin(ctx, own) }
 		defer func() { adopted.stop() }()
 		return s.client.Join(ctx, jobs, s.consume)
 	})

@@ -263,7 +263,7 @@ func pooled(t *testing.T, address string) string {
 // greet passes a connection on, with another process id in the greeting.
 func greet(client net.Conn, server string) {
 	defer func() { _ = client.Close() }()
-	up, err := net.Dial("tcp", server) //nolint:noctx // it ends with the client
+	up, err := net.Dial("tcp", server)
 	if err != nil {
 		return
 	}
