@@ -15,13 +15,18 @@ const (
 	FrozenByVenue    Outcome = "frozen"            // our transaction succeeded and the venue's rule froze the order
 	LostRace         Outcome = "lost_race"         // somebody else was first; no failure
 	DroppedRecovered Outcome = "dropped_recovered" // the condition no longer held when we looked again; no failure
-	SkippedDone      Outcome = "skipped"           // no longer pending before anything was sent
-	Expired          Outcome = "expired"           // past the venue's deadline, never sent
-	Reverted         Outcome = "reverted"          // our transaction was mined and reverted for another reason
+	// SkippedDone: no longer pending when we looked again; if it had a nonce, a payment to oneself has freed it.
+	SkippedDone Outcome = "skipped"
+	// Expired: past the venue's deadline, or told to wait for longer than a job may; a nonce is freed likewise.
+	Expired  Outcome = "expired"
+	Reverted Outcome = "reverted" // our transaction was mined and reverted for another reason
 	// Foreign: our nonce was spent by a transaction that is not ours: no verdict about the job.
-	Foreign   Outcome = "foreign"
-	Withdrawn Outcome = "withdrawn" // an operator wanted the nonce back; the job is as due as before, and no failure
-	Refused   Outcome = "refused"   // the simulated call failed for a cause that sending would not mend
+	Foreign Outcome = "foreign"
+	// Withdrawn: the nonce was wanted back, by an operator, for more urgent jobs behind it, or in another tier's window
+	// for ours behind it; the job is as due as before, and no failure.
+	Withdrawn Outcome = "withdrawn"
+	// Refused: the simulated call failed for a cause that sending would not mend, or no node takes the transaction.
+	Refused Outcome = "refused"
 )
 
 // Failure reports whether the outcome counts against the success rate (LIQ-16).

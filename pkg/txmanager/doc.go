@@ -2,14 +2,15 @@
 // confirms, replaces and records. It knows nothing of the venue the calls are for: what a job asks for, whose turn it
 // is and whether it is still to be done are stages that its user hands in.
 //
-// A [Manager] works signers. For each that is its own [Manager.Work] holds the lease and runs four loops under it:
+// A [Manager] works signers. For each that is its own [Manager.Work] holds the lease and runs five loops under it:
 //
-//	drain    leads the most urgent intents through the stages, claims nonces for those that get through, and
-//	         broadcasts
-//	confirm  follows what is in flight, by receipts over all hashes of a nonce, until a block is final; broadcasts
-//	         again what is not mined, raises its price, and frees the nonce of what is not to be done any more
-//	record   publishes what has ended
-//	retry    has what failed for a cause that may pass tried again when its pause is over
+//	drain      leads the most urgent intents through the stages, claims nonces for those that get through, and
+//	           broadcasts
+//	confirm    follows what is in flight, by receipts over all hashes of a nonce, until a block is final; broadcasts
+//	           again what is not mined, raises its price, and frees the nonce of what is not to be done any more
+//	strangers  looks, also while nothing is sent, whether somebody else uses the signer's key
+//	record     publishes what has ended
+//	retry      has what failed for a cause that may pass tried again when its pause is over
 //
 // Everything a loop knows is in the store, so that the next owner of the lease goes on where this one stopped, whether
 // it stopped or was killed. A [Stepper] makes the same passes without goroutines, for whoever simulates time.

@@ -77,7 +77,8 @@ func Partition(key chain.Hash, partitions int) int {
 	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(partitions))
 }
 
-// SignerPartition maps a signer to the partition of the job topic whose owner holds the signer's lease.
+// SignerPartition maps a signer to the partition of the job topic that has its jobs. In worker-queue mode the signer is
+// worked by the partition's owner, or by another sender while that one is gone.
 func SignerPartition(signer chain.Address, partitions int) int {
 	return Partition(signer.Hash(), partitions)
 }

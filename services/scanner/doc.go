@@ -56,7 +56,8 @@
 // two hosts say, and the blocks' bodies are held against them. Where that cannot be had every block is read.
 //
 // Ranges cannot be corrected, so they wait for proof. Only where nodes refuse receipts outright are they published
-// unverified.
+// unverified, and then only what readers could no longer undo: the rest, and what stands on a block that can still be
+// corrected, goes out block by block.
 //
 // # Finality
 //

@@ -3,8 +3,9 @@
 //
 // A member of the group on the job topic gets partitions, and for each an intake stores its jobs as intents, or lets
 // them wait in memory while they are another keeper's to execute. In worker-queue mode the signers that hash to a
-// partition come with it; in basic mode every sender tries for the lease of every signer whose key it has. What is done
-// for a signer is [txmanager]'s: it claims, broadcasts, confirms and records. This package hands it the stages that a
+// partition come with it, and where their process is gone any sender works them and their partition until the group has
+// given it away; in basic mode every sender tries for the lease of every signer whose key it has. What is done for a
+// signer is [txmanager]'s: it claims, broadcasts, confirms and records. This package hands it the stages that a
 // task goes through before its claim, see [Sender.open], and what a mined transaction means.
 //
 // Where several keepers share the jobs, every sender also follows all jobs and all executions of the chain, and the

@@ -100,7 +100,7 @@ func scanAttempt(row pgx.CollectableRow) (a Attempt, err error) {
 	return a, err
 }
 
-// withAttempts puts the attempts in order, and adds what was signed and earned.
+// withTxs puts the attempts in order, and adds what was signed and earned.
 func withTxs(ctx context.Context, tx pgx.Tx, generation int, attempts []Attempt) error {
 	slices.Reverse(attempts)
 	ids, byID := make([]int64, len(attempts)), map[int64]*Attempt{}

@@ -146,7 +146,7 @@ func (s Intents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) error {
 	return nil
 }
 
-// slotAttempts is how often a claim of liquidations is made again at once that met another signer's, which took the
+// slotTxs is how often a claim of liquidations is made again at once that met another signer's, which took the
 // same of the keeper's places in the same moment: there may be others.
 const slotTxs = 5
 

@@ -80,7 +80,7 @@ func (s Intents) Replace(ctx context.Context, f lease.Fence, r txm.Replacement) 
 	return err
 }
 
-// indexAttemptSequence is the unique index that lets one transaction follow another.
+// indexTxSequence is the unique index that lets one transaction follow another.
 const indexTxSequence = "tx_attempt_signer_nonce_seq_key"
 
 // Fill implements txm.Flights.

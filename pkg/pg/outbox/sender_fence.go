@@ -22,7 +22,7 @@ const (
 	liveStates     = `('QUEUED', 'SIGNED', 'SENT', 'MINED')`
 )
 
-// attemptsOf joins the transactions a of an intent to the intent's row, by the number they share: that is what they are
+// txsOf joins the transactions a of an intent to the intent's row, by the number they share: that is what they are
 // indexed by. An intent without a number has none.
 func txsOf(intent string) string {
 	return fmt.Sprintf("a.signer = %[1]s.signer AND a.nonce = %[1]s.nonce AND a.intent = %[1]s.id", intent)

@@ -101,7 +101,7 @@ func templateOf(name string) *logTemplate {
 	return b
 }
 
-// newBlank finds the holes by what changes in the log when an item does.
+// newTemplate finds the holes by what changes in the log when an item does.
 func newTemplate(name string) *logTemplate {
 	names := holes[name]
 	if names == nil {
