@@ -132,7 +132,8 @@ func TestLiquidationBurns(t *testing.T) {
 	}
 	opened, light := used(0)
 	same, heavy := used(burn)
-	if same != opened {
+	// A byte of the call that happens to be zero, in an address or a time, costs 12 gas less.
+	if max(same, opened)-min(same, opened) > 1_000 {
 		t.Errorf("opening a position takes %d gas in place of %d", same, opened)
 	}
 	if extra := heavy - light; extra < burn || extra > burn+1_000 {
