@@ -87,6 +87,9 @@ func (t *tenure) farBelow(number uint64) bool {
 // is wholly new or wholly held for each of them, and the final block itself. A tip that has left the chain is taken
 // back first, unless it was final: then there are none.
 func (t *tenure) cuts(ctx context.Context, final uint64) ([]uint64, error) {
+	if err := t.sayFinal(ctx); err != nil { // before anything is taken back
+		return nil, retry.Stop(err)
+	}
 	cuts := []uint64{final}
 	for _, st := range t.streams {
 		if st.branch.tip().Number >= final {
