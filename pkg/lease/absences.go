@@ -26,6 +26,8 @@ type Sighting struct {
 type Absences struct {
 	mu   sync.Mutex
 	gone map[chain.Address]absence
+	// blind is until when nobody is held for gone: see Forget.
+	blind time.Time
 }
 
 type absence struct {
@@ -38,6 +40,9 @@ type absence struct {
 func (a *Absences) Lasting(signer chain.Address, s Sighting, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if now.Before(a.blind) {
+		return false
+	}
 	if a.gone == nil {
 		a.gone = map[chain.Address]absence{}
 	}
@@ -54,4 +59,12 @@ func (a *Absences) End(signer chain.Address) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.gone, signer)
+}
+
+// Forget takes in that the looker's own session was lost: what took it may have taken the holders'. They get longer to
+// come back.
+func (a *Absences) Forget(now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.gone, a.blind = nil, now.Add(3*Moment)
 }

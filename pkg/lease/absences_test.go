@@ -46,3 +46,21 @@ func TestAbsenceThatHasEnded(t *testing.T) {
 		t.Error("it was there in between")
 	}
 }
+
+// What took the looker's own session may have taken the holder's: nobody is held for gone then, for longer than a
+// moment, and what was seen before does not count.
+func TestAbsenceSeenByOneThatWasAwayItself(t *testing.T) {
+	var a Absences
+	at := time.Now()
+	gone := Sighting{NewOwner("a").ID, 3, at}
+	a.Lasting(signer, gone, at)
+	a.Forget(at)
+	for _, after := range []time.Duration{Moment, 3*Moment - 1, 3 * Moment} {
+		if a.Lasting(signer, gone, at.Add(after)) {
+			t.Errorf("gone after %s", after)
+		}
+	}
+	if !a.Lasting(signer, gone, at.Add(4*Moment)) {
+		t.Error("it never counts as gone again")
+	}
+}

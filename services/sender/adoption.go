@@ -42,11 +42,20 @@ func (a *adoption) await(ctx context.Context, key signer.Signer, partition int) 
 		}
 		a.s.log.Warn().Str("signer", key.Address().Hex()).Int("partition", partition).
 			Msg("its sender is gone: worked here until the group has noticed")
-		group, ctx := errgroup.WithContext(ctx)
-		group.Go(func() error { return a.s.manager.Work(ctx, key) })
-		group.Go(func() error { return a.s.intake(ctx, partition, func(int64) {}) })
-		if err := group.Wait(); ctx.Err() == nil {
-			a.s.log.Warn().Err(err).Int("partition", partition).Msg("trying again")
+		if err := a.work(ctx, key, partition); ctx.Err() == nil {
+			a.s.log.Warn().Err(err).Int("partition", partition).Msg("it is not worked here any more")
 		}
 	}
+}
+
+// work works a signer and its partition until ctx ends, but not for much longer than the group needs to notice that a
+// member is gone: its holder may live, and have lost its session alone, or the group may have given the partition to
+// somebody while this member does not reach it. They get the signer then.
+func (a *adoption) work(ctx context.Context, key signer.Signer, partition int) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*a.s.cfg.Kafka.SessionTimeout)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.s.manager.Work(ctx, key) })
+	group.Go(func() error { return a.s.intake(ctx, partition, func(int64) {}) })
+	return group.Wait()
 }

@@ -34,8 +34,9 @@ func present(owner string) string {
 var holderGone = `coalesce(present = owner, false) AND expires_at > clock_timestamp() AND NOT ` + present("owner")
 
 var (
-	beginSession = pg.Register("begin session", `SELECT pg_backend_pid(), pg_try_advisory_lock_shared(('x' || `+
-		lockOf("$1::uuid")+`)::bit(64)::bigint)`)
+	// No lock is taken in a server process of a pooler's: it would outlive this one.
+	beginSession = pg.Register("begin session", `SELECT pg_backend_pid(), CASE WHEN pg_backend_pid() = $2::bigint
+		THEN pg_try_advisory_lock_shared(('x' || `+lockOf("$1::uuid")+`)::bit(64)::bigint) ELSE false END`)
 	checkSession = pg.Register("check session", `SELECT pg_backend_pid(), `+present("$1::uuid"))
 	// For leases that were taken before there was this session. Who has seen the owner gone finds that it has written.
 	markPresent = pg.Register("mark present", `UPDATE keeper.signer_lease SET present = owner,
@@ -72,6 +73,7 @@ func (s Leases) Attend(ctx context.Context, owner lease.Owner, m *lease.Metrics)
 			if errors.Is(err, ErrPooled) {
 				return retry.Stop(err)
 			}
+			s.absences.Forget(time.Now())
 			return err
 		})
 	if ctx.Err() != nil {
@@ -88,7 +90,7 @@ func (s Leases) session(ctx context.Context, owner uuid.UUID, m *lease.Metrics) 
 	}
 	defer m.Present(false)
 	defer closeSession(conn)
-	if err := askSession(ctx, conn, beginSession, owner); err != nil {
+	if err := askSession(ctx, conn, beginSession, owner, int64(conn.PgConn().PID())); err != nil {
 		return err
 	}
 	if _, err := s.db.Run(ctx, "saying that there is a session", markPresent.SQL(), owner); err != nil {
@@ -114,12 +116,12 @@ func (s Leases) connect(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // askSession asks for the lock, or whether it is there. The server has to be the one that has greeted this process.
-func askSession(ctx context.Context, conn *pgx.Conn, look *pg.Statement, owner uuid.UUID) error {
+func askSession(ctx context.Context, conn *pgx.Conn, look *pg.Statement, of ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, lease.Moment)
 	defer cancel()
 	var server uint32
 	var has bool
-	switch err := conn.QueryRow(ctx, look.SQL(), owner).Scan(&server, &has); {
+	switch err := conn.QueryRow(ctx, look.SQL(), of...).Scan(&server, &has); {
 	case err != nil:
 		return fmt.Errorf("looking after the session: %w", err)
 	case server != conn.PgConn().PID():
