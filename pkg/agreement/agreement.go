@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Answer is what one endpoint says.
+// Answer is one endpoint's reply, with the endpoint it came from.
 type Answer[T any] struct {
 	From  string // the endpoint, as people know it
 	Host  string // where it is; endpoints of one host are one source

@@ -7,7 +7,7 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Finality is what the answers of endpoints that were asked for their newest final block come to.
+// Finality is the result of comparing the final blocks that endpoints name.
 type Finality struct {
 	Block chain.BlockRef // the highest that enough hosts call final; zero while there is none
 	By    []string       // who does
@@ -15,7 +15,8 @@ type Finality struct {
 	Contradict []string
 }
 
-// HashAt tells which block an endpoint has at a number, below what it calls final. An error is no answer.
+// HashAt returns the hash of the block that an endpoint has at a number, at or below its final block. An error is no
+// answer.
 type HashAt func(from string, number uint64) (chain.Hash, error)
 
 // Final returns the highest block that at least so many hosts call final, all of which know it by its hash: whoever

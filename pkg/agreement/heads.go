@@ -48,7 +48,7 @@ func (h *Heads) Note(host string, head chain.BlockRef, at time.Time) {
 	}
 }
 
-// Believe notes the same, and tells whether it can be the chain's.
+// Believe notes a head like [Heads.Note], and reports whether it can be the chain's.
 func (h *Heads) Believe(host string, head chain.BlockRef, at time.Time) bool {
 	h.Note(host, head, at)
 	others := 0
@@ -65,7 +65,7 @@ func (h *Heads) Believe(host string, head chain.BlockRef, at time.Time) bool {
 	return h.possible(head, at, others)
 }
 
-// possible tells whether a block that no other host has reached can be the chain's.
+// possible reports whether a block that no other host has reached can be the chain's.
 func (h *Heads) possible(head chain.BlockRef, at time.Time, others int) bool {
 	wall, limit := at.UnixMilli(), Ahead.Milliseconds()
 	if h.clock.at.IsZero() {
@@ -80,7 +80,7 @@ func (h *Heads) possible(head chain.BlockRef, at time.Time, others int) bool {
 		passed/fastest.Milliseconds()
 }
 
-// lowest tells whether no host names an older block.
+// lowest reports whether no host names an older block.
 func (h *Heads) lowest(head chain.BlockRef, at time.Time) bool {
 	for _, s := range h.newest {
 		if at.Sub(s.at) <= silent && s.head.TimeMs < head.TimeMs {
@@ -98,7 +98,7 @@ func (h *Heads) bear(head chain.BlockRef, at time.Time) {
 	}
 }
 
-// near tells whether two hosts can be looking at one chain at one moment.
+// near reports whether two hosts can be looking at one chain at one moment.
 func near(a, b chain.BlockRef) bool {
 	return max(a.TimeMs, b.TimeMs)-min(a.TimeMs, b.TimeMs) <= uint64(Ahead.Milliseconds()) &&
 		max(a.Number, b.Number)-min(a.Number, b.Number) <= uint64(Ahead/fastest)

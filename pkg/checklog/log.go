@@ -1,12 +1,12 @@
-// Package checklog keeps what was said of an attempt before it got its nonce: by the freshness gate, by whose turn it
-// was, by the state, by the choice of price reports and by the simulated call. It is for people who ask for one job's
-// story.
+// Package checklog keeps the verdicts of the checks that an attempt passes before it gets its nonce: the freshness
+// gate, whose turn it is, the state, the choice of price reports, and the simulated call. It is for people who ask for
+// the history of one job.
 //
-// It stands beside the road: [Log.Note] takes a lock and never waits for anybody, and what was noted is written in
-// batches, once a second. Guaranteed: a verdict that says what the last one of the same check said is not written
-// again, whatever figures it has in it. Not guaranteed: completeness. What is noted while the database is away for long
-// is lost and counted; what is noted in the last second of a process may be lost, what goes to and fro is kept for its
-// first times, and of what an endpoint has said the beginning.
+// It never delays an attempt: [Log.Note] takes a lock and does no I/O, and entries are written in batches, once a
+// second. Guaranteed: a verdict that differs from the last one of the same check in figures alone is not written again.
+// Not guaranteed: completeness. Entries are lost, and counted, while the database is away for long; those of a
+// process's last second may be lost. Of verdicts that alternate only the first are kept, and of a long answer only its
+// beginning.
 package checklog
 
 import (
@@ -30,15 +30,15 @@ const (
 	Call    = "call"    // would the venue do it?
 )
 
-// Entry is what one check said of an attempt.
+// Entry is the verdict of one check on an attempt.
 type Entry struct {
 	Intent  int64 // the attempt, as the store numbers it
 	At      time.Time
 	Check   string // one of the above
 	Verdict string // onward, waiting, yielding, closed, unknown, or the outcome by which it ended
-	Said    string
-	By      string // whose word it is: endpoints, sources of prices, or this keeper's own
-	Block   uint64 // as of which it was said; 0 where that is not known
+	Detail  string // the reason, or what the verdict rests on
+	By      string // who gave it: endpoints, price sources, or this keeper itself
+	Block   uint64 // the verdict is as of this block; 0 where that is not known
 }
 
 // Store keeps entries.
@@ -51,8 +51,8 @@ type Store interface {
 // Bounds of what is held in memory, and for how long entries are kept.
 const (
 	mostWaiting      = 16384            // entries that are not written yet
-	mostOfAttempt    = 128              // entries of one attempt: what goes to and fro says nothing new
-	mostSaid         = 1000             // bytes of what one check says: an endpoint may answer with megabytes
+	mostOfAttempt    = 128              // entries of one attempt: verdicts that alternate add nothing
+	maxDetail        = 1000             // bytes of a detail: an endpoint may answer with megabytes
 	attemptForgotten = 10 * time.Minute // after the last verdict on it
 	kept             = 14 * 24 * time.Hour
 	pruneEvery       = time.Hour
@@ -71,40 +71,40 @@ type Log struct {
 	attempts map[int64]*attempt
 }
 
-// attempt is what was last said of one.
+// attempt is the last verdict of each check on one attempt.
 type attempt struct {
-	said    map[string]string // by check
+	last    map[string]string // by check
 	entries int
 	at      time.Time
 }
 
-// New makes a log that writes while [Log.Run] runs. Dropped is told of entries that are lost.
+// New makes a log that writes while [Log.Run] runs. Dropped is called with the number of entries that are lost.
 func New(store Store, clock func() time.Time, dropped func(entries int), log zerolog.Logger) *Log {
 	return &Log{store: store, clock: clock, dropped: dropped, log: log, attempts: map[int64]*attempt{}}
 }
 
-// Note takes in what a check has said, unless it says nothing new. Its time is now.
+// Note adds an entry, unless it repeats the last one of its check. It sets the entry's time to now.
 func (l *Log) Note(e Entry) {
 	if l == nil {
 		return
 	}
 	e.At = l.clock()
-	if len(e.Said) > mostSaid {
-		e.Said = strings.ToValidUTF8(e.Said[:mostSaid], "") + "…"
+	if len(e.Detail) > maxDetail {
+		e.Detail = strings.ToValidUTF8(e.Detail[:maxDetail], "") + "…"
 	}
-	gist := e.Verdict + " " + gistOf(e.Said)
+	gist := e.Verdict + " " + gistOf(e.Detail)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.attempts[e.Intent]
 	if a == nil {
-		a = &attempt{said: map[string]string{}}
+		a = &attempt{last: map[string]string{}}
 		l.attempts[e.Intent] = a
 	}
 	a.at = e.At
-	if a.said[e.Check] == gist {
+	if a.last[e.Check] == gist {
 		return
 	}
-	a.said[e.Check] = gist
+	a.last[e.Check] = gist
 	if a.entries++; a.entries > mostOfAttempt {
 		return
 	}
@@ -116,13 +116,13 @@ func (l *Log) Note(e Entry) {
 }
 
 // gistOf is a text without its figures, which change from one look to the next.
-func gistOf(said string) string {
+func gistOf(detail string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {
 			return -1
 		}
 		return r
-	}, said)
+	}, detail)
 }
 
 // Run writes what is noted until ctx ends, and then what is left.

@@ -46,7 +46,7 @@ func (m *memory) told() (lines []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.entries {
-		lines = append(lines, fmt.Sprintf("%d %s %s: %s", e.Intent, e.Check, e.Verdict, e.Said))
+		lines = append(lines, fmt.Sprintf("%d %s %s: %s", e.Intent, e.Check, e.Verdict, e.Detail))
 	}
 	return lines
 }
@@ -73,8 +73,8 @@ func after(d time.Duration) { <-time.After(d) }
 // What a check says again is written once, however its figures change; what it says anew is written.
 func TestOnlyWhatChangesIsWritten(t *testing.T) {
 	running(t, func(l *checklog.Log, store *memory, _ *int) {
-		note := func(intent int64, check, verdict, said string) {
-			l.Note(checklog.Entry{Intent: intent, Check: check, Verdict: verdict, Said: said})
+		note := func(intent int64, check, verdict, detail string) {
+			l.Note(checklog.Entry{Intent: intent, Check: check, Verdict: verdict, Detail: detail})
 		}
 		note(1, checklog.Price, "waiting", "the report is of second 41")
 		note(1, checklog.Price, "waiting", "the report is of second 42")
@@ -111,8 +111,8 @@ func TestToAndFroIsBounded(t *testing.T) {
 func TestLongAnswersAreCut(t *testing.T) {
 	running(t, func(l *checklog.Log, store *memory, _ *int) {
 		long := strings.Repeat("ä", 5000)
-		l.Note(checklog.Entry{Intent: 1, Check: checklog.Call, Verdict: "unknown", Said: "x" + long})
-		l.Note(checklog.Entry{Intent: 2, Check: checklog.Call, Verdict: "unknown", Said: long[:1000]})
+		l.Note(checklog.Entry{Intent: 1, Check: checklog.Call, Verdict: "unknown", Detail: "x" + long})
+		l.Note(checklog.Entry{Intent: 2, Check: checklog.Call, Verdict: "unknown", Detail: long[:1000]})
 		after(2 * time.Second)
 		want := []string{"1 call unknown: x" + long[:998] + "…", "2 call unknown: " + long[:1000]}
 		if got := store.told(); !slices.Equal(got, want) {

@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Deleverage decides about auto-deleveraging a side of a market: first whether the exchange's word on it has to be
+// Deleverage decides about auto-deleveraging a side of a market: first whether the exchange's state of it has to be
 // brought up to date, then, if it is enabled, which of these open positions are closed, and by how much. The most
 // profitable go first, until together they bring the side below its limit; the contract refuses what goes beyond.
 // Elsewhere are the positions of the side that other planners have, where there are such: they are chosen from as well,
@@ -18,7 +18,7 @@ import (
 // positions choose the same; while elsewhere is not known nothing is chosen.
 //
 // A decision holds for the state and the reports of its moment. What has been executed since, or another price, makes
-// another set of positions needed: whoever executes has to hear of a job again before it is sent.
+// another set of positions needed: a job has to be published again before it is sent.
 //
 // The decisions hold what is due only; positions that could not be judged are named in the error beside them. Nothing
 // is without the role (LIQ-15, capabilities).

@@ -6,7 +6,7 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// Decision says whether something is to be executed now, and why or why not.
+// Decision is whether something is to be executed now, with the reason.
 type Decision struct {
 	Due bool
 	// Why is one sentence for an operator.

@@ -1,7 +1,7 @@
-// Package due says what of a venue can be executed at a moment, and of everything else why it cannot: the rules by
-// which positions, orders and requests become jobs. It is pure: a [Moment] is state at one block and the newest price
-// reports, and the same moment gives the same decisions in the planner, in the tool that explains them, and in a
-// simulation.
+// Package due decides which positions, orders and requests of a venue can be executed at a moment, and gives the reason
+// for each that cannot: the rules by which they become jobs. It is pure: a [Moment] is state at one block and the
+// newest price reports, and the same moment gives the same decisions in the planner, in the tool that explains them,
+// and in a simulation.
 //
 // # Guaranteed
 //

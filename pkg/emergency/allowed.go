@@ -33,7 +33,7 @@ func (a Allowed) Validate() error {
 	return nil
 }
 
-// matches tells whether a call is one of the pattern's.
+// matches reports whether a call is one of the pattern's.
 func (a Allowed) matches(to chain.Address, calldata []byte) bool {
 	want, got := strings.TrimPrefix(strings.ToLower(a.Calldata), "0x"), hex.EncodeToString(calldata)
 	if to != a.To || len(want) != len(got) {
@@ -47,7 +47,7 @@ func (a Allowed) matches(to chain.Address, calldata []byte) bool {
 	return true
 }
 
-// MaySign tells whether the emergency signer may sign a call.
+// MaySign reports whether the emergency signer may sign a call.
 func (c Config) MaySign(to chain.Address, calldata []byte) bool {
 	for _, a := range c.Calls {
 		if a.matches(to, calldata) {

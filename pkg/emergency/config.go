@@ -15,7 +15,7 @@ type Action string
 
 // The actions.
 const (
-	Notify Action = "notify" // tell the operators what the conditions call for
+	Notify Action = "notify" // notify the operators of what the conditions call for
 	// LiquidateFirst: list pending liquidations, and let those that wait for their next try be tried at once.
 	LiquidateFirst Action = "liquidate_first"
 	PausePositions Action = "pause_positions" // the venue takes no orders that open or enlarge positions
@@ -29,7 +29,7 @@ const (
 // Actions lists them, in the order in which they are to be taken.
 func Actions() []Action { return []Action{Notify, LiquidateFirst, PausePositions, RaiseMargin} }
 
-// OnChain tells whether an action is calls of the venue's contracts.
+// OnChain reports whether an action is calls of the venue's contracts.
 func (a Action) OnChain() bool { return a == PausePositions || a == RaiseMargin }
 
 // Config is the [emergency] section. Nothing may be done by default.
@@ -51,7 +51,7 @@ type Config struct {
 // DefaultConfig permits nothing.
 func DefaultConfig() Config { return Config{IdleAfter: defaultIdle, MarginPercent: defaultPercent} }
 
-// Permits tells whether an action may be taken.
+// Permits reports whether an action may be taken.
 func (c Config) Permits(a Action) bool { return slices.Contains(c.Actions, string(a)) }
 
 // Validate names every setting that cannot work.

@@ -17,6 +17,6 @@
 //
 // # Not guaranteed
 //
-//   - That what was handed over was sent: whoever sends it says so (the stage done).
+//   - That what was handed over was sent: whoever sends it records that (the stage done).
 //   - What became of a call at the stage sent: it may have been broadcast or not, and land or not.
 package emergency

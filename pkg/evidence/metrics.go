@@ -27,8 +27,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 }
 
-// ExecutedBy counts an execution by a tier, in a block of a time (ms). Of a job that was never heard of the birth is 0,
-// and its age unknown.
+// ExecutedBy counts an execution by a tier, in a block of a time (ms). Of a job that was never published here the birth
+// is 0, and its age unknown.
 func (m *Metrics) ExecutedBy(by int, kind job.Kind, birthMs, atMs uint64) {
 	tier := strconv.Itoa(by)
 	m.executed.WithLabelValues(tier, string(kind)).Inc()

@@ -1,9 +1,9 @@
-// Package evidence reads, from the job and the log topic of a keeper, what it rests on whose turn a job is and which
-// keepers work: the jobs that planners have said, and what was executed on the chain.
+// Package evidence reads the facts by which keepers take turns: the jobs that planners have published, from the job
+// topic, and the executions on the chain, from the log topic.
 //
-// Guaranteed: an execution is told once all partitions have its block, and none of a block that left the chain before
-// that; all jobs of the past are told before anything of the chain. Not guaranteed: that a block is final. Who is told
-// of an execution on a branch that goes later is not told that it has gone.
+// Guaranteed: an execution is reported once all partitions have its block, and none of a block that left the chain
+// before that; all jobs of the past are reported before anything of the chain. Not guaranteed: that a block is final.
+// An execution that was reported is not taken back when its branch leaves the chain later.
 package evidence
 
 import (
@@ -27,7 +27,7 @@ const hindsight = 15 * time.Minute
 // Unreadable takes a record that nobody can read, and why. The owner of its partition sets it aside.
 type Unreadable func(topic string, r bus.Record, why error)
 
-// Observer is told of the evidence, by several goroutines at once.
+// Observer receives the evidence. Its methods are called by several goroutines at once.
 type Observer interface {
 	// Published takes a job, as often as planners publish it.
 	Published(j job.Job)
@@ -38,9 +38,9 @@ type Observer interface {
 	Read(blockMs uint64)
 }
 
-// Reader reads every job this keeper's planners have said, and everything that was executed on the chain. It follows
-// all partitions of both topics, whichever of them this process works on, because whose turn a job is depends on all
-// jobs.
+// Reader reads every job this keeper's planners have published, and everything that was executed on the chain. It
+// follows all partitions of both topics, whichever of them this process works on, because whose turn a job is depends
+// on all jobs.
 type Reader struct {
 	client     *bus.Client
 	cfg        wire.Config
@@ -54,8 +54,8 @@ type Reader struct {
 	feeds []feed
 }
 
-// NewReader makes a reader that tells an observer. The decoder is the venue's; unreadable takes the records of the job
-// topic that hold no job.
+// NewReader makes a reader that reports to an observer. The decoder is the venue's; unreadable takes the records of the
+// job topic that hold no job.
 func NewReader(client *bus.Client, cfg wire.Config, decoder execution.Decoder, observer Observer,
 	unreadable Unreadable) *Reader {
 	return &Reader{
@@ -95,7 +95,7 @@ func (e *Reader) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// follow reads a partition from a while back and tells when it has come to where its end was.
+// follow reads a partition from a while back, and calls reached when it has come to where its end was.
 func (e *Reader) follow(ctx context.Context, topic string, partition int, reached func(),
 	take func(bus.Record) error) error {
 	offset, end, err := e.client.OffsetBack(ctx, topic, partition, hindsight)
@@ -144,7 +144,7 @@ func (e *Reader) caughtUp() {
 	e.stands()
 }
 
-// stands tells up to when all partitions have been read. The lock is held.
+// stands returns up to when all partitions have been read. The lock is held.
 func (e *Reader) stands() {
 	slowest := e.tips[0]
 	for _, tip := range e.tips {
@@ -193,7 +193,7 @@ type feed struct {
 	share execution.Share
 }
 
-// take takes a message and tells whether it is one that concerns whole blocks and can be heeded. What a scanner that
+// take takes a message and reports whether it is one that concerns whole blocks and can be heeded. What a scanner that
 // had been replaced has written is left out, and so is the rest of a block in whose middle the reading began.
 func (f *feed) take(m wire.Message, epoch uint64, offset int64) (whole bool) {
 	if claim, is := m.(wire.Epoch); is {

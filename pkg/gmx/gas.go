@@ -170,15 +170,15 @@ func RaisedLimit(limit uint64, r Revert) uint64 {
 	if r.Name != "InsufficientExecutionGas" {
 		return MaxGas
 	}
-	var said [3]uint64
+	var values [3]uint64
 	for i, name := range []string{"startingGas", "estimatedGasLimit", "minAdditionalGasForExecution"} {
 		value, is := r.uint(name)
 		if !is {
 			return MaxGas
 		}
-		said[i] = gasOf(value)
+		values[i] = gasOf(value)
 	}
-	missing := max(said[1]+said[2], said[0]) - said[0]
+	missing := max(values[1]+values[2], values[0]) - values[0]
 	if missing == 0 {
 		return MaxGas
 	}

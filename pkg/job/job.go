@@ -60,8 +60,8 @@ type Job struct {
 // longestID is more bytes than any id has.
 const longestID = 256
 
-// Validate says why a job is none that a keeper can have found: its id, its kind, its signer, or a time that no clock
-// shows.
+// Validate reports why a job cannot be one that a keeper has found: its id, its kind, its signer, or a time that no
+// clock shows.
 func (j Job) Validate() error {
 	const never = 1 << 62 // ms
 	_, known := Describe(j.Kind)

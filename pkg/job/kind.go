@@ -56,7 +56,8 @@ type Descriptor struct {
 	Key     KeyOf
 }
 
-// descriptors has one entry for each kind, in the order of [Kinds]. What executes a request is told by the request.
+// descriptors has one entry for each kind, in the order of [Kinds]. A request's own fields choose the call that
+// executes it.
 var descriptors = slices.Concat([]Descriptor{
 	{Liquidation, LiquidationLane, []Class{ClassLiquidation}, PositionKey},
 	{Order, OrderLane, []Class{ClassMarketOrder, ClassTriggerOrder}, OrderKey},
@@ -90,7 +91,7 @@ func Describe(k Kind) (d Descriptor, known bool) {
 	return Descriptor{}, false
 }
 
-// Names tells what the key of a kind's jobs names; 0 for a kind that this build does not know.
+// Names returns what the key of a kind's jobs names; 0 for a kind that this build does not know.
 func (k Kind) Names() KeyOf {
 	d, _ := Describe(k)
 	return d.Key

@@ -3,7 +3,7 @@ package job
 import "perpkeeper/pkg/chain"
 
 // Need is what is to be done on the chain: what a job and its execution have in common. Jobs of one need differ by the
-// state they were found in. The side tells needs apart only where the key does not say it: of a side of a market.
+// state they were found in. The side counts only where the key does not contain it: for a side of a market.
 type Need struct {
 	Kind   Kind
 	Key    chain.Hash

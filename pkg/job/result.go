@@ -32,7 +32,7 @@ const (
 // Failure reports whether the outcome counts against the success rate (LIQ-16).
 func (o Outcome) Failure() bool { return o == Reverted || o == Refused || o == Expired }
 
-// Result is what the sender says about one attempt of a job.
+// Result is the end of one attempt at a job, as the sender publishes it.
 type Result struct {
 	JobID    string
 	Attempt  uint32
@@ -50,7 +50,7 @@ type Result struct {
 	BirthMs  uint64
 	AtMs     uint64 // the keeper's clock, for dashboards only
 
-	// Market, Collateral and IsLong are the job's, so that whoever is told of a result need not look anything up;
+	// Market, Collateral and IsLong are the job's, so that a consumer of results need not look anything up;
 	// results of old have none.
 	Market     chain.Address
 	Collateral chain.Address

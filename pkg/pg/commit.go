@@ -94,7 +94,7 @@ func (o Offset) after(c Commit) (Offset, error) {
 	if c.Halted != "" {
 		next.Halted = c.Halted
 	}
-	next.Finalized = raised(next.Finalized, c.Finalized)
+	next.Finalized = higher(next.Finalized, c.Finalized)
 	touched := false
 	for _, b := range c.Blocks {
 		if !next.Tip.Hash.IsZero() && !b.follows(next.Tip.BlockRef) {
@@ -103,7 +103,7 @@ func (o Offset) after(c Commit) (Offset, error) {
 		}
 		next.Tip = b.Block
 		if b.isRange() {
-			next.Finalized = raised(next.Finalized, b.BlockRef)
+			next.Finalized = higher(next.Finalized, b.BlockRef)
 		}
 		touched = touched || len(b.Changes) > 0
 	}
@@ -118,10 +118,10 @@ func (o Offset) after(c Commit) (Offset, error) {
 	return next, nil
 }
 
-// raised is the higher of the finalized block that is known and one heard of; a block without a hash is none.
-func raised(known, heard chain.BlockRef) chain.BlockRef {
-	if !heard.Hash.IsZero() && (known.Hash.IsZero() || heard.Number > known.Number) {
-		return heard
+// higher returns the higher of the known finalized block and a reported one. A block without a hash counts as none.
+func higher(known, reported chain.BlockRef) chain.BlockRef {
+	if !reported.Hash.IsZero() && (known.Hash.IsZero() || reported.Number > known.Number) {
+		return reported
 	}
 	return known
 }

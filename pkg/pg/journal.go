@@ -62,9 +62,9 @@ func (p *Partition) queueBlocks(batch *pgx.Batch, c Commit, next Offset) error {
 		}
 	}
 	var kept keptBlocks
-	if ground, exists := Ground(c.Blocks[0].Block); exists && p.offset.Tip.Hash.IsZero() && !c.Blocks[0].isRange() &&
-		ground.Number >= oldest {
-		kept.add(ground, p.offset.Rev, Source{})
+	if parent, exists := FirstParent(c.Blocks[0].Block); exists && p.offset.Tip.Hash.IsZero() &&
+		!c.Blocks[0].isRange() && parent.Number >= oldest {
+		kept.add(parent, p.offset.Rev, Source{})
 	}
 	var journal journal
 	for _, b := range c.Blocks[from:] {
@@ -100,15 +100,15 @@ func revOf(b AppliedBlock, before, after Offset) int64 {
 	return before.Rev
 }
 
-// Ground is what the very first block stands on: its parent, of which only number and hash are known. It is kept, so
-// that the first block can be taken back as well. Nothing of it is in the rows, so there is nothing to prove. There is
-// none under block 0.
-func Ground(first Block) (ground Block, exists bool) {
+// FirstParent is what the very first block stands on: its parent, of which only number and hash are known. It is kept,
+// so that the first block can be taken back as well. Nothing of it is in the rows, so there is nothing to prove. There
+// is none under block 0.
+func FirstParent(first Block) (parent Block, exists bool) {
 	if first.Number == 0 || first.Parent.IsZero() {
 		return Block{}, false
 	}
-	ground.Number, ground.Hash, ground.Verified = first.Number-1, first.Parent, true
-	return ground, true
+	parent.Number, parent.Hash, parent.Verified = first.Number-1, first.Parent, true
+	return parent, true
 }
 
 // horizon is the oldest block that can be gone back to.

@@ -42,7 +42,7 @@ func (db *DB) Load(ctx context.Context, partitions []int, take func(part int, ro
 		count := 0
 		return c.load(ctx, v.Tx, above, func(id rowID, row perp.Row) error {
 			if count++; count%patienceRows == 0 {
-				v.heard()
+				v.notified()
 			}
 			if row == nil {
 				return nil
@@ -59,7 +59,7 @@ func (db *DB) Load(ctx context.Context, partitions []int, take func(part int, ro
 // view is a transaction that reads for long, and how to say that the database is still sending.
 type view struct {
 	pgx.Tx
-	heard func()
+	notified func()
 }
 
 var errStalled = errors.New("the database has sent nothing")

@@ -71,7 +71,7 @@ func (s Shadow) Save(ctx context.Context, trials []shadow.Trial) error {
 	batch := &pgx.Batch{}
 	for _, t := range trials {
 		batch.Queue(saveTrial.SQL(), Escape(t.JobID), t.BirthMs, t.Kind, t.Key[:], t.Account[:], t.Market[:], t.IsLong,
-			t.HeardMs, t.SentBlock, t.SentMs, t.Gas, t.GasPrice, t.Reverts, t.Outcome, Escape(t.Reason))
+			t.ObservedMs, t.SentBlock, t.SentMs, t.Gas, t.GasPrice, t.Reverts, t.Outcome, Escape(t.Reason))
 	}
 	if err := s.db.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("keeping what would have been sent: %w", err)
@@ -102,7 +102,7 @@ func (s Shadow) Evidence(ctx context.Context, sinceMs uint64) (trials []shadow.T
 
 func scanTrial(row pgx.CollectableRow) (t shadow.Trial, err error) {
 	return t, row.Scan(Text(&t.JobID), &t.BirthMs, &t.Kind, Fixed(t.Key[:]), Fixed(t.Account[:]), Fixed(t.Market[:]),
-		&t.IsLong, &t.HeardMs, &t.SentBlock, &t.SentMs, &t.Gas, &t.GasPrice, &t.Reverts, &t.Outcome, Text(&t.Reason))
+		&t.IsLong, &t.ObservedMs, &t.SentBlock, &t.SentMs, &t.Gas, &t.GasPrice, &t.Reverts, &t.Outcome, Text(&t.Reason))
 }
 
 func scanFate(row pgx.CollectableRow) (f shadow.Fate, err error) {

@@ -28,7 +28,7 @@ type observation struct {
 	at     time.Time
 }
 
-// current tells whether the report came within a bound before now.
+// current reports whether the report came within a bound before now.
 func (w observation) current(now time.Time, bound time.Duration) bool {
 	return !w.at.IsZero() && now.Sub(w.at) <= bound
 }
@@ -63,7 +63,7 @@ func (r *rules) nowMs(now time.Time) uint64 {
 	return uint64(now.UnixMilli())
 }
 
-// asks tells whether a source should give reports of a token.
+// asks reports whether a source should give reports of a token.
 func (r *rules) asks(source int, token chain.Address) bool {
 	return source >= len(r.tokens) || len(r.tokens[source]) == 0 || slices.Contains(r.tokens[source], token)
 }
@@ -118,7 +118,7 @@ func (a *arbiter) observe(from int, r Report, now time.Time) (d decision) {
 	return d
 }
 
-// timely tells whether another source is as far ahead of the clock with the same price: then the clock is what is
+// timely reports whether another source is as far ahead of the clock with the same price: then the clock is what is
 // behind.
 func (a *arbiter) timely(from int, r Report, now time.Time) bool {
 	g := a.rules.gates
@@ -133,14 +133,14 @@ func (a *arbiter) timely(from int, r Report, now time.Time) bool {
 	return false
 }
 
-// comparable tells whether a report may be compared with the newest of a source: that came a short while ago, and its
+// comparable reports whether a report may be compared with the newest of a source: that came a short while ago, and its
 // time is about the same or later.
 func (a *arbiter) comparable(i int, r Report, now time.Time) bool {
 	w := a.sources[i].newest
 	return w.current(now, a.rules.after[i]) && !ahead(r.TimeMs, w.report.TimeMs, a.rules.failover.After)
 }
 
-// agreement tells whether another source agrees with a report. While none does, it tells whether one deviates, and
+// agreement reports whether another source agrees with a report. While none does, it reports whether one deviates, and
 // whether the deviating report is not older (refuted).
 func (a *arbiter) agreement(from int, r Report, now time.Time) (agree, deviate, refuted bool) {
 	for i := range a.sources {
@@ -156,7 +156,7 @@ func (a *arbiter) agreement(from int, r Report, now time.Time) (agree, deviate, 
 	return false, deviate, refuted
 }
 
-// missing tells whether a source that should give reports of the token has not given one, and has had no time yet.
+// missing reports whether a source that should give reports of the token has not given one, and has had no time yet.
 func (a *arbiter) missing(from int, now time.Time) bool {
 	for i, s := range a.sources {
 		if i != from && s.expected && s.newest.at.IsZero() && now.Sub(a.began) <= a.rules.failover.After {
@@ -281,7 +281,7 @@ func (a *arbiter) reconsider(d *decision, now time.Time) {
 	}
 }
 
-// lags tells whether a source's newest report is so much older than another's that the source counts as silent.
+// lags reports whether a source's newest report is so much older than another's that the source counts as silent.
 func (a *arbiter) lags(i int, now time.Time) bool {
 	s := a.sources[i]
 	for j, other := range a.sources {
@@ -318,7 +318,7 @@ func (a *arbiter) elect(now time.Time) (d decision, changed bool) {
 	return d, true
 }
 
-// disputed tells whether nothing passes because sources contradict each other.
+// disputed reports whether nothing passes because sources contradict each other.
 func (a *arbiter) disputed(now time.Time) bool {
 	if a.silent(now) == 0 {
 		return false

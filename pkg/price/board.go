@@ -36,7 +36,7 @@ func NewBoard() *Board { return newBoard(maxReports) }
 
 func newBoard(most int) *Board { return &Board{most: most, tokens: map[chain.Address]*history{}} }
 
-// Add stores a report and tells whether it was new: false for a report of a time that is already stored, and for one
+// Add stores a report and returns whether it was new: false for a report of a time that is already stored, and for one
 // from before the token's window. Reports may come in any order.
 func (b *Board) Add(r Report) bool {
 	b.mu.Lock()

@@ -43,7 +43,7 @@ func (p *liveness) alive(now time.Time, bound time.Duration) bool {
 	return !p.last.IsZero() && now.Sub(p.last) <= bound
 }
 
-// steady tells whether the source has been alive for so long.
+// steady reports whether the source has been alive for so long.
 func (p *liveness) steady(now time.Time, bound, long time.Duration) bool {
 	return p.alive(now, bound) && now.Sub(p.since) >= long
 }

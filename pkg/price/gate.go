@@ -76,19 +76,19 @@ func (g Gates) check(r Report, nowMs uint64, maxAge time.Duration) (reason, erro
 	return "", nil
 }
 
-// ahead tells whether a time is later than another (Unix ms) by more than a bound.
+// ahead reports whether a time is later than another (Unix ms) by more than a bound.
 func ahead(ms, than uint64, bound time.Duration) bool {
 	return ms > than && ms-than > uint64(bound.Milliseconds())
 }
 
-// wide tells whether a valid report's spread is above a bound in basis points of its middle.
+// wide reports whether a valid report's spread is above a bound in basis points of its middle.
 func wide(r Report, points uint64) bool {
 	spread := r.Max.Sub(r.Min).Mul(perp.U64(2 * basis))
 	return r.Min.Add(r.Max).Mul(perp.U64(points)).Less(spread)
 }
 
-// apart tells whether the middle of a valid report is further from that of another than a bound in basis points of the
-// other.
+// apart reports whether the middle of a valid report is further from that of another than a bound in basis points of
+// the other.
 func apart(r, from Report, points uint64) bool {
 	a, b := r.Min.Add(r.Max), from.Min.Add(from.Max)
 	distance := a.Max(b).Sub(a.Min(b)).Mul(perp.U64(basis))

@@ -89,7 +89,7 @@ func playLiar(t *rapid.T, sources int, check func(now int64, honest []Report, so
 	}
 }
 
-// confirmed tells whether an honest source reported about the same price for about that time or later.
+// confirmed reports whether an honest source reported about the same price for about that time or later.
 func confirmed(r Report, honest []Report) bool {
 	const around = 10 * time.Second
 	for _, h := range honest {

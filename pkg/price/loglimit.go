@@ -17,7 +17,7 @@ func newLogLimiter(period time.Duration) *logLimiter {
 	return &logLimiter{period: period, kinds: map[string]*logPeriod{}}
 }
 
-// pass tells whether a line of a kind may be written now, and how many were suppressed before it.
+// pass reports whether a line of a kind may be written now, and how many were suppressed before it.
 func (q *logLimiter) pass(kind string, now time.Time) (suppressed int, ok bool) {
 	h := q.kinds[kind]
 	if h == nil {

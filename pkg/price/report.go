@@ -34,7 +34,7 @@ var ceiling = perp.Pow10(60)
 // ID names the report in the evidence of jobs.
 func (r Report) ID() string { return fmt.Sprintf("%s@%d", r.Token, r.TimeMs) }
 
-// Validate says what makes a report unusable.
+// Validate reports what makes a report unusable.
 func (r Report) Validate() error {
 	switch {
 	case r.Token.IsZero():
@@ -52,7 +52,7 @@ func (r Report) Validate() error {
 	}
 }
 
-// Message is the report as it travels on the price topic.
+// Message returns the report as a record of the price topic.
 func (r Report) Message() wire.Price {
 	return wire.Price{
 		Token: r.Token, Provider: r.Provider, Data: r.Data, Min: r.Min, Max: r.Max, TimeMs: r.TimeMs, Source: r.Source,
@@ -60,7 +60,7 @@ func (r Report) Message() wire.Price {
 	}
 }
 
-// FromMessage is the report of a record of the price topic.
+// FromMessage returns the report that a record of the price topic holds.
 func FromMessage(m wire.Price) Report {
 	return Report{
 		Token: m.Token, Provider: m.Provider, Data: m.Data, Min: m.Min, Max: m.Max, TimeMs: m.TimeMs, Source: m.Source,

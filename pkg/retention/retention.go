@@ -19,7 +19,7 @@ type Store interface {
 	// Expire drops the oldest week of the archive if all of it ended longer ago than keep. Its week is zero where there
 	// was none to drop, or another process is at it.
 	Expire(ctx context.Context, keep time.Duration) (Dropped, error)
-	// Stock says what there is.
+	// Stock reports what there is.
 	Stock(ctx context.Context) (Stock, error)
 }
 
@@ -70,7 +70,7 @@ const (
 )
 
 // Run works until ctx ends, as soon as the store can be worked with. From then on it fails at nothing: what cannot be
-// done is said, counted, and tried again.
+// done is logged, counted, and tried again.
 func (a *Archiver) Run(ctx context.Context) error {
 	if err := a.store.Await(ctx); err != nil {
 		return err

@@ -25,7 +25,7 @@ type conditionLog struct {
 
 	mu      sync.Mutex
 	now     string // the reason at present, empty while the condition holds
-	said    string // what was logged last; begins as "starting", which needs no line
+	logged  string // what was logged last; begins as "starting", which needs no line
 	at      map[string]time.Time
 	waiting bool // something is held back
 }
@@ -40,7 +40,7 @@ func (l *conditionLog) change(reason string) {
 
 // write logs the present reason unless it is known or has to wait. The caller holds the lock.
 func (l *conditionLog) write() {
-	if l.now == l.said {
+	if l.now == l.logged {
 		return
 	}
 	text := figures.ReplaceAllString(l.now, "0")
@@ -52,7 +52,7 @@ func (l *conditionLog) write() {
 		l.at = map[string]time.Time{}
 	}
 	l.at[text] = time.Now()
-	l.said = l.now
+	l.logged = l.now
 	if l.now == "" {
 		l.log.Info().Str("condition", l.name).Msg("condition holds")
 		return

@@ -41,7 +41,7 @@ func TestConditionsAreLoggedWithoutChatter(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
 				condition := Condition{name: "x", log: &conditionLog{log: zerolog.New(&log), name: "x",
-					said: "starting"}, reason: "starting"}
+					logged: "starting"}, reason: "starting"}
 				for _, reason := range c.reasons {
 					condition.set(reason)
 					time.Sleep(999 * time.Millisecond) // never at the same time as a repetition

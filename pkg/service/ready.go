@@ -132,7 +132,7 @@ func (r *readiness) condition(name string) *Condition {
 	if i := slices.IndexFunc(r.conditions, func(c *Condition) bool { return c.name == name }); i >= 0 {
 		return r.conditions[i]
 	}
-	c := &Condition{name: name, log: &conditionLog{log: r.log, name: name, said: "starting"},
+	c := &Condition{name: name, log: &conditionLog{log: r.log, name: name, logged: "starting"},
 		held: r.held.WithLabelValues(name), reason: "starting"}
 	c.held.Set(0)
 	r.conditions = append(r.conditions, c)

@@ -157,8 +157,8 @@ func sentFor(found []Trial, f Fate) (first Trial, is bool) {
 	newest := ""
 	var at uint64
 	for _, t := range found {
-		if t.SentBlock > 0 && t.SentBlock <= f.Block && t.HeardMs >= at {
-			newest, at = t.JobID, t.HeardMs
+		if t.SentBlock > 0 && t.SentBlock <= f.Block && t.ObservedMs >= at {
+			newest, at = t.JobID, t.ObservedMs
 		}
 	}
 	for _, t := range found {
@@ -171,7 +171,7 @@ func sentFor(found []Trial, f Fate) (first Trial, is bool) {
 
 // trial judges one finding of the shadow: was there anything to be done?
 func (j *judge) trial(t Trial) {
-	if t.HeardMs < j.rules.BeginMs || t.HeardMs > j.rules.EndMs {
+	if t.ObservedMs < j.rules.BeginMs || t.ObservedMs > j.rules.EndMs {
 		return
 	}
 	s := j.of(t.Kind)
@@ -189,7 +189,7 @@ func (j *judge) trial(t Trial) {
 			"the simulated call reverted, found due again, and reverted again: " + t.Reason})
 	case t.SentBlock == 0 && t.Outcome != "":
 		s.Overtaken++
-	case t.SentBlock == 0 || max(t.SentMs, t.HeardMs)+j.rules.Grace > j.rules.EndMs:
+	case t.SentBlock == 0 || max(t.SentMs, t.ObservedMs)+j.rules.Grace > j.rules.EndMs:
 		s.Open++
 	case t.Kind == job.Adl: // others of the side were enough
 		s.Overtaken++
@@ -203,7 +203,7 @@ func (j *judge) trial(t Trial) {
 // endOf is the first thing that the chain shows of a trial's need after the trial began.
 func (j *judge) endOf(t Trial) (Fate, bool) {
 	for _, f := range j.fates[t.need()] {
-		if f.TimeMs+graceOfClocks >= min(t.HeardMs, t.BirthMs) {
+		if f.TimeMs+graceOfClocks >= min(t.ObservedMs, t.BirthMs) {
 			return f, true
 		}
 	}

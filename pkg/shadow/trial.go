@@ -23,8 +23,8 @@ type Trial struct {
 	Market  chain.Address
 	IsLong  bool
 
-	// HeardMs is the chain's time when the planner's word of it first came.
-	HeardMs uint64
+	// ObservedMs is the chain's time when the planner's job first came.
+	ObservedMs uint64
 	// SentBlock is the head on which the gate was open and the simulated call succeeded: the transaction would have
 	// gone out then, and landed in the next block at the earliest. 0 = never.
 	SentBlock uint64

@@ -126,8 +126,8 @@ func plain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if told, is := errors.AsType[*url.Error](err); is {
-		return told.Err
+	if wrapped, is := errors.AsType[*url.Error](err); is {
+		return wrapped.Err
 	}
 	return err
 }

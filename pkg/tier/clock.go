@@ -24,7 +24,7 @@ func (c *Clock) Head(headMs uint64, arrived time.Time) {
 	}
 }
 
-// impossible tells whether a time (Unix ms) cannot have been the chain's, judged by a later reading of the clock.
+// impossible reports whether a time (Unix ms) cannot have been the chain's, judged by a later reading of the clock.
 func impossible(thenMs, nowMs uint64) bool {
 	return thenMs > nowMs && thenMs-nowMs > uint64(longestReorg.Milliseconds())
 }

@@ -94,7 +94,7 @@ func (c Config) validatePeers() (problems []error) {
 	return problems
 }
 
-// Roster says which tier a transaction's sender belongs to.
+// Roster maps the signers of all keepers to their tiers.
 type Roster map[chain.Address]int
 
 // Roster lists this keeper's own signers and those of its peers.

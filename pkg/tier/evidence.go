@@ -57,7 +57,7 @@ type jobHistory struct {
 	done    bool
 }
 
-// NewEvidence returns what a keeper of the given tier knows at the start: nothing against anybody.
+// NewEvidence returns what a keeper of the given tier knows at the start: no tier is suspected.
 func NewEvidence(self, tiers int, window time.Duration) *Evidence {
 	return &Evidence{
 		self: self, tiers: tiers, window: uint64(window.Milliseconds()),
@@ -224,7 +224,7 @@ func (e *Evidence) until(nowMs, thenMs uint64) uint64 {
 	return thenMs
 }
 
-// Done tells whether somebody is known to have executed a job.
+// Done reports whether somebody is known to have executed a job.
 func (e *Evidence) Done(id string) bool { return e.jobs[id] != nil && e.jobs[id].done }
 
 // Forget drops what is older than anybody asks for. Of the changes the last one of each tier stays, because it still

@@ -27,7 +27,7 @@ type Freshness struct {
 	Halted     string // why nobody may act on the state; empty = all is well
 }
 
-// String says how new each is, in milliseconds, for a keeper that has all of them.
+// String formats the four ages, in milliseconds, for a keeper that has all of them.
 func (f Freshness) String() string {
 	return fmt.Sprintf("the head is %d ms old, the state %d ms behind it, the evidence %d ms, the prices %d ms",
 		f.HeadAge.Milliseconds(), behind(f.WatermarkMs, f.HeadMs).Milliseconds(),
@@ -54,8 +54,8 @@ const (
 	EveryJob
 )
 
-// Closed returns for what the gate is closed, and why. Reasons name limits and not measures, so that a lasting one
-// stays the same text.
+// Closed returns the scope that the gate is closed for, and why. Reasons name limits and not measures, so that a
+// lasting one stays the same text.
 func (b Bounds) Closed(f Freshness) (Scope, string) {
 	if why := b.everyJob(f); why != "" {
 		return EveryJob, why

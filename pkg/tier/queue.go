@@ -125,7 +125,7 @@ func (q *Queue) LookAgain() {
 	}
 }
 
-// Remove takes a job out, and tells whether it was there.
+// Remove takes a job out, and reports whether it was there.
 func (q *Queue) Remove(id string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -139,7 +139,7 @@ func (q *Queue) remove(id string) bool {
 	return known
 }
 
-// Exists tells whether a job waits.
+// Exists reports whether a job waits.
 func (q *Queue) Exists(id string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,7 +11,7 @@ type Job struct {
 	FoundMs uint64
 }
 
-// Turn says whether a job is this keeper's to execute.
+// Turn is the answer of a policy: whether a job is this keeper's to execute now, and until when.
 type Turn struct {
 	Mine bool
 	// EndsMs is when a turn that is mine ends (Unix ms, chain's clock): nothing may be sent from then on. Zero = it

@@ -28,7 +28,7 @@ func alarmNames() []AlarmName {
 	return []AlarmName{MasterSilent, BackupExecutes, NobodyExecutes, Blind}
 }
 
-// Critical tells whether somebody has to act at once. That a backup executes shows that it works.
+// Critical reports whether somebody has to act at once. That a backup executes shows that it works.
 func (n AlarmName) Critical() bool { return n != BackupExecutes }
 
 // clearAfter is for how long, of chain time, the cause of an alarm must be gone before the alarm is over, so that

@@ -31,8 +31,8 @@ type Intent struct {
 	State   State
 	// Tries counts the attempts before this one that failed, back to the last one that did not.
 	Tries uint32
-	// SaidMs is the chain's time (ms) of the state in which a planner last found the job.
-	SaidMs uint64
+	// ObservedMs is the chain's time (ms) of the state in which a planner last found the job.
+	ObservedMs uint64
 	// Waited is how long ago the attempt was stored when it was read, by the store's clock alone.
 	Waited time.Duration
 	// Nonce has a meaning from Signed on.

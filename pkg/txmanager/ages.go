@@ -16,9 +16,9 @@ type ages struct {
 
 // age is an intent's.
 type age struct {
-	seen    time.Time // since when it is known to be in flight
-	missing time.Time // since when its nonce is known to be spent without a receipt of ours; zero while it is not
-	told    bool      // people were told that it waits for its receipt
+	seen     time.Time // since when it is known to be in flight
+	missing  time.Time // since when its nonce is known to be spent without a receipt of ours; zero while it is not
+	reported bool      // people were told that it waits for its receipt
 }
 
 func newAges(clock func() time.Time, timeout time.Duration) ages {
@@ -41,10 +41,10 @@ func (a ages) keep(flying map[int64]bool) {
 // late tells, once, that an intent has been in flight for longer than the timeout.
 func (a ages) late(intent int64) bool {
 	of := a.see(intent)
-	if of.told || a.clock().Sub(of.seen) < a.timeout {
+	if of.reported || a.clock().Sub(of.seen) < a.timeout {
 		return false
 	}
-	of.told = true
+	of.reported = true
 	return true
 }
 

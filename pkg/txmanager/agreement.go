@@ -42,8 +42,8 @@ func agreement(n Endpoints, says func(one evm.Reader) bool) (agree, need int) {
 	return agree, min(2, len(readers))
 }
 
-// secondOpinion is how long a second endpoint's answer is waited for.
-const secondOpinion = time.Second
+// secondAnswerTimeout is how long a second endpoint's answer is waited for.
+const secondAnswerTimeout = time.Second
 
 // reached returns an account's next nonce in the newest block as two hosts have it: one alone that is wrong could make
 // the store look as if it had gone back in time, and leave numbers out. It is not sure where there are several and only
@@ -51,7 +51,7 @@ const secondOpinion = time.Second
 func reached(ctx context.Context, n interface {
 	MinedNonce(ctx context.Context, account chain.Address) (evm.MinedNonce, error)
 }, account chain.Address) (next uint64, sure bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, secondOpinion)
+	ctx, cancel := context.WithTimeout(ctx, secondAnswerTimeout)
 	defer cancel()
 	mined, err := n.MinedNonce(ctx, account)
 	switch {

@@ -101,7 +101,7 @@ func (d *drain) explain(ctx context.Context, took bool) error {
 		return nil
 	}
 	if len(d.asleep) > 0 { // nothing but these is left
-		d.tellReady(len(d.asleep))
+		d.reportReady(len(d.asleep))
 		return nil
 	}
 	signer := d.tenure.Fence().Signer
@@ -109,7 +109,7 @@ func (d *drain) explain(ctx context.Context, took bool) error {
 	if err != nil {
 		return err
 	}
-	if d.tellReady(depth); depth == 0 {
+	if d.reportReady(depth); depth == 0 {
 		return nil
 	}
 	reason, err := d.queue.Paused(ctx, signer)

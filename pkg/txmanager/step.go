@@ -32,9 +32,9 @@ func (m *Manager) Stepper(key signer.Signer, steady func() time.Time) *Stepper {
 // steppedPass is a pass, and what has been remembered since it was last made.
 type steppedPass struct {
 	pass
-	said    string
-	signals [2]<-chan struct{}
-	due     time.Time
+	reported string
+	signals  [2]<-chan struct{}
+	due      time.Time
 }
 
 // Step does what is due, and returns how long nothing more is unless something wakes it.
@@ -93,7 +93,7 @@ func (s *Stepper) turn(ctx context.Context, p *steppedPass) (err error) {
 		}
 	}
 	var rest time.Duration
-	p.signals, rest, err = s.worker.once(ctx, p.pass, &p.said)
+	p.signals, rest, err = s.worker.once(ctx, p.pass, &p.reported)
 	p.due = s.steady().Add(rest)
 	return err
 }

@@ -29,7 +29,7 @@ func (w *worker) passes(t *lease.Tenure, b *broadcast) []pass {
 			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.Heads.Next()} }},
 		{"confirm", w.confirm(t, b, renewal, waiting).pass,
 			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }},
-		{"strangers", w.strangers(cursor).pass,
+		{"strangers", w.foreignUse(cursor).pass,
 			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }},
 		{"record", r.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }},
 		{"retry", w.retries.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }},
@@ -94,9 +94,9 @@ func (w *worker) rest(i txm.Intent, o job.Outcome) txm.Rest {
 	return txm.After(o, i.Tries, w.Heads.Now(), w.cfg.Cooldown)
 }
 
-// strangers looks whether the signer's key is used elsewhere.
-func (w *worker) strangers(cursor *cursor) *strangers {
-	return &strangers{clock: w.Clock, cursor: cursor, mined: func(ctx context.Context) (uint64, bool, error) {
+// foreignUse looks whether the signer's key is used elsewhere.
+func (w *worker) foreignUse(cursor *cursor) *foreignUse {
+	return &foreignUse{clock: w.Clock, cursor: cursor, mined: func(ctx context.Context) (uint64, bool, error) {
 		return reached(ctx, w.Node, w.key.Address())
 	}}
 }

@@ -40,14 +40,16 @@ func (d *drain) tally(ctx context.Context) error {
 	if err := d.idle(ctx); err != nil {
 		return err
 	}
-	d.tellReady(depth)
+	d.reportReady(depth)
 	d.metrics.queueDepth.WithLabelValues(signer.Hex()).Set(float64(depth))
 	d.counted, d.tallied = true, d.clock()
 	return nil
 }
 
-// tellReady tells whether what is queued next would be taken at once, with so many tasks queued now.
-func (d *drain) tellReady(depth int) { d.ready(depth <= len(d.asleep) && !d.crowded && d.held() == "") }
+// reportReady reports whether what is queued next would be taken at once, with so many tasks queued now.
+func (d *drain) reportReady(depth int) {
+	d.ready(depth <= len(d.asleep) && !d.crowded && d.held() == "")
+}
 
 // places is how many transactions more may be claimed.
 type places struct {

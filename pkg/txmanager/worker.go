@@ -19,8 +19,8 @@ const (
 	again = 500 * time.Millisecond
 	// idle is how long a loop rests when nothing wakes it.
 	idle = 2 * time.Second
-	// goodbye bounds the release of a lease when the process stops.
-	goodbye = time.Second
+	// releaseTimeout bounds the release of a lease when the process stops.
+	releaseTimeout = time.Second
 )
 
 // worker is one signer's. It holds the signer's lease whenever it can get it, and runs the loops under it.
@@ -75,13 +75,13 @@ func (w *worker) run(ctx context.Context) error {
 
 // acquire waits until the lease is free. Asking costs its holder nothing.
 func (w *worker) acquire(ctx context.Context) (t *lease.Tenure, err error) {
-	told := false
+	logged := false
 	rest := lease.Rest(w.cfg.TTL)
 	policy := retry.Policy{Initial: rest, Max: rest,
 		OnRetry: func(_ int, err error, _ time.Duration) {
 			w.Notice(w.name, err.Error())
-			if held, _ := errors.AsType[*lease.HeldError](err); held != nil && held.ClockWentBack() && !told {
-				told = true
+			if held, _ := errors.AsType[*lease.HeldError](err); held != nil && held.ClockWentBack() && !logged {
+				logged = true
 				w.log.Warn().Err(err).Msg("the database's clock has gone back")
 			}
 		}}
@@ -96,7 +96,7 @@ func (w *worker) acquire(ctx context.Context) (t *lease.Tenure, err error) {
 func (w *worker) leave(ctx context.Context, t *lease.Tenure, why error) {
 	w.Metrics.Leases.Rejected(why)
 	w.retries.rest()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	if lease.Lost(why) {
 		w.log.Warn().Err(why).Str("node", w.cfg.Owner.Label).Int64("token", t.Fence().Token).Msg("tenure lost")
@@ -127,9 +127,9 @@ func (w *worker) serve(ctx context.Context, t *lease.Tenure) error {
 // fails is tried again.
 func (w *worker) loop(ctx context.Context, p pass) error {
 	defer w.Notice(w.part(p), "")
-	said := ""
+	reported := ""
 	for {
-		signals, rest, err := w.once(ctx, p, &said)
+		signals, rest, err := w.once(ctx, p, &reported)
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (w *worker) loop(ctx context.Context, p pass) error {
 }
 
 // once makes one pass, and returns what wakes the next one, and when it is due if nothing does.
-func (w *worker) once(ctx context.Context, p pass, said *string) (signals [2]<-chan struct{}, rest time.Duration,
+func (w *worker) once(ctx context.Context, p pass, reported *string) (signals [2]<-chan struct{}, rest time.Duration,
 	err error) {
 	signals = p.wake()
 	err = p.run(ctx)
@@ -153,7 +153,7 @@ func (w *worker) once(ctx context.Context, p pass, said *string) (signals [2]<-c
 	case lease.Lost(err):
 		return signals, 0, err
 	}
-	if *said = w.notice(w.part(p), *said, err); err == nil {
+	if *reported = w.notice(w.part(p), *reported, err); err == nil {
 		return signals, idle, nil
 	}
 	return [2]<-chan struct{}{}, again, nil // it is made again, and readiness has been told

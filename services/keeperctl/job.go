@@ -64,7 +64,7 @@ func (p printer) story(y *jobstory.Story) error {
 			attempt = l.Attempt
 		}
 		rows.add(l.At.UTC().Format("2006-01-02T15:04:05.000Z"), age, turn, cmp.Or(l.Job, "-"), attempt, l.What, l.Where,
-			text.FirstLine(l.Said))
+			text.FirstLine(l.Detail))
 	}
 	return p.table(rows)
 }

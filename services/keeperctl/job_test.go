@@ -192,13 +192,13 @@ func TestJobRebornTwiceAndTakenOverMidWay(t *testing.T) {
 	y.must(err)
 	intent, at := flights[0].Intent.ID, time.Now()
 	y.must(outbox.NewCheckLog(y.bench.db).Save(t.Context(), []checklog.Entry{
-		{Intent: intent, At: at, Check: checklog.Gate, Verdict: "closed", Said: "the head is 4s old",
+		{Intent: intent, At: at, Check: checklog.Gate, Verdict: "closed", Detail: "the head is 4s old",
 			By: "this keeper"},
 		{Intent: intent, At: at, Check: checklog.Pending, Verdict: "onward", By: "this keeper", Block: 41},
-		{Intent: intent, At: at, Check: checklog.Price, Verdict: "onward", Said: "reports a@1\x1b[2J", By: "streams"},
-		{Intent: intent, At: at, Check: checklog.Call, Verdict: "onward", Said: "the simulated call succeeds",
+		{Intent: intent, At: at, Check: checklog.Price, Verdict: "onward", Detail: "reports a@1\x1b[2J", By: "streams"},
+		{Intent: intent, At: at, Check: checklog.Call, Verdict: "onward", Detail: "the simulated call succeeds",
 			By: "https://a/, https://b/", Block: 42},
-		{Intent: intent + 1, At: at, Check: checklog.Call, Verdict: "onward", Said: "of another attempt"},
+		{Intent: intent + 1, At: at, Check: checklog.Call, Verdict: "onward", Detail: "of another attempt"},
 	}))
 	y.must(outbox.NewLeases(y.bench.db).Release(t.Context(), y.fence))
 	second, err := outbox.NewLeases(y.bench.db).Acquire(t.Context(), y.signer, lease.NewOwner("sender-b"), time.Minute)

@@ -39,7 +39,7 @@ func (s *session) replay(ctx context.Context, first, last uint64, key chain.Hash
 	if err != nil {
 		return err
 	}
-	said, err := replay.ReadJobs(ctx, client, s.Keeper, first, last, key)
+	published, err := replay.ReadJobs(ctx, client, s.Keeper, first, last, key)
 	if err != nil {
 		return notAsked(err)
 	}
@@ -55,7 +55,7 @@ func (s *session) replay(ctx context.Context, first, last uint64, key chain.Hash
 	terms := replay.Terms{PriceMaxAge: s.Planner.PriceMaxAge, Rules: due.Rules{
 		FireRatio: s.Liquidation.FireRatio.Factor, SliceFactor: s.Liquidation.Slice.Factor,
 		FrozenRole: s.Planner.FrozenRole, AdlRole: s.Planner.AdlRole}}
-	if len(said) == 0 && !key.IsZero() {
+	if len(published) == 0 && !key.IsZero() {
 		sentence, err := replay.Decide(past, decoder, reports, terms, first, key)
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func (s *session) replay(ctx context.Context, first, last uint64, key chain.Hash
 		return s.out.either(map[string]any{"block": first, "key": key, "now": sentence},
 			fmt.Sprintf("nothing was said of it from the state of block %d; repeated: %s\n", first, inLine(sentence)))
 	}
-	all, err := replay.Repeat(past, decoder, reports, terms, said)
+	all, err := replay.Repeat(past, decoder, reports, terms, published)
 	if err != nil {
 		return err
 	}

@@ -10,11 +10,11 @@ import (
 
 // A difference is shown with both sentences, and is a finding; what could not be repeated is counted apart.
 func TestReplayShowsDifferences(t *testing.T) {
-	said := replay.Said{Job: job.Job{ID: "order:x:1",
+	said := replay.PublishedJob{Job: job.Job{ID: "order:x:1",
 		Evidence: job.Evidence{Reason: "the \x1b[31mtrigger was reached"}}}
 	all := []replay.Repeated{
-		{Said: said, Same: true, Now: "due: the same"}, {Said: said, Now: "not due: it waits"},
-		{Said: said, Missing: "a branch that was left"},
+		{PublishedJob: said, Same: true, Now: "due: the same"}, {PublishedJob: said, Now: "not due: it waits"},
+		{PublishedJob: said, Missing: "a branch that was left"},
 	}
 	var out strings.Builder
 	err := printRepeated(printer{Writer: &out}, all, false)

@@ -47,7 +47,7 @@ func shadowReportCommand(cmd *cobra.Command) runner {
 				"find " +
 				"any?")
 		}
-		begin = max(begin, trials[0].HeardMs+uint64(shadowSettles.Milliseconds())) // they are in this order
+		begin = max(begin, trials[0].ObservedMs+uint64(shadowSettles.Milliseconds())) // they are in this order
 		rules := shadow.Rules{BeginMs: begin, EndMs: upTo.TimeMs, Grace: uint64(grace.Milliseconds())}
 		return printShadow(s.out, rules, shadow.Judge(rules, trials, fates))
 	}

@@ -55,19 +55,19 @@ type Sender struct {
 
 // outside is what a sender works with: the brokers, the nodes and the database.
 type outside struct {
-	client  *bus.Client
-	node    node
-	schema  schema
-	state   preflight.State // of the chain; only the chain closes a job
-	leases  leases
-	nonces  nonce.Store
-	intents txm.Store
-	changes listener
-	history txmanager.History
-	signed  turns.Transactions
-	session session
-	told    progress      // how far damaged records are dead letters
-	checks  *checklog.Log // what is said of attempts before they get nonces; nil where nobody is to read it
+	client       *bus.Client
+	node         node
+	schema       schema
+	state        preflight.State // of the chain; only the chain closes a job
+	leases       leases
+	nonces       nonce.Store
+	intents      txm.Store
+	changes      listener
+	history      txmanager.History
+	signed       turns.Transactions
+	session      session
+	deadLettered progress      // how far damaged records are dead letters
+	checks       *checklog.Log // what is said of attempts before they get nonces; nil where nobody is to read it
 	// results begins to publish, for one tenure, what has ended and what was given up.
 	results func() (ended, givenUp txmanager.Publisher)
 }
@@ -175,8 +175,8 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 	leases, intents := outbox.NewLeases(db), outbox.NewIntents(db)
 	s.outside = outside{client: client, node: node, schema: db, state: db, leases: leases, nonces: leases,
 		intents: intents, changes: intents.Listener(), history: leases, session: leases, signed: intents,
-		told:   db.Notified(),
-		checks: checklog.New(outbox.NewCheckLog(db), s.clock, metrics.preflight.Dropped, log),
+		deadLettered: db.Notified(),
+		checks:       checklog.New(outbox.NewCheckLog(db), s.clock, metrics.preflight.Dropped, log),
 		results: func() (ended, givenUp txmanager.Publisher) {
 			return newResults(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
 		}}
@@ -287,10 +287,10 @@ func (s *Sender) observe(ctx context.Context) error {
 // partitions. Whoever cannot reach the chain does not join the group: it would take partitions and leases from one who
 // can.
 func (s *Sender) awaitParts(ctx context.Context) error {
-	tell := func(reason string) { s.notices.set("parts", reason) }
-	tell("starting")
+	report := func(reason string) { s.notices.set("parts", reason) }
+	report("starting")
 	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second,
-		OnRetry: func(_ int, err error, _ time.Duration) { tell(err.Error()) }}
+		OnRetry: func(_ int, err error, _ time.Duration) { report(err.Error()) }}
 	if err := s.schema.AwaitSchema(ctx, policy); err != nil {
 		return err
 	}
@@ -304,7 +304,7 @@ func (s *Sender) awaitParts(ctx context.Context) error {
 	}
 	watch := txmanager.KeyWatch{Node: s.node, Store: s.history, Span: s.cfg.Sender.SignerWatch}
 	if err := retry.Do(ctx, policy, func(ctx context.Context) error {
-		return watch.Await(ctx, s.addresses(), tell)
+		return watch.Await(ctx, s.addresses(), report)
 	}); err != nil {
 		return err
 	}
@@ -317,7 +317,7 @@ func (s *Sender) awaitParts(ctx context.Context) error {
 	if err := s.client.Verify(ctx, bus.Specs(keeper.Named(names...)...)); err != nil {
 		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
 	}
-	tell("")
+	report("")
 	return nil
 }
 

@@ -29,8 +29,8 @@ type Parts struct {
 	Leases  leases
 	Nonces  nonce.Store
 	Intents txm.Store
-	// Tell takes what has ended. After an error it is told again.
-	Tell func([]txm.Ended) error
+	// Publish takes attempts that have ended. After an error it is called with them again.
+	Publish func([]txm.Ended) error
 	// Clock is the machine's, which may be wrong and may jump. Steady only goes forward: leases are kept by it, and
 	// pauses.
 	Clock, Steady func() time.Time
@@ -50,7 +50,7 @@ type Stepper struct {
 func NewStepper(ctx context.Context, cfg Config, p Parts) (*Stepper, error) {
 	s := newSender(cfg, p.Log, p.Metrics, p.Owner, p.Keys, p.Clock)
 	s.outside = outside{node: p.Node, state: p.State, leases: p.Leases, nonces: p.Nonces, intents: p.Intents,
-		results: func() (ended, givenUp txmanager.Publisher) { return publishBy(p.Tell), publishBy(toNobody) }}
+		results: func() (ended, givenUp txmanager.Publisher) { return publishBy(p.Publish), publishBy(toNobody) }}
 	s.preflight = s.newPreflight()
 	s.manager = s.newManager()
 	stepped := &Stepper{sender: s}

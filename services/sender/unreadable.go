@@ -112,7 +112,7 @@ const unreadableAudience = "dead letters"
 func (s *Sender) setAside(ctx context.Context, part string, d damaged) error {
 	where := fmt.Sprintf("offset %d of %s/%d", d.record.Offset, d.topic, d.record.Partition)
 	return s.patiently(ctx, part, func(ctx context.Context) error {
-		next, known, err := s.told.Next(ctx, unreadableAudience, d.topic, d.record.Partition)
+		next, known, err := s.deadLettered.Next(ctx, unreadableAudience, d.topic, d.record.Partition)
 		if err != nil || known && d.record.Offset < next {
 			return err
 		}
@@ -126,6 +126,6 @@ func (s *Sender) setAside(ctx context.Context, part string, d damaged) error {
 		case err != nil:
 			return fmt.Errorf("sending %s to the dead letters: %w", where, err)
 		}
-		return s.told.Note(ctx, unreadableAudience, d.topic, d.record.Partition, d.record.Offset+1)
+		return s.deadLettered.Note(ctx, unreadableAudience, d.topic, d.record.Partition, d.record.Offset+1)
 	})
 }

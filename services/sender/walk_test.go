@@ -85,7 +85,7 @@ func (w *walk) passed() (lines []line) {
 		if e.Check == checklog.Turn {
 			room = "services/sender/turns"
 		}
-		text := fmt.Sprintf("%-26s %s: %s", room, e.Check, cmp.Or(numbers.ReplaceAllString(e.Said, "${1}N"), "yes"))
+		text := fmt.Sprintf("%-26s %s: %s", room, e.Check, cmp.Or(numbers.ReplaceAllString(e.Detail, "${1}N"), "yes"))
 		lines = append(lines, line{e.At, text})
 	}
 	return lines

@@ -127,7 +127,7 @@ func (k *keeper) assemble() (err error) {
 		Log: log, Metrics: sender.NewMetrics(prometheus.NewRegistry()), Owner: k.owner(),
 		Keys:  []signer.Signer{recordingSigner{k}},
 		Node:  recordingNode{k.endpoint, k},
-		State: k.state, Leases: k.ledger, Nonces: k.ledger, Intents: k.ledger, Tell: k.recordResults, Clock: k.clock,
+		State: k.state, Leases: k.ledger, Nonces: k.ledger, Intents: k.ledger, Publish: k.recordResults, Clock: k.clock,
 		Steady: k.sim.now,
 	})
 	return err

@@ -137,7 +137,7 @@ func (b *branch) extend(s *share) {
 		b.raise(s.last.BlockRef)
 		return
 	}
-	if ground, exists := pg.Ground(s.last); exists && len(b.kept) == 0 {
+	if ground, exists := pg.FirstParent(s.last); exists && len(b.kept) == 0 {
 		b.kept = append(b.kept, ground)
 	}
 	b.kept = append(b.kept, s.last)

@@ -90,8 +90,8 @@ mutant "a raise does not ask the gate" services/sender/preflight/gate.go \
 mutant "an adoption does not ask the gate" pkg/txmanager/renew.go 's/if p\.closed \&\& f\.Newest\(\)\.Sends == 0 \{/if false {/' \
   './pkg/txmanager -run TestAdoptionAsksTheGate'
 mutant "a job is pressed in another tier's window" pkg/txm/next.go 's/case s\.Over \&\& !f\.Leaving\(\):/case false:/' './pkg/txm -run TestNextOfAnothersWindow'
-mutant "a stranger's nonce is not seen" pkg/txmanager/strangers.go 's/sure \&\& next > given/sure \&\& next > given+99/' './pkg/txmanager -run TestStrangersAreSeen'
-mutant "one endpoint's word makes a stranger" pkg/txmanager/strangers.go 's/sure \&\& next > given/(sure || true) \&\& next > given/' './pkg/txmanager -run TestStrangersAreSeen'
+mutant "a stranger's nonce is not seen" pkg/txmanager/foreign_use.go 's/sure \&\& next > given/sure \&\& next > given+99/' './pkg/txmanager -run TestStrangersAreSeen'
+mutant "one endpoint's word makes a stranger" pkg/txmanager/foreign_use.go 's/sure \&\& next > given/(sure || true) \&\& next > given/' './pkg/txmanager -run TestStrangersAreSeen'
 mutant "a doubted cursor is not read anew" pkg/txmanager/cursor.go 's/if c\.doubted\.Swap\(false\) \{/if false {/' './pkg/txmanager -run TestDoubtedCursorIsReadAnew'
 mutant "a stranger's nonce does not pause the signer" pkg/txmanager/cursor.go \
   's/return c, errors\.Join\(err, w\.Intents\.Pause\(ctx, f, err\.Error\(\)\)\)/return c, errors.Join(err)/' './services/sender -run TestSameKeyInTwoRegions'

@@ -121,8 +121,8 @@ var ErrNotReplayed = errors.New("only jobs are replayed. The state is what all r
 	"a record is never put in again. Its partition goes on from the same offset when a build understands it " +
 	"(docs/runbooks/partition-stopped.md), or the state is built anew (keeperctl rebuild)")
 
-// Said is a job that was published again.
-type Said struct {
+// Replayed is a job that was published again.
+type Replayed struct {
 	JobID     string
 	Partition int
 }
@@ -156,18 +156,18 @@ func (t Topic) GivenUp(ctx context.Context) ([]Letter, error) {
 
 // Replay publishes the jobs of letters again, as of the block that the state stands at. After an error those that are
 // returned were published all the same.
-func (t Topic) Replay(ctx context.Context, letters []Letter) (said []Said, at chain.BlockRef, err error) {
+func (t Topic) Replay(ctx context.Context, letters []Letter) (replayed []Replayed, at chain.BlockRef, err error) {
 	if at, err = t.present(ctx); err != nil {
 		return nil, at, err
 	}
 	for _, l := range letters {
-		s, err := t.sayAgain(ctx, l, at)
+		s, err := t.republish(ctx, l, at)
 		if err != nil {
-			return said, at, fmt.Errorf("replaying letter %d: %w", l.Offset, err)
+			return replayed, at, fmt.Errorf("replaying letter %d: %w", l.Offset, err)
 		}
-		said = append(said, s)
+		replayed = append(replayed, s)
 	}
-	return said, at, nil
+	return replayed, at, nil
 }
 
 // present is the block the state stands at.
@@ -184,19 +184,19 @@ func (t Topic) present(ctx context.Context) (chain.BlockRef, error) {
 	return standing.Watermark.BlockRef, nil
 }
 
-// sayAgain writes the job as it was, to where its signer's jobs are, but for the block it is known from: a sender
+// republish writes the job as it was, to where its signer's jobs are, but for the block it is known from: a sender
 // passes over what was known before the last attempt ended, and this is the operator's word that the job is still to be
 // done.
-func (t Topic) sayAgain(ctx context.Context, l Letter, at chain.BlockRef) (s Said, err error) {
+func (t Topic) republish(ctx context.Context, l Letter, at chain.BlockRef) (s Replayed, err error) {
 	message, _, err := wire.Decode(l.Record)
 	if err != nil {
 		return s, err
 	}
-	said, is := message.(wire.Job)
+	replayed, is := message.(wire.Job)
 	if !is {
 		return s, fmt.Errorf("it holds a %T and no job", message)
 	}
-	j := said.Job
+	j := replayed.Job
 	if key := l.Header("source.key"); !bytes.Equal([]byte(key), j.Signer[:]) {
 		return s, fmt.Errorf("its key %x is not the job's signer %s", key, j.Signer)
 	}
@@ -210,5 +210,5 @@ func (t Topic) sayAgain(ctx context.Context, l Letter, at chain.BlockRef) (s Sai
 		Produce(ctx, partition, []bus.Record{record}); err != nil {
 		return s, err
 	}
-	return Said{j.ID, partition}, nil
+	return Replayed{j.ID, partition}, nil
 }

@@ -58,21 +58,21 @@ func (y *Story) addChain(ctx context.Context, db *pg.DB, key chain.Hash) error {
 }
 
 // addLog tells of the log that made a row what it is, and where the topic has it.
-func (y *Story) addLog(ctx context.Context, at perp.Stamp, what, said string) {
+func (y *Story) addLog(ctx context.Context, at perp.Stamp, what, detail string) {
 	where := fmt.Sprintf("block %d log %d", at.Block, at.Log)
 	if offset := y.locate(ctx, at); offset != "" {
 		where += ", " + offset
 	}
-	y.addf(time.UnixMilli(int64(at.TimeMs)), "", 0, what, where, "%s", said)
+	y.addf(time.UnixMilli(int64(at.TimeMs)), "", 0, what, where, "%s", detail)
 }
 
 // addEnd tells of the newest log of a row, and who sent its transaction.
-func (y *Story) addEnd(ctx context.Context, db *pg.DB, birth, at perp.Stamp, said string) error {
+func (y *Story) addEnd(ctx context.Context, db *pg.DB, birth, at perp.Stamp, detail string) error {
 	if at == birth {
-		y.addf(time.Now(), "", 0, "now", fmt.Sprintf("block %d log %d", at.Block, at.Log), "%s", said)
+		y.addf(time.Now(), "", 0, "now", fmt.Sprintf("block %d log %d", at.Block, at.Log), "%s", detail)
 		return nil
 	}
-	y.addLog(ctx, at, "changed", said)
+	y.addLog(ctx, at, "changed", detail)
 	found, err := db.Transaction(ctx, at.TxHash)
 	if err != nil || !found.Known {
 		return err

@@ -39,7 +39,7 @@ type Line struct {
 	Attempt uint32 // 0 for what is no attempt's
 	What    string
 	Where   string // a block, a row, or a topic's partition and offset
-	Said    string
+	Detail  string
 }
 
 // Story is what is known of some jobs. Read it with [Source.Read]; its methods add to it. It is for one goroutine.
@@ -261,7 +261,7 @@ func (y *Story) addChecks(ctx context.Context, db *pg.DB, attempts []outbox.Atte
 		}
 		i := byID[e.Intent].Intent
 		y.addf(e.At, i.Job.ID, i.Attempt, "checked", where, "%s, %s%s; says %s", e.Check, e.Verdict,
-			text.Because(e.Said),
+			text.Because(e.Detail),
 			cmp.Or(e.By, "nobody by name"))
 	}
 	return err

@@ -66,8 +66,8 @@ func (s Source) locate(ctx context.Context, at perp.Stamp) (where string) {
 	return where
 }
 
-// said is what planners have published of one birth of a job.
-type saidBirth struct {
+// publishedBirth is one birth of a job, with what planners have published of it.
+type publishedBirth struct {
 	first, last bus.Record
 	times       int
 	job         job.Job
@@ -96,7 +96,7 @@ func (y *Story) about(id string, key [32]byte) bool {
 }
 
 func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
-	topic, births := wire.JobTopic(y.Keeper.ChainID), map[string]*saidBirth{}
+	topic, births := wire.JobTopic(y.Keeper.ChainID), map[string]*publishedBirth{}
 	var order []string
 	for part := range y.Keeper.JobPartitions {
 		err := y.scan(ctx, topic, part, from, to, func(r bus.Record) bool {
@@ -108,7 +108,7 @@ func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
 			name := fmt.Sprint(j.ID, " ", j.BirthMs)
 			b := births[name]
 			if b == nil {
-				b = &saidBirth{first: r, job: j.Job}
+				b = &publishedBirth{first: r, job: j.Job}
 				births[name], order = b, append(order, name)
 			}
 			b.last, b.times = r, b.times+1
@@ -140,18 +140,18 @@ func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
 }
 
 // addReports tells of the price reports that a birth was first said with, and where the topic has them.
-func (y *Story) addReports(ctx context.Context, b *saidBirth) error {
+func (y *Story) addReports(ctx context.Context, b *publishedBirth) error {
 	topic, wanted := wire.PriceTopic(y.Keeper.ChainID), slices.Clone(b.job.Evidence.Reports)
 	if len(wanted) == 0 {
 		return nil
 	}
 	err := y.scan(ctx, topic, 0, b.first.Time.Add(-beforeKnown), b.first.Time, func(r bus.Record) bool {
 		m, _, err := wire.Decode(r)
-		said, is := m.(wire.Price)
+		message, is := m.(wire.Price)
 		if err != nil || !is {
 			return false
 		}
-		report := price.FromMessage(said)
+		report := price.FromMessage(message)
 		if at := slices.Index(wanted, report.ID()); at >= 0 {
 			wanted = slices.Delete(wanted, at, at+1)
 			y.addf(r.Time, b.job.ID, 0, "price report", placeOf(topic, r), "%s to %s for the smallest unit of %s, "+

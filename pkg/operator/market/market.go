@@ -66,8 +66,8 @@ func Each(ctx context.Context, client *bus.Client, chainID uint64, since time.Ti
 			return fmt.Errorf("reading price reports: %w", err)
 		}
 		if m, _, err := wire.Decode(r); err == nil {
-			said, is := m.(wire.Price)
-			if report := price.FromMessage(said); is && report.Validate() == nil {
+			message, is := m.(wire.Price)
+			if report := price.FromMessage(message); is && report.Validate() == nil {
 				take(report)
 			}
 		}

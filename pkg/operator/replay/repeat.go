@@ -16,8 +16,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// Said is one saying of a job.
-type Said struct {
+// PublishedJob is one publication of a job.
+type PublishedJob struct {
 	Job   job.Job
 	Where string // topic, partition and offset
 }
@@ -25,7 +25,7 @@ type Said struct {
 // ReadJobs reads what planners said from the states of some blocks, of one position, order or request where a key is
 // given.
 func ReadJobs(ctx context.Context, client *bus.Client, keeper wire.Config, first, last uint64,
-	key chain.Hash) (said []Said, err error) {
+	key chain.Hash) (published []PublishedJob, err error) {
 	topic := wire.JobTopic(keeper.ChainID)
 	for part := range keeper.JobPartitions {
 		for r, err := range client.Scan(ctx, topic, part, 0) {
@@ -35,14 +35,14 @@ func ReadJobs(ctx context.Context, client *bus.Client, keeper wire.Config, first
 			j, err := wire.DecodeJob(r) // what nobody can read, senders pass over
 			at := j.Evidence.Block.Number
 			if err == nil && at >= first && at <= last && (key.IsZero() || j.Key == key) {
-				said = append(said, Said{j, fmt.Sprintf("%s %d/%d", topic, r.Partition, r.Offset)})
+				published = append(published, PublishedJob{j, fmt.Sprintf("%s %d/%d", topic, r.Partition, r.Offset)})
 			}
 		}
 	}
-	slices.SortStableFunc(said, func(a, b Said) int {
+	slices.SortStableFunc(published, func(a, b PublishedJob) int {
 		return cmp.Compare(a.Job.Evidence.Block.Number, b.Job.Evidence.Block.Number)
 	})
-	return said, nil
+	return published, nil
 }
 
 // Terms are how the planner that is repeated was configured.
@@ -53,7 +53,7 @@ type Terms struct {
 
 // Repeated is a decision that was made again.
 type Repeated struct {
-	Said
+	PublishedJob
 	Same bool
 	// Now is the sentence of today: due or not, and why.
 	Now string
@@ -62,11 +62,11 @@ type Repeated struct {
 }
 
 // Repeat makes decisions again, those of one block after the other, which is the order they must be in.
-func Repeat(p *Past, d execution.Decoder, r *Reports, t Terms, said []Said) (all []Repeated, err error) {
+func Repeat(p *Past, d execution.Decoder, r *Reports, t Terms, published []PublishedJob) (all []Repeated, err error) {
 	s := p.state(d)
 	var at chain.BlockRef
 	known, folded := false, uint64(0)
-	for _, one := range said {
+	for _, one := range published {
 		block := one.Job.Evidence.Block
 		if block.Number != folded {
 			if at, known, err = s.advance(block.Number); err != nil {
@@ -74,7 +74,7 @@ func Repeat(p *Past, d execution.Decoder, r *Reports, t Terms, said []Said) (all
 			}
 			folded = block.Number
 		}
-		again := Repeated{Said: one}
+		again := Repeated{PublishedJob: one}
 		counts := r.readings(one.Job)
 		switch {
 		case !known:

@@ -142,15 +142,16 @@ func TestRepeat(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	said := func(n uint64, reason string, reports ...string) Said {
+	published := func(n uint64, reason string, reports ...string) PublishedJob {
 		id := job.RequestID(job.Deposit, deposit.Key)
-		return Said{Job: job.Job{ID: id, Kind: job.Deposit, Key: deposit.Key,
+		return PublishedJob{Job: job.Job{ID: id, Kind: job.Deposit, Key: deposit.Key,
 			Evidence: job.Evidence{Block: ref(n), Reason: reason, Reports: reports}}}
 	}
-	other := said(11, "request waits")
+	other := published(11, "request waits")
 	other.Job.Evidence.Block.Hash = chain.Hash{0xff}
 	all, err := Repeat(&Past{parts: []*partition{p}}, waiting{deposit}, newReports(), Terms{},
-		[]Said{said(10, "request waits"), said(11, "request waits", "a report"), other, said(12, "request waits")})
+		[]PublishedJob{published(10, "request waits"), published(11, "request waits", "a report"), other,
+			published(12, "request waits")})
 	if err != nil || len(all) != 4 {
 		t.Fatal(all, err)
 	}

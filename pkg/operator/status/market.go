@@ -15,21 +15,21 @@ type PriceSource struct {
 	Reports, Refused, Failures int
 }
 
-// MarketSaid is what a process says of prices.
-type MarketSaid struct {
+// MarketStatus is the state of prices that the metrics of a process show.
+type MarketStatus struct {
 	Sources []PriceSource // of a scanner
 	Mode    int           // of a planner, as planner_mode has it; -1 of others
 }
 
 // Market asks a process for what it has to say of prices; most have nothing.
-func Market(ctx context.Context, address string) (said MarketSaid, err error) {
-	said.Mode = -1
+func Market(ctx context.Context, address string) (market MarketStatus, err error) {
+	market.Mode = -1
 	families, err := metricsOf(ctx, address)
 	if err != nil {
-		return said, err
+		return market, err
 	}
 	if mode := families["planner_mode"].GetMetric(); len(mode) == 1 {
-		said.Mode = int(mode[0].GetGauge().GetValue())
+		market.Mode = int(mode[0].GetGauge().GetValue())
 	}
 	byName := map[string]*PriceSource{}
 	for metric, add := range map[string]func(*PriceSource, int){
@@ -48,8 +48,8 @@ func Market(ctx context.Context, address string) (said MarketSaid, err error) {
 		}
 	}
 	for _, s := range byName {
-		said.Sources = append(said.Sources, *s)
+		market.Sources = append(market.Sources, *s)
 	}
-	slices.SortFunc(said.Sources, func(a, b PriceSource) int { return cmp.Compare(a.Name, b.Name) })
-	return said, nil
+	slices.SortFunc(market.Sources, func(a, b PriceSource) int { return cmp.Compare(a.Name, b.Name) })
+	return market, nil
 }

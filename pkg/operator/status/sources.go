@@ -218,8 +218,8 @@ func Get(ctx context.Context, address string) (text string, status int, err erro
 
 // Unaddressed is an error of net/http without the address that its text repeats.
 func Unaddressed(err error) error {
-	if told, is := errors.AsType[*url.Error](err); is {
-		return told.Err
+	if wrapped, is := errors.AsType[*url.Error](err); is {
+		return wrapped.Err
 	}
 	return err
 }

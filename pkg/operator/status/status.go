@@ -110,20 +110,20 @@ func Alarms(ctx context.Context, alertmanager string, l *Looks) error {
 	if err := json.Unmarshal([]byte(text), &firing); err != nil {
 		return fmt.Errorf("reading what fires: %w", err)
 	}
-	var told []string
+	var alarms []string
 	for _, severity := range []string{"critical", "warning", "notice"} {
 		for _, a := range firing {
-			said := severity + " " + a.Labels["alertname"]
+			alarm := severity + " " + a.Labels["alertname"]
 			if a.Labels["severity"] == severity && !slices.Contains(quiet, a.Labels["alertname"]) &&
-				!slices.Contains(told, said) {
-				told = append(told, said)
+				!slices.Contains(alarms, alarm) {
+				alarms = append(alarms, alarm)
 			}
 		}
 	}
-	if len(told) == 0 {
+	if len(alarms) == 0 {
 		l.addf(false, "alarms", "none fires")
 		return nil
 	}
-	l.addf(true, "alarms", "%s", strings.Join(told, ", "))
+	l.addf(true, "alarms", "%s", strings.Join(alarms, ", "))
 	return nil
 }

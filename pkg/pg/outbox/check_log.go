@@ -33,13 +33,13 @@ func NewCheckLog(db *pg.DB) CheckLog { return CheckLog{db} }
 func (s CheckLog) Save(ctx context.Context, entries []checklog.Entry) error {
 	n := len(entries)
 	intents, at, blocks := make([]int64, n), make([]time.Time, n), make([]int64, n)
-	checks, verdicts, said, by := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	checks, verdicts, details, by := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	for i, e := range entries {
 		intents[i], at[i], blocks[i] = e.Intent, e.At, int64(e.Block)
-		checks[i], verdicts[i], said[i], by[i] = e.Check, e.Verdict, pg.Escape(e.Said), pg.Escape(e.By)
+		checks[i], verdicts[i], details[i], by[i] = e.Check, e.Verdict, pg.Escape(e.Detail), pg.Escape(e.By)
 	}
 	_, err := s.db.Run(ctx, fmt.Sprintf("keeping what %d checks have said", n), saveChecks.SQL(), intents, at, checks,
-		verdicts, said, by, blocks)
+		verdicts, details, by, blocks)
 	return err
 }
 
@@ -53,7 +53,7 @@ func (s CheckLog) Prune(ctx context.Context, before time.Time) error {
 func (s CheckLog) Of(ctx context.Context, intents []int64) ([]checklog.Entry, error) {
 	entries, err := pg.List(ctx, s.db, "reading what checks have said",
 		func(row pgx.CollectableRow) (e checklog.Entry, err error) {
-			return e, row.Scan(&e.Intent, &e.At, &e.Check, &e.Verdict, pg.Text(&e.Said), pg.Text(&e.By), &e.Block)
+			return e, row.Scan(&e.Intent, &e.At, &e.Check, &e.Verdict, pg.Text(&e.Detail), pg.Text(&e.By), &e.Block)
 		}, selectChecks.SQL(), intents)
 	slices.SortStableFunc(entries, checklog.Compare)
 	return entries, err

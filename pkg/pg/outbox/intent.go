@@ -29,7 +29,7 @@ type intentRow struct {
 
 func (r *intentRow) fields() []any {
 	return []any{
-		&r.ID, &r.job, &r.Attempt, &r.Tries, pg.Fixed(r.Signer[:]), &r.State, &r.SaidMs, pg.Microseconds(&r.Waited),
+		&r.ID, &r.job, &r.Attempt, &r.Tries, pg.Fixed(r.Signer[:]), &r.State, &r.ObservedMs, pg.Microseconds(&r.Waited),
 		&r.Nonce, &r.Outcome, pg.Text(&r.Reason), &r.GivenUp, &r.Cancel.Outcome, pg.Text(&r.Cancel.Reason),
 		pg.Text(&r.CalledOff),
 	}

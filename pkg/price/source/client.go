@@ -53,7 +53,7 @@ type StatusError struct {
 // Error shows the status.
 func (e *StatusError) Error() string { return "HTTP " + e.Text }
 
-// IsNotFound tells whether a service does not have a page at all, as opposed to failing to answer.
+// IsNotFound reports whether a service does not have a page at all, as opposed to failing to answer.
 func IsNotFound(err error) bool {
 	status, is := errors.AsType[*StatusError](err)
 	return is && (status.Code == http.StatusNotFound || status.Code == http.StatusMethodNotAllowed ||

@@ -18,7 +18,7 @@ type Plugin struct {
 	// Needs are the keys that a table must give, Knows those that it may give beside them: of url, stream_url, key,
 	// secret and provider.
 	Needs, Knows []string
-	// Feed says what is wrong with what a token is called by the service. It is nil where tokens are told by their
+	// Feed reports what is wrong with what a token is called by the service. It is nil where tokens are told by their
 	// address, and where none are named all are meant.
 	Feed func(feed string) error
 	// Open returns the source of a valid table. Nothing is asked yet. The table's durations are set.
@@ -73,7 +73,7 @@ func (t Table) Wanted() Wanted {
 	return w
 }
 
-// Has tells whether a token is asked for.
+// Has reports whether a token is asked for.
 func (w Wanted) Has(token chain.Address) bool { return len(w) == 0 || w[token] }
 
 // Word is the size of an ABI word in bytes.

@@ -41,7 +41,7 @@ func (c Config) tables() []source.Table {
 	return c.Sources
 }
 
-// IsSet tells whether any source is configured.
+// IsSet reports whether any source is configured.
 func (c Config) IsSet() bool { return len(c.tables()) > 0 }
 
 // Validate names every setting that cannot work, joined into one error.
@@ -68,7 +68,7 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// problemsOf says what cannot work in a table, a line each.
+// problemsOf reports what cannot work in a table, a line each.
 func problemsOf(t source.Table) string {
 	p, known := pluginOf(t.Kind)
 	if !known {

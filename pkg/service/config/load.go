@@ -210,7 +210,7 @@ func readFile(path string) (*viper.Viper, error) {
 		return nil, fmt.Errorf("%s: %w (check --config and %s)", path, pathless(err), filesVariable)
 	}
 	if err := file.ReadConfig(bytes.NewReader(content)); err != nil {
-		return nil, fmt.Errorf("%s%s: not valid TOML: %s", path, position(err), parserSays(err))
+		return nil, fmt.Errorf("%s%s: not valid TOML: %s", path, position(err), parserMessage(err))
 	}
 	return file, nil
 }
@@ -236,8 +236,8 @@ func position(err error) string {
 	return fmt.Sprintf(":%d:%d", row, column)
 }
 
-// parserSays is the parser's own message without what it quotes: that may be a secret.
-func parserSays(err error) string {
+// parserMessage is the parser's own message without what it quotes: that may be a secret.
+func parserMessage(err error) string {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		err = inner
 	}

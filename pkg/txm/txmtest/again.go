@@ -63,7 +63,7 @@ func triedAgain(b *bench) {
 	}
 	b.mustFail(signer)
 	again := b.find(first.Job)
-	if again.Attempt != 2 || again.Tries != 1 || again.SaidMs != first.SaidMs || again.State != txm.Queued {
+	if again.Attempt != 2 || again.Tries != 1 || again.ObservedMs != first.ObservedMs || again.State != txm.Queued {
 		b.Errorf("tried again as %+v", again)
 	}
 	b.say(found(first.Job, 9000), txm.Refreshed) // a planner's newer words reach it

@@ -93,7 +93,7 @@ func refresh(b *bench) {
 	j.Ratio, j.Signer, j.BirthMs, j.Evidence.Reason = perp.Pow10(28), second, 77, "lower"
 	b.say(j, txm.Refreshed)
 	if got := b.find(j); !reflect.DeepEqual(got.Job, j) || got.Signer != second || got.Attempt != 1 ||
-		got.SaidMs != now+1000 {
+		got.ObservedMs != now+1000 {
 		b.Errorf("the intent says %+v", got)
 	}
 	none(b, "still with the former signer", b.heads(first))

@@ -164,7 +164,7 @@ func (c *console) job(ctx context.Context, ask url.Values) (any, error) {
 }
 
 func toneOf(l jobstory.Line) string {
-	switch outcome, _, _ := strings.Cut(l.Said, ":"); {
+	switch outcome, _, _ := strings.Cut(l.Detail, ":"); {
 	case l.What == "ended" && outcome == string(job.Done):
 		return "ok"
 	case l.What == "ended":

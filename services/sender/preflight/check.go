@@ -34,7 +34,7 @@ type Checker struct {
 	state   looker
 	early   *early
 	// second asks other endpoints before a job is held back for what one has said.
-	second  *opinions
+	second  *secondCalls
 	metrics *Metrics
 	notes   *checklog.Log // nil where nobody is to read them
 	log     zerolog.Logger
@@ -81,7 +81,7 @@ func (r *Checker) Run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict
 }
 
 // call asks whether the venue would do it, and sets the gas limit that it was done with.
-func (r *Checker) call(ctx context.Context, t *txmanager.Task) (opinion, txmanager.Verdict, error) {
+func (r *Checker) call(ctx context.Context, t *txmanager.Task) (callResult, txmanager.Verdict, error) {
 	j, made := t.Job(), t.Call // another endpoint may be asked about it for longer than this takes
 	first, is := r.early.answer(ctx, j.ID, made)
 	if !is {
@@ -91,12 +91,12 @@ func (r *Checker) call(ctx context.Context, t *txmanager.Task) (opinion, txmanag
 		}
 	}
 	decided := r.second.decide(t.Intent.ID, j.Evidence.Block.Number, first,
-		func(ctx context.Context, other simulator) (opinion, error) {
+		func(ctx context.Context, other simulator) (callResult, error) {
 			return r.simulate(ctx, other, j, made)
 		})
 	t.Call.Gas = decided.gas
 	if decided.short {
-		r.tellShort(j, decided)
+		r.reportShort(j, decided)
 	}
 	v := decided.verdict
 	if v.Outcome == job.LostRace { // or the node that was asked has not heard of it yet: our own state will tell which

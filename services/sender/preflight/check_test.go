@@ -75,7 +75,7 @@ func TestForetold(t *testing.T) {
 		gmx.CancelsOrFreezes: {Kind: txmanager.Ended, Outcome: job.Refused},
 		gmx.UnknownRevert:    {Kind: txmanager.Waiting, Heads: 1},
 	} {
-		got := foretold(gmx.Revert{Class: class, Name: "Cause"})
+		got := verdictOf(gmx.Revert{Class: class, Name: "Cause"})
 		if got.Kind != want.Kind || got.Outcome != want.Outcome || got.Heads != want.Heads || got.Reason == "" {
 			t.Errorf("%s: %+v, want %+v", class, got, want)
 		}
@@ -105,8 +105,8 @@ func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
 	if err != nil || v.Outcome != job.Expired {
 		t.Errorf("a job past its end: %+v, %v", v, err)
 	}
-	for saidMs, outcome := range map[uint64]job.Outcome{nowMs - unsaid - 1: job.DroppedRecovered,
-		nowMs - unsaid: job.SkippedDone} {
+	for saidMs, outcome := range map[uint64]job.Outcome{nowMs - unpublishedMs - 1: job.DroppedRecovered,
+		nowMs - unpublishedMs: job.SkippedDone} {
 		j := job.Job{Kind: job.Adl, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: saidMs}}}
 		late.pending.state = written{}
 		if v, err := late.Run(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: j}}); err != nil ||

@@ -20,11 +20,11 @@ const (
 	earlyFresh = 50 * time.Millisecond
 	// mostEarly bounds the jobs of a signer that are looked at early at a time.
 	mostEarly = 4
-	// earlyNews is how old, on the chain's clock, the state may be that a job was found in: what is read again after a
-	// restart is not looked at early.
-	earlyNews = 5 * time.Second
-	// mostSaid bounds how many jobs are remembered that were said before.
-	mostSaid = 10_000
+	// earlyMaxAge is how old, on the chain's clock, the state may be that a job was found in: what is read again after
+	// a restart is not looked at early.
+	earlyMaxAge = 5 * time.Second
+	// maxSeenJobs bounds how many jobs are remembered that were published before.
+	maxSeenJobs = 10_000
 )
 
 // early are speculative looks at jobs, begun while the jobs are being stored: the rows, the choice of reports and the
@@ -57,7 +57,7 @@ type earlyLook struct {
 	call   txmanager.Call // to no contract where there is nothing to simulate
 
 	answered chan struct{} // closed when the next two are set
-	said     opinion
+	said     callResult
 	err      error
 
 	taken bool // it is settled what becomes of it; under the lock
@@ -83,10 +83,10 @@ func (e *early) begin(j job.Job, ready bool, look func(context.Context, *earlyLo
 	head, _ := e.head.Newest()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.said) >= mostSaid {
+	if len(e.said) >= maxSeenJobs {
 		clear(e.said)
 	}
-	news := !e.said[j.ID] && e.head.Age(j.Evidence.Block.TimeMs) <= earlyNews
+	news := !e.said[j.ID] && e.head.Age(j.Evidence.Block.TimeMs) <= earlyMaxAge
 	e.said[j.ID] = true
 	e.forget()
 	if !news || !ready || len(e.looks) >= mostEarly || e.life.Err() != nil {
@@ -154,10 +154,10 @@ func (e *early) rows(ctx context.Context, id string) (read pg.Rows, is bool) {
 
 // answer returns what the simulated call of a job was answered with, if the very same call was made, as good as now,
 // and succeeds. Anything else has to be asked now: only what was asked on the road holds a job back, or ends it.
-func (e *early) answer(ctx context.Context, id string, call txmanager.Call) (said opinion, is bool) {
+func (e *early) answer(ctx context.Context, id string, call txmanager.Call) (said callResult, is bool) {
 	l, fresh := e.of(id)
 	if l == nil {
-		return opinion{}, false
+		return callResult{}, false
 	}
 	result := "used"
 	switch {
@@ -170,7 +170,7 @@ func (e *early) answer(ctx context.Context, id string, call txmanager.Call) (sai
 	defer e.mu.Unlock()
 	e.settle(l, true, result)
 	if result != "used" {
-		return opinion{}, false // the call may still be under way
+		return callResult{}, false // the call may still be under way
 	}
 	return l.said, true
 }

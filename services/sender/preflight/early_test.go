@@ -261,7 +261,7 @@ func TestOutdatedCallIsNotAwaited(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.head.Set(chain.BlockRef{Number: 101, Hash: chain.Hash{3}, TimeMs: nowMs}, time.Now())
-	if said, is := o.Checker.early.answer(t.Context(), j.ID, txmanager.Call{}); is || said != (opinion{}) {
+	if said, is := o.Checker.early.answer(t.Context(), j.ID, txmanager.Call{}); is || said != (callResult{}) {
 		t.Errorf("answered with %+v", said)
 	}
 	close(o.node.wait)
@@ -272,7 +272,7 @@ func TestOutdatedCallIsNotAwaited(t *testing.T) {
 func TestFewJobsAreLookedAtEarly(t *testing.T) {
 	o := newEarlyTest(t)
 	waits, old := liquidationOf(1), liquidationOf(2)
-	old.Evidence.Block.TimeMs = nowMs - uint64(earlyNews.Milliseconds()) - 1
+	old.Evidence.Block.TimeMs = nowMs - uint64(earlyMaxAge.Milliseconds()) - 1
 	o.Early(waits, false)
 	o.early(waits) // said again
 	o.early(old)

@@ -25,11 +25,11 @@ type gasLimits struct {
 	state gasState
 	clock func() time.Time
 
-	mu    sync.Mutex
-	words gmx.GasWords
-	glvs  due.Glvs
-	read  time.Time       // when the words were last read; zero before the first time
-	told  map[string]bool // jobs of which people were told that no limit is enough
+	mu       sync.Mutex
+	words    gmx.GasWords
+	glvs     due.Glvs
+	read     time.Time       // when the words were last read; zero before the first time
+	reported map[string]bool // jobs of which people were told that no limit is enough
 }
 
 // gasState is what gas limits are reckoned from.
@@ -86,15 +86,15 @@ func (g *gasLimits) limit(j job.Job, work gmx.Work, failed uint32) uint64 {
 const enoughRaises = 20
 
 // short notes that no gas limit is enough for a job, and tells whether that is news.
-func (g *gasLimits) short(id string) (news bool) {
+func (g *gasLimits) short(id string) (first bool) {
 	const enough = 1000
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.told == nil || len(g.told) > enough {
-		g.told = map[string]bool{}
+	if g.reported == nil || len(g.reported) > enough {
+		g.reported = map[string]bool{}
 	}
-	news, g.told[id] = !g.told[id], true
-	return news
+	first, g.reported[id] = !g.reported[id], true
+	return first
 }
 
 // markets counts the markets of a GLV.

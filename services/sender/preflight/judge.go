@@ -63,15 +63,15 @@ func (o Judge) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, 
 		return job.Reverted, "cause unknown: " + v.Reason, nil
 	}
 	call.Gas = gmx.MaxGas // whatever it had, now the cause is asked for
-	said, err := o.checker.simulate(ctx, o.checker.node, j, call)
-	v = said.verdict
+	result, err := o.checker.simulate(ctx, o.checker.node, j, call)
+	v = result.verdict
 	switch {
 	case err != nil:
 		return "", "", err
 	case v.Kind == txmanager.Onward:
 		return job.Reverted, "cause unknown: the same call would succeed now", nil
 	case v.Outcome == job.LostRace &&
-		!o.checker.second.confirmed(ctx, said, func(ctx context.Context, other simulator) (opinion, error) {
+		!o.checker.second.confirmed(ctx, result, func(ctx context.Context, other simulator) (callResult, error) {
 			return o.checker.simulate(ctx, other, j, call)
 		}):
 		return job.Reverted, "cause unknown: one endpoint says " + v.Reason + ", and no other does", nil

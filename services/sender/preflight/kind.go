@@ -24,9 +24,10 @@ type kindRule struct {
 	silent bool
 }
 
-// unsaid is for how long (ms, of chain time) a deleveraging stands that the planner does not say again. It says those
-// that are needed with every block: which positions they are changes with whatever is executed, and with every price.
-const unsaid = 5000
+// unpublishedMs is for how long (ms, of chain time) a deleveraging stands that the planner does not publish again. It
+// publishes those that are needed with every block: which positions they are changes with whatever is executed, and
+// with every price.
+const unpublishedMs = 5000
 
 // keyRules are those of every kind whose key names the same: what its job needs is there, or it is not.
 var keyRules = map[job.KeyOf]kindRule{
@@ -37,7 +38,7 @@ var keyRules = map[job.KeyOf]kindRule{
 
 // kindRules are those of kinds of which more is to be asked.
 var kindRules = map[job.Kind]kindRule{
-	job.Adl:      {pending: pending.adl, keys: adlKeys, standsMs: unsaid},
+	job.Adl:      {pending: pending.adl, keys: adlKeys, standsMs: unpublishedMs},
 	job.AdlState: {pending: pending.adlState, keys: adlStateKeys, silent: true},
 }
 

@@ -8,11 +8,11 @@ import (
 
 // Metrics are what is counted of simulated calls.
 type Metrics struct {
-	gasRaises *prometheus.CounterVec
-	gasShort  *prometheus.CounterVec
-	opinions  *prometheus.CounterVec
-	early     *prometheus.CounterVec
-	dropped   prometheus.Counter
+	gasRaises   *prometheus.CounterVec
+	gasShort    *prometheus.CounterVec
+	secondCalls *prometheus.CounterVec
+	early       *prometheus.CounterVec
+	dropped     prometheus.Counter
 }
 
 // Dropped counts verdicts that the log of checks has lost.
@@ -27,7 +27,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		gasShort: in.Counters("sender_gas_short_total",
 			"Times a simulated call wanted more gas than a transaction may have, by kind. The job waits and is tried "+
 				"again.", "kind"),
-		opinions: in.Counters("sender_opinions_total",
+		secondCalls: in.Counters("sender_opinions_total",
 			"Second endpoints asked before a job was held back, by their answer: agrees, differs, contradicts (it "+
 				"would succeed), silent.", "result"),
 		early: in.Counters("sender_early_calls_total",

@@ -38,9 +38,9 @@ func note(log *checklog.Log, t *txmanager.Task, e checklog.Entry, v txmanager.Ve
 	case log == nil || t.Intent.Attempt == 0 || v.News != nil:
 		return
 	case err != nil:
-		e.Verdict, e.Said = "unknown", err.Error()
+		e.Verdict, e.Detail = "unknown", err.Error()
 	default:
-		e.Verdict, e.Said = v.Word(), cmp.Or(v.Reason, e.Said)
+		e.Verdict, e.Detail = v.Word(), cmp.Or(v.Reason, e.Detail)
 	}
 	e.Intent = t.Intent.ID
 	if e.Block == 0 {
@@ -66,14 +66,14 @@ func (r *Checker) noteReports(t *txmanager.Task, reports []price.Report, v txman
 				sources = append(sources, report.Source)
 			}
 		}
-		e.Said, e.By = "reports "+strings.Join(ids, " "), strings.Join(sources, ", ")
+		e.Detail, e.By = "reports "+strings.Join(ids, " "), strings.Join(sources, ", ")
 	}
 	note(r.notes, t, e, v, nil)
 }
 
 // noteCall keeps what the simulated call came to. It was made on the newest state of whoever answered, which is that
 // of the newest head or a moment older.
-func (r *Checker) noteCall(t *txmanager.Task, o opinion, v txmanager.Verdict, err error) {
+func (r *Checker) noteCall(t *txmanager.Task, o callResult, v txmanager.Verdict, err error) {
 	if r.notes == nil {
 		return
 	}
@@ -83,7 +83,7 @@ func (r *Checker) noteCall(t *txmanager.Task, o opinion, v txmanager.Verdict, er
 		e.By += ", " + string(o.too)
 	}
 	if v.Kind == txmanager.Onward {
-		e.Said = fmt.Sprintf("the simulated call succeeds with %d gas", o.gas)
+		e.Detail = fmt.Sprintf("the simulated call succeeds with %d gas", o.gas)
 	}
 	note(r.notes, t, e, v, err)
 }

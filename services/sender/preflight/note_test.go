@@ -27,7 +27,7 @@ type noted struct{ lines []string }
 
 func (n *noted) Save(_ context.Context, entries []checklog.Entry) error {
 	for _, e := range entries {
-		n.lines = append(n.lines, fmt.Sprintf("%d %s %s %q by %s at %d", e.Intent, e.Check, e.Verdict, e.Said,
+		n.lines = append(n.lines, fmt.Sprintf("%d %s %s %q by %s at %d", e.Intent, e.Check, e.Verdict, e.Detail,
 			e.By, e.Block))
 	}
 	return nil

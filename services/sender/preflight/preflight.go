@@ -73,7 +73,7 @@ func (p *Preflight) Checker(from chain.Address, look func()) *Checker {
 		pending: pending{state: p.parts.State, frozenRole: p.cfg.FrozenRole, markets: p.gas.markets},
 		audits:  p.audits, head: p.parts.Head, quotes: p.parts.Quotes, venue: p.cfg.Venue, gas: p.gas, from: from,
 		state: p.parts.State, early: newEarly(p.parts),
-		node: p.parts.Node, second: newOpinions(p.parts.Node, p.parts.Clock, look, p.parts.Metrics),
+		node: p.parts.Node, second: newSecondCalls(p.parts.Node, p.parts.Clock, look, p.parts.Metrics),
 		metrics: p.parts.Metrics, notes: p.parts.Notes, log: p.parts.Log,
 	}
 }

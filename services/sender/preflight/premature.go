@@ -9,9 +9,9 @@ import (
 	"perpkeeper/pkg/txmanager"
 )
 
-// saidLately is for how long (ms, of chain time) a job that is sent too early is asked about again after the planner
-// last said it: longer than it takes from one sweep to the next.
-const saidLately = 15_000
+// recentlyFoundMs is for how long (ms, of chain time) a job that is sent too early is asked about again after the
+// planner last said it: longer than it takes from one sweep to the next.
+const recentlyFoundMs = 15_000
 
 // premature decides about a job that the venue would not do yet, or not well. While the planner goes on saying it, it
 // waits and is asked about again each second, however long that takes: no attempt ends for it, and none fails. When it
@@ -25,7 +25,7 @@ func premature(j job.Job, v txmanager.Verdict, headMs uint64) txmanager.Verdict 
 	switch {
 	case !v.Premature:
 		return v
-	case headMs <= j.Evidence.Block.TimeMs+saidLately:
+	case headMs <= j.Evidence.Block.TimeMs+recentlyFoundMs:
 		return txmanager.Verdict{Kind: txmanager.Yielding, Reason: "not yet: " + v.Reason, Pause: time.Second}
 	}
 	return txmanager.End(job.DroppedRecovered, v.Reason)

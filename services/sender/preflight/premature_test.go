@@ -26,7 +26,7 @@ func healthy(remaining, required int64) gmx.Revert {
 func TestNearlyLiquidatableWaits(t *testing.T) {
 	said := job.Job{Kind: job.Liquidation, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: nowMs}}}
 	waits := func(j job.Job, r gmx.Revert, headMs uint64) bool {
-		v := premature(j, foretold(r), headMs)
+		v := premature(j, verdictOf(r), headMs)
 		if v.Kind == txmanager.Yielding {
 			return v.Pause == time.Second && v.Outcome == ""
 		}
@@ -40,7 +40,8 @@ func TestNearlyLiquidatableWaits(t *testing.T) {
 			t.Errorf("%d of 100 remain: waits %t", remaining, !want)
 		}
 	}
-	if !waits(said, healthy(101, 100), nowMs+saidLately) || waits(said, healthy(101, 100), nowMs+saidLately+1) {
+	if !waits(said, healthy(101, 100), nowMs+recentlyFoundMs) ||
+		waits(said, healthy(101, 100), nowMs+recentlyFoundMs+1) {
 		t.Error("it waits for as long as the planner says it, and no longer")
 	}
 	if waits(said, gmx.Revert{Class: gmx.Recovered, Name: "InvalidOrderPrices"}, nowMs) {
@@ -52,10 +53,10 @@ func TestNearlyLiquidatableWaits(t *testing.T) {
 		t.Errorf("an answer that says nothing: %+v", v)
 	}
 	freezes.Premature = true
-	if v := premature(order, freezes, nowMs+saidLately); v.Kind != txmanager.Yielding || v.Pause != time.Second {
+	if v := premature(order, freezes, nowMs+recentlyFoundMs); v.Kind != txmanager.Yielding || v.Pause != time.Second {
 		t.Errorf("an order that would be frozen: %+v", v)
 	}
-	if v := premature(order, freezes, nowMs+saidLately+1); v.Kind != txmanager.Ended ||
+	if v := premature(order, freezes, nowMs+recentlyFoundMs+1); v.Kind != txmanager.Ended ||
 		v.Outcome != job.DroppedRecovered {
 		t.Errorf("an order that would be frozen and is not said any more: %+v", v)
 	}

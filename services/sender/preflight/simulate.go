@@ -16,8 +16,8 @@ type simulator interface {
 	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) (evm.Source, error)
 }
 
-// opinion is what a simulated call says of a job.
-type opinion struct {
+// callResult is the outcome of a simulated call.
+type callResult struct {
 	verdict txmanager.Verdict
 	gas     uint64     // the limit it was given in the end
 	from    evm.Source // whose word it is, where it is one endpoint's
@@ -36,12 +36,12 @@ const gasTries = 3
 // withholding it would lock the user's funds until the order expires. Where it can, it is rehearsed as well. A call
 // that every node answers with an error of its own waits like any other: as a failure it would be tried for ever, and
 // before all that is less urgent.
-func (r *Checker) simulate(ctx context.Context, node simulator, j job.Job, c txmanager.Call) (o opinion, err error) {
+func (r *Checker) simulate(ctx context.Context, node simulator, j job.Job, c txmanager.Call) (o callResult, err error) {
 	o.gas = c.Gas
 	for try := 1; ; try++ {
 		one, failure := node.Simulate(ctx, r.from, c.To, c.Data, o.gas, perp.Uint{})
 		if failure == nil {
-			return r.rehearse(ctx, node, c, opinion{gas: o.gas, from: one})
+			return r.rehearse(ctx, node, c, callResult{gas: o.gas, from: one})
 		}
 		a, answered := answerIn(failure)
 		if !answered {
@@ -64,7 +64,7 @@ func (r *Checker) simulate(ctx context.Context, node simulator, j job.Job, c txm
 // rehearse asks what a call that succeeds would do to an order that may wait: where its terms cannot be met, for want
 // of output or at too bad a price, the venue freezes it at its owner's cost. Such an order waits. What the contracts do
 // not say in so many words, as those that cannot rehearse, holds nothing back.
-func (r *Checker) rehearse(ctx context.Context, node simulator, c txmanager.Call, o opinion) (opinion, error) {
+func (r *Checker) rehearse(ctx context.Context, node simulator, c txmanager.Call, o callResult) (callResult, error) {
 	if c.Rehearsal == nil {
 		return o, nil
 	}
@@ -114,7 +114,7 @@ func (a answer) verdict() txmanager.Verdict {
 	if a.instead != "" {
 		return odd(a.instead)
 	}
-	return foretold(a.revert)
+	return verdictOf(a.revert)
 }
 
 // odd is the verdict after an answer that says nothing of the job: it is asked about again at the next head.
@@ -122,9 +122,9 @@ func odd(reason string) txmanager.Verdict {
 	return txmanager.Verdict{Kind: txmanager.Waiting, Reason: reason, Heads: 1}
 }
 
-// foretold is what a revert of the simulated call means for the job. Only what is known to stand ends an attempt: a
+// verdictOf is what a revert of the simulated call means for the job. Only what is known to stand ends an attempt: a
 // lack of gas does not, nor does a cause that we do not know, such as a Panic, a revert without a reason, or a text.
-func foretold(r gmx.Revert) txmanager.Verdict {
+func verdictOf(r gmx.Revert) txmanager.Verdict {
 	switch r.Class {
 	case gmx.DoneElsewhere:
 		return txmanager.End(job.LostRace, r.Error())
@@ -143,8 +143,8 @@ func foretold(r gmx.Revert) txmanager.Verdict {
 	}
 }
 
-// tellShort tells people of a job that wants more gas than a transaction may have, once while it waits.
-func (r *Checker) tellShort(j job.Job, o opinion) {
+// reportShort notifies the operators of a job that wants more gas than a transaction may have, once while it waits.
+func (r *Checker) reportShort(j job.Job, o callResult) {
 	r.metrics.gasShort.WithLabelValues(string(j.Kind)).Inc()
 	if r.gas.short(j.ID) {
 		r.log.Error().Str("job", j.ID).Uint64("gas", o.gas).Str("reason", o.verdict.Reason).

@@ -105,7 +105,7 @@ func (s *Sender) Offer(j job.Job) {
 		s.next++
 		t = &trial{number: s.next, offered: s.parts.Clock(), dirty: true, kept: shadow.Trial{
 			JobID: j.ID, BirthMs: j.BirthMs, Kind: j.Kind, Key: j.Key, Account: j.Account, Market: j.Market,
-			IsLong: j.IsLong, HeardMs: now}}
+			IsLong: j.IsLong, ObservedMs: now}}
 		s.trials[birth{j.ID, j.BirthMs}] = t
 	}
 	t.job = j

@@ -94,7 +94,7 @@ func TestTriedUntilItWouldHaveBeenSent(t *testing.T) {
 	s := newSite(t)
 	s.gate = txmanager.Shut("the head is old")
 	s.hear(100)
-	if got := s.pass(); got.SentBlock > 0 || got.Reason != "the head is old" || got.HeardMs != 100_000 ||
+	if got := s.pass(); got.SentBlock > 0 || got.Reason != "the head is old" || got.ObservedMs != 100_000 ||
 		s.checked > 0 {
 		t.Fatalf("behind a closed gate: %+v, checked %d times", got, s.checked)
 	}
@@ -109,7 +109,7 @@ func TestTriedUntilItWouldHaveBeenSent(t *testing.T) {
 	s.block(103)
 	want := s.pass()
 	if want.SentBlock != 103 || want.SentMs != 103_000 || want.Gas != 777 || want.GasPrice != 5 ||
-		want.HeardMs != 100_000 {
+		want.ObservedMs != 100_000 {
 		t.Fatalf("%+v", want)
 	}
 	s.block(104)

@@ -137,9 +137,9 @@ func (t *Tracker) Admit(j job.Job) bool {
 		t.queue.Remove(j.ID)
 		return false
 	}
-	news := !t.queue.Exists(j.ID)
+	unknown := !t.queue.Exists(j.ID)
 	w := t.queue.Add(j, t.find(j).FoundMs)
-	if !w.Turn.Mine && news {
+	if !w.Turn.Mine && unknown {
 		t.cfg.Log.Info().Str("job", j.ID).Int("owner", w.Turn.Owner).Msg(waitingFor(w.Turn))
 	}
 	return w.Turn.Mine

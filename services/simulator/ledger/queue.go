@@ -21,7 +21,7 @@ func (l *Ledger) Enqueue(_ context.Context, j job.Job) (txm.Admission, error) {
 		case last == nil:
 		case last.State.Terminal() && last.retryAfterMs >= said:
 			return txm.Cooling, nil
-		case !last.State.Terminal() && (last.State != txm.Queued || said < last.SaidMs):
+		case !last.State.Terminal() && (last.State != txm.Queued || said < last.ObservedMs):
 			return txm.Flying, nil
 		}
 		a, known := l.accounts[j.Signer]
@@ -30,7 +30,7 @@ func (l *Ledger) Enqueue(_ context.Context, j job.Job) (txm.Admission, error) {
 		}
 		if last != nil && last.State == txm.Queued {
 			l.accounts[last.Signer].dequeue(last)
-			last.Job, last.Signer, last.SaidMs = j, j.Signer, said
+			last.Job, last.Signer, last.ObservedMs = j, j.Signer, said
 			a.enqueue(last)
 			return txm.Refreshed, nil
 		}
@@ -42,7 +42,7 @@ func (l *Ledger) Enqueue(_ context.Context, j job.Job) (txm.Admission, error) {
 
 // attempt begins the next attempt of a job.
 func (l *Ledger) attempt(j job.Job, last *intent) *intent {
-	i := l.add(txm.Intent{Job: j, Attempt: 1, Signer: j.Signer, State: txm.Queued, SaidMs: j.Evidence.Block.TimeMs})
+	i := l.add(txm.Intent{Job: j, Attempt: 1, Signer: j.Signer, State: txm.Queued, ObservedMs: j.Evidence.Block.TimeMs})
 	if last != nil {
 		i.Attempt = last.Attempt + 1
 		if again(last.Outcome) {
@@ -79,7 +79,7 @@ func (l *Ledger) Retry(_ context.Context, f lease.Fence, id int64) error {
 			return false
 		}
 		next := l.attempt(i.Job, i)
-		next.SaidMs = i.SaidMs
+		next.ObservedMs = i.ObservedMs
 		a.enqueue(next)
 		return true
 	})

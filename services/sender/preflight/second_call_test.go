@@ -38,41 +38,41 @@ func TestTwoHaveToSayIt(t *testing.T) {
 	strange, silence := odd("Panic(code 17)"), errors.New("no answer")
 	for name, c := range map[string]struct {
 		names  []evm.Source
-		first  opinion
-		second opinion
+		first  callResult
+		second callResult
 		err    error
 		asks   bool
 		want   txmanager.Verdict
 		why    string // part of the reason, where that is not the first one's
 		gas    uint64
 	}{
-		"a success": {[]evm.Source{"a", "b"}, opinion{from: "a", gas: 1}, opinion{}, nil, false, txmanager.Verdict{},
-			"", 1},
-		"the only host": {[]evm.Source{"a/1", "a/2"}, opinion{verdict: healthy, from: "a/1"}, opinion{}, nil,
+		"a success": {[]evm.Source{"a", "b"}, callResult{from: "a", gas: 1}, callResult{}, nil, false,
+			txmanager.Verdict{}, "", 1},
+		"the only host": {[]evm.Source{"a/1", "a/2"}, callResult{verdict: healthy, from: "a/1"}, callResult{}, nil,
 			false, healthy, "", 0},
-		"the only endpoint": {[]evm.Source{"a"}, opinion{verdict: healthy, from: "a"}, opinion{}, nil, false,
+		"the only endpoint": {[]evm.Source{"a"}, callResult{verdict: healthy, from: "a"}, callResult{}, nil, false,
 			healthy, "", 0},
-		"all have been asked": {[]evm.Source{"a", "b"}, opinion{verdict: strange}, opinion{}, nil, false, strange, "",
-			0},
-		"both say so": {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"},
-			opinion{verdict: healthy}, nil, true, healthy, "", 0},
-		"the other has success": {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{gas: 7}, nil,
-			true, txmanager.Verdict{}, "", 7},
-		"they differ": {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{verdict: done},
+		"all have been asked": {[]evm.Source{"a", "b"}, callResult{verdict: strange}, callResult{}, nil, false,
+			strange, "", 0},
+		"both say so": {[]evm.Source{"a", "b"}, callResult{verdict: healthy, from: "a"},
+			callResult{verdict: healthy}, nil, true, healthy, "", 0},
+		"the other has success": {[]evm.Source{"a", "b"}, callResult{verdict: healthy, from: "a"}, callResult{gas: 7},
+			nil, true, txmanager.Verdict{}, "", 7},
+		"they differ": {[]evm.Source{"a", "b"}, callResult{verdict: healthy, from: "a"}, callResult{verdict: done},
 			nil, true, odd(""), "as another: done", 0},
-		"one is strange": {[]evm.Source{"a", "b"}, opinion{verdict: strange, from: "a"}, opinion{verdict: done},
+		"one is strange": {[]evm.Source{"a", "b"}, callResult{verdict: strange, from: "a"}, callResult{verdict: done},
 			nil, true, odd(""), "as another: done", 0},
-		"both are strange": {[]evm.Source{"a", "b"}, opinion{verdict: strange, from: "a"}, opinion{verdict: strange},
-			nil, true, strange, "", 0},
-		"the other is silent": {[]evm.Source{"a", "b"}, opinion{verdict: healthy, from: "a"}, opinion{}, silence, true,
-			odd(""), "no other confirms it", 0},
+		"both are strange": {[]evm.Source{"a", "b"}, callResult{verdict: strange, from: "a"},
+			callResult{verdict: strange}, nil, true, strange, "", 0},
+		"the other is silent": {[]evm.Source{"a", "b"}, callResult{verdict: healthy, from: "a"}, callResult{}, silence,
+			true, odd(""), "no other confirms it", 0},
 	} {
 		heard := make(chan struct{}, 1)
-		o := newOpinions(sources{names: c.names}, time.Now, func() { heard <- struct{}{} },
+		o := newSecondCalls(sources{names: c.names}, time.Now, func() { heard <- struct{}{} },
 			NewMetrics(prometheus.NewRegistry()))
 		o.elsewhere = elsewhere(100, 100)
 		var asked atomic.Int32
-		ask, release := held(func(_ context.Context, of simulator) (opinion, error) {
+		ask, release := held(func(_ context.Context, of simulator) (callResult, error) {
 			if of.(heightOf).first {
 				return c.first, nil
 			}
@@ -104,7 +104,7 @@ func TestTwoHaveToSayIt(t *testing.T) {
 // held is a question that nobody answers before it is released: what asks it has its first verdict by then.
 func held(ask simulation) (later simulation, release func()) {
 	released := make(chan struct{})
-	return func(ctx context.Context, of simulator) (opinion, error) {
+	return func(ctx context.Context, of simulator) (callResult, error) {
 		<-released
 		return ask(ctx, of)
 	}, func() { close(released) }
@@ -136,13 +136,13 @@ func elsewhere(first, others uint64) func(...evm.Source) reader {
 
 // A verdict on a state before the job was found ends nothing: the endpoint has not heard of it yet (TIER-5).
 func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
-	healthy := opinion{verdict: txmanager.End(job.DroppedRecovered, "healthy"), from: "a"}
+	healthy := callResult{verdict: txmanager.End(job.DroppedRecovered, "healthy"), from: "a"}
 	for _, c := range []struct{ first, others uint64 }{{99, 100}, {100, 99}, {99, 99}, {100, 100}} {
 		heard := make(chan struct{}, 1)
-		o := newOpinions(sources{names: []evm.Source{"a", "b"}}, time.Now, func() { heard <- struct{}{} },
+		o := newSecondCalls(sources{names: []evm.Source{"a", "b"}}, time.Now, func() { heard <- struct{}{} },
 			NewMetrics(prometheus.NewRegistry()))
 		o.elsewhere = elsewhere(c.first, c.others)
-		ask, release := held(func(context.Context, simulator) (opinion, error) { return healthy, nil })
+		ask, release := held(func(context.Context, simulator) (callResult, error) { return healthy, nil })
 		o.decide(1, 100, healthy, ask)
 		release()
 		<-heard
@@ -158,12 +158,12 @@ func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
 // What was said a while ago counts no more, and a question that nobody answers ends with the tenure.
 func TestSecondWordsGrowOld(t *testing.T) {
 	now, heard := time.Unix(1000, 0), make(chan struct{}, 1)
-	o := newOpinions(sources{names: []evm.Source{"a", "b"}}, func() time.Time { return now },
+	o := newSecondCalls(sources{names: []evm.Source{"a", "b"}}, func() time.Time { return now },
 		func() { heard <- struct{}{} }, NewMetrics(prometheus.NewRegistry()))
 	o.elsewhere = elsewhere(100, 100)
-	first := opinion{verdict: txmanager.End(job.DroppedRecovered, "healthy"), from: "a"}
+	first := callResult{verdict: txmanager.End(job.DroppedRecovered, "healthy"), from: "a"}
 	var asked atomic.Int32
-	ask := func(_ context.Context, of simulator) (opinion, error) {
+	ask := func(_ context.Context, of simulator) (callResult, error) {
 		if !of.(heightOf).first {
 			asked.Add(1)
 		}
@@ -173,7 +173,7 @@ func TestSecondWordsGrowOld(t *testing.T) {
 	o.decide(1, 100, first, once)
 	release()
 	<-heard
-	now = now.Add(opinionFresh + time.Millisecond)
+	now = now.Add(secondCallFresh + time.Millisecond)
 	again, release := held(ask)
 	if got := o.decide(1, 100, first, again); got.verdict.Kind != txmanager.Waiting {
 		t.Errorf("an old word was taken: %+v", got)
@@ -183,9 +183,9 @@ func TestSecondWordsGrowOld(t *testing.T) {
 	if got := o.decide(1, 100, first, ask); got.verdict.Kind != txmanager.Ended || asked.Load() != 2 {
 		t.Errorf("%+v after %d questions", got, asked.Load())
 	}
-	o.decide(2, 100, first, func(ctx context.Context, _ simulator) (opinion, error) {
+	o.decide(2, 100, first, func(ctx context.Context, _ simulator) (callResult, error) {
 		<-ctx.Done()
-		return opinion{}, ctx.Err()
+		return callResult{}, ctx.Err()
 	})
 	o.close()
 	<-heard

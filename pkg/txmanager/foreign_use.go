@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// strangerPause is how often it is looked whether somebody else uses a signer's key.
-const strangerPause = 5 * time.Second
+// foreignUsePause is how often it is looked whether somebody else uses a signer's key.
+const foreignUsePause = 5 * time.Second
 
-// strangers looks, also while nothing is sent, whether the chain has numbers of the signer that were never given out
+// foreignUse looks, also while nothing is sent, whether the chain has numbers of the signer that were never given out
 // here: somebody else has sent with its key. What becomes of it the cursor finds out, which is then read anew: the
 // store compares its numbers with the chain's, and pauses the signer. It is used by one goroutine.
-type strangers struct {
+type foreignUse struct {
 	clock  func() time.Time
 	mined  func(ctx context.Context) (next uint64, sure bool, err error)
 	cursor *cursor
@@ -19,13 +19,13 @@ type strangers struct {
 }
 
 // pass looks when it is time. Of one endpoint's word nothing is concluded where there are several.
-func (s *strangers) pass(ctx context.Context) error {
+func (s *foreignUse) pass(ctx context.Context) error {
 	given := s.cursor.given.Load()
 	now := s.clock()
 	if given == 0 || now.Before(s.next) {
 		return nil
 	}
-	s.next = now.Add(strangerPause)
+	s.next = now.Add(foreignUsePause)
 	next, sure, err := s.mined(ctx)
 	if err == nil && sure && next > given {
 		s.cursor.doubted.Store(true)

@@ -27,7 +27,7 @@ func TestStrangersAreSeen(t *testing.T) {
 		"nobody answers":      {5, 0, false, errors.New("timeout"), 1, false},
 	} {
 		asked, now := 0, time.Unix(1, 0)
-		s := strangers{cursor: new(cursor), clock: func() time.Time { return now },
+		s := foreignUse{cursor: new(cursor), clock: func() time.Time { return now },
 			mined: func(context.Context) (uint64, bool, error) { asked++; return c.next, c.sure, c.err }}
 		if c.given > 0 {
 			s.cursor.set(nonce.Cursor{Next: c.given})
@@ -40,7 +40,7 @@ func TestStrangersAreSeen(t *testing.T) {
 		if asked != c.asked || s.cursor.doubted.Load() != c.doubted {
 			t.Errorf("%s: asked %d times, doubted %t", name, asked, s.cursor.doubted.Load())
 		}
-		now = now.Add(strangerPause)
+		now = now.Add(foreignUsePause)
 		if _ = s.pass(t.Context()); asked != 2*c.asked {
 			t.Errorf("%s: asked %d times after the pause", name, asked)
 		}
