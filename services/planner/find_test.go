@@ -406,7 +406,7 @@ func TestBadSettingsAreAllNamed(t *testing.T) {
 func TestExpiredIsTold(t *testing.T) {
 	d := newFixture()
 	late, later := order(perp.MarketIncrease, 0), order(perp.MarketDecrease, 0)
-	late.UpdatedAtTime, later.UpdatedAtTime = perp.U64(nowMs/1000-301), perp.U64(nowMs/1000-400-newsMs/1000)
+	late.UpdatedAtTime, later.UpdatedAtTime = perp.U64(nowMs/1000-301), perp.U64(nowMs/1000-400-reportWithinMs/1000)
 	d.load(late, later)
 	for range 3 {
 		if jobs := d.jobs(t); len(jobs) != 0 {
@@ -416,14 +416,14 @@ func TestExpiredIsTold(t *testing.T) {
 	if got := testutil.ToFloat64(d.outlived.metrics.expired.WithLabelValues("order")); got != 1 {
 		t.Errorf("told of %g", got)
 	}
-	d.at += newsMs + 10_000 // the fixture's state is a quarter of an hour older
+	d.at += reportWithinMs + 10_000 // the fixture's state is a quarter of an hour older
 	fresh := order(perp.MarketSwap, 0)
 	fresh.UpdatedAtTime = perp.U64(d.at/1000 - 301)
 	d.book.apply(d.changes(fresh))
 	d.jobs(t)
 	if got := testutil.ToFloat64(d.outlived.metrics.expired.WithLabelValues("order")); got != 2 ||
-		len(d.outlived.told) != 1 {
-		t.Errorf("told of %g, and %d are remembered", got, len(d.outlived.told))
+		len(d.outlived.reported) != 1 {
+		t.Errorf("told of %g, and %d are remembered", got, len(d.outlived.reported))
 	}
 }
 

@@ -8,32 +8,32 @@ import (
 // notes remembers which failures an operator has been told of. Passes look at other markets each time, many times a
 // second, so what the last one did not say is not mended: a failure is told once, until everything has been judged
 // without any. The zero notes remembers none.
-type notes struct{ told map[string]bool }
+type notes struct{ logged map[string]bool }
 
-// mostTold is how many failures one message names; a market without a price fails for each of its positions.
-const mostTold = 5
+// maxLogged is how many failures one message names; a market without a price fails for each of its positions.
+const maxLogged = 5
 
-// news returns what of joined failures has not been told yet, and how many that are.
-func (n *notes) news(failures error) (text string, count int) {
+// unlogged returns those of joined failures that have not been logged yet, and how many they are.
+func (n *notes) unlogged(failures error) (text string, count int) {
 	if failures == nil {
 		return "", 0
 	}
 	var fresh []string
 	for line := range strings.SplitSeq(failures.Error(), "\n") {
-		if !n.told[line] {
-			if n.told == nil {
-				n.told = map[string]bool{}
+		if !n.logged[line] {
+			if n.logged == nil {
+				n.logged = map[string]bool{}
 			}
-			n.told[line] = true
+			n.logged[line] = true
 			fresh = append(fresh, line)
 		}
 	}
-	text = strings.Join(fresh[:min(len(fresh), mostTold)], "; ")
-	if more := len(fresh) - mostTold; more > 0 {
+	text = strings.Join(fresh[:min(len(fresh), maxLogged)], "; ")
+	if more := len(fresh) - maxLogged; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return text, len(fresh)
 }
 
 // clear forgets all: everything is well.
-func (n *notes) clear() { n.told = nil }
+func (n *notes) clear() { n.logged = nil }

@@ -15,7 +15,7 @@ func TestFailuresAreToldOnce(t *testing.T) {
 		failures error
 		text     string
 	}{{a, "a"}, {nil, ""}, {a, ""}, {errors.Join(b, a), "b"}, {errors.Join(a, b), ""}} {
-		if text, count := n.news(step.failures); text != step.text || (count > 0) != (text != "") {
+		if text, count := n.unlogged(step.failures); text != step.text || (count > 0) != (text != "") {
 			t.Errorf("step %d: %q, %d", i, text, count)
 		}
 	}
@@ -24,7 +24,7 @@ func TestFailuresAreToldOnce(t *testing.T) {
 	for i := range 10_000 {
 		many = append(many, fmt.Errorf("position %d", i))
 	}
-	text, count := n.news(errors.Join(a, errors.Join(many...)))
+	text, count := n.unlogged(errors.Join(a, errors.Join(many...)))
 	if want := "a; position 0; position 1; position 2; position 3; and 9996 more"; text != want || count != 10_001 {
 		t.Errorf("%q, %d", text, count)
 	}

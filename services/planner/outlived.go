@@ -11,30 +11,30 @@ import (
 // only then, so that no sender has ever heard of them. Jobs that a price made due are told of each time they are born
 // again, because only the planner knows that their condition has held without a break.
 type outlived struct {
-	metrics *Metrics
-	log     zerolog.Logger
-	told    map[string]uint64 // until when (ms) they are news
+	metrics  *Metrics
+	log      zerolog.Logger
+	reported map[string]uint64 // job ids, and until when (ms) they are kept
 }
 
-// newsMs is for how long (ms) after it expired an order or request is told of: the state keeps it until its owner
-// cancels it, which may be never.
-const newsMs = 15 * 60 * 1000
+// reportWithinMs is for how long (ms) after it expired an order or request is reported: the state keeps it until its
+// owner cancels it, which may be never.
+const reportWithinMs = 15 * 60 * 1000
 
 // see takes a job that has expired, at a time of the state (ms).
 func (o *outlived) see(j job.Job, nowMs uint64) {
-	until := j.ExpiresMs + newsMs
-	if _, told := o.told[j.ID]; told || until < nowMs {
+	until := j.ExpiresMs + reportWithinMs
+	if _, reported := o.reported[j.ID]; reported || until < nowMs {
 		return
 	}
-	if o.told == nil {
-		o.told = map[string]uint64{}
+	if o.reported == nil {
+		o.reported = map[string]uint64{}
 	}
-	for id, old := range o.told {
+	for id, old := range o.reported {
 		if old < nowMs {
-			delete(o.told, id)
+			delete(o.reported, id)
 		}
 	}
-	o.told[j.ID] = until
+	o.reported[j.ID] = until
 	o.metrics.expired.WithLabelValues(string(j.Kind)).Inc()
 	o.log.Error().Str("job", j.ID).Str("account", j.Account.Hex()).Uint64("expired_ms", j.ExpiresMs).
 		Msg("no keeper has executed this job in time: the venue takes it no more, and only its owner can cancel it")

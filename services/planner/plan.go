@@ -250,8 +250,8 @@ func (p *Planner) announce(ctx context.Context, jobs []job.Job, fresh bool) erro
 
 // note tells of positions that could not be judged.
 func (p *Planner) note(failures error) {
-	if news, count := p.noted.news(failures); count > 0 {
-		p.log.Error().Err(fmt.Errorf("some positions could not be judged: %s", news)).Int("new", count).
+	if unlogged, count := p.noted.unlogged(failures); count > 0 {
+		p.log.Error().Err(fmt.Errorf("some positions could not be judged: %s", unlogged)).Int("new", count).
 			Msg("positions left out")
 	}
 }

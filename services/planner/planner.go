@@ -33,7 +33,7 @@ type Planner struct {
 	quotes    *quotes
 	book      *book
 	finder    *finder
-	publisher sayer
+	publisher jobPublisher
 	live      *live
 	rules     due.Rules
 	modes     *liquidation.Modes
@@ -47,8 +47,9 @@ type Planner struct {
 	jobsReady  *service.Condition // whether jobs can be published
 }
 
-// sayer says jobs to whoever executes them. After an error it is unknown which were heard; they may all be said again.
-type sayer interface {
+// jobPublisher publishes jobs to senders. After an error it is unknown which were published; all may be
+// published again.
+type jobPublisher interface {
 	publish(ctx context.Context, jobs []job.Job) error
 }
 

@@ -66,12 +66,12 @@ func reportOf(r bus.Record) (price.Report, error) {
 	if err != nil {
 		return price.Report{}, err
 	}
-	said, is := m.(wire.Price)
+	message, is := m.(wire.Price)
 	if !is {
 		return price.Report{}, fmt.Errorf("a %T has no place among price reports (partition %d, offset %d)", m,
 			r.Partition, r.Offset)
 	}
-	report := price.FromMessage(said)
+	report := price.FromMessage(message)
 	return report, report.Validate()
 }
 

@@ -19,16 +19,16 @@ type Stepper struct{ planner *Planner }
 // NewStepper wires a planner that tells its jobs to say. What say returns is what a broker would answer: after an error
 // all live jobs are said again.
 func NewStepper(cfg Config, log zerolog.Logger, metrics *Metrics, store Store,
-	say func(context.Context, []job.Job) error) *Stepper {
+	publish func(context.Context, []job.Job) error) *Stepper {
 	p := newPlanner(cfg, log, metrics, store)
-	p.publisher, p.stateReady, p.jobsReady = speech(say), new(service.Condition), new(service.Condition)
+	p.publisher, p.stateReady, p.jobsReady = publishFunc(publish), new(service.Condition), new(service.Condition)
 	return &Stepper{p}
 }
 
-// speech publishes by a function.
-type speech func(context.Context, []job.Job) error
+// publishFunc publishes by a function.
+type publishFunc func(context.Context, []job.Job) error
 
-func (s speech) publish(ctx context.Context, jobs []job.Job) error {
+func (s publishFunc) publish(ctx context.Context, jobs []job.Job) error {
 	if len(jobs) == 0 {
 		return nil
 	}

@@ -29,7 +29,7 @@ func newSliced(state *partitioned, slice time.Duration) *sliced {
 	s := &sliced{said: map[string]job.Job{},
 		Planner: newPlanner(DefaultConfig(), zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), state)}
 	s.finder.signers = job.NewSigners([]chain.Address{{100}}, nil)
-	s.publisher = speech(func(_ context.Context, jobs []job.Job) error {
+	s.publisher = publishFunc(func(_ context.Context, jobs []job.Job) error {
 		for _, j := range jobs {
 			s.said[j.ID] = j
 		}

@@ -87,7 +87,7 @@ func (t *tenure) farBelow(number uint64) bool {
 // is wholly new or wholly held for each of them, and the final block itself. A tip that has left the chain is taken
 // back first, unless it was final: then there are none.
 func (t *tenure) cuts(ctx context.Context, final uint64) ([]uint64, error) {
-	if err := t.sayFinal(ctx); err != nil { // before anything is taken back
+	if err := t.publishFinal(ctx); err != nil { // before anything is taken back
 		return nil, retry.Stop(err)
 	}
 	cuts := []uint64{final}
@@ -125,7 +125,7 @@ func (t *tenure) newestOnChain(ctx context.Context, st *stream) (chain.BlockRef,
 		}
 	}
 	return chain.BlockRef{},
-		retry.Stop(&otherChainError{t.topic, st.partition, st.branch.oldest(), st.whole && !st.branch.grounded})
+		retry.Stop(&otherChainError{t.topic, st.partition, st.branch.oldest(), st.whole && !st.branch.endsRange})
 }
 
 // fill reads the ranges between the cuts side by side, and writes them in order, up to one of which errCorrectable is

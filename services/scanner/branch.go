@@ -22,9 +22,9 @@ func verifiedBlock(block chain.BlockRef) placed { return placed{BlockRef: block,
 // branch is a run of blocks, each the child of the one before, the newest ones of a partition. It is pure.
 type branch struct {
 	blocks []placed
-	// grounded says that the oldest block is the end of a range: what is below it cannot be undone, and is never
+	// endsRange reports that the oldest block is the end of a range: what is below it cannot be undone, and is never
 	// needed.
-	grounded bool
+	endsRange bool
 	// attempt is the highest that was seen, of blocks and of corrections. Blocks that follow are published under at
 	// least this one, so that no block is ever twice in a partition under one attempt with different ancestors' logs. A
 	// range begins anew at 0.
@@ -83,7 +83,7 @@ func (b *branch) push(block placed) error {
 	b.attempt = max(b.attempt, block.attempt)
 	if len(b.blocks) > 2*chain.UndoHorizon {
 		b.blocks = slices.Clone(b.blocks[len(b.blocks)-chain.UndoHorizon:])
-		b.grounded = false
+		b.endsRange = false
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (b *branch) extend(before, last chain.BlockRef) error {
 		return fmt.Errorf("a range behind block %d %s does not follow block %d %s", before.Number, before.Hash, b.tip().
 			Number, b.tip().Hash)
 	}
-	*b = branch{blocks: []placed{verifiedBlock(last)}, grounded: true}
+	*b = branch{blocks: []placed{verifiedBlock(last)}, endsRange: true}
 	return nil
 }
 

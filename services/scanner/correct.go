@@ -18,7 +18,7 @@ func (t *tenure) correct(ctx context.Context, f finding) error {
 	if !possible {
 		return nil
 	}
-	if err := t.sayFinal(ctx); err != nil { // before anything is taken back
+	if err := t.publishFinal(ctx); err != nil { // before anything is taken back
 		return err
 	}
 	t.attempt++

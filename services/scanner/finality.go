@@ -49,9 +49,9 @@ func (t *tenure) depths(block chain.BlockRef) []uint32 {
 	return depths
 }
 
-// sayFinal says what is final to every partition that has not been told, by a record of its own: where no block comes
-// that could say it, and before blocks are taken back.
-func (t *tenure) sayFinal(ctx context.Context) error {
+// publishFinal writes the final block, in a record of its own, to every partition that does not have it yet: where no
+// block comes that could carry it, and before blocks are taken back.
+func (t *tenure) publishFinal(ctx context.Context) error {
 	return t.each(func(st *stream) error {
 		final := t.called
 		if !t.lacksFinal(st) {

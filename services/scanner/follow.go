@@ -91,7 +91,7 @@ func (t *tenure) next(ctx context.Context, heads <-chan chain.BlockRef) (head ch
 		select {
 		case <-pause.C:
 			t.finalize(ctx) // more may be by now, or known to a second host
-			if err := t.sayFinal(ctx); err != nil {
+			if err := t.publishFinal(ctx); err != nil {
 				return chain.BlockRef{}, err
 			}
 			t.words.finalize(t.final(), t.lowestTip())

@@ -84,7 +84,7 @@ func (t *tenure) compare(block chain.BlockRef) (missing, connected bool, err err
 		}
 		connected = false
 		if oldest := st.branch.oldest(); block.Number <= oldest.Number {
-			return false, false, &otherChainError{t.topic, st.partition, oldest, st.whole && !st.branch.grounded}
+			return false, false, &otherChainError{t.topic, st.partition, oldest, st.whole && !st.branch.endsRange}
 		}
 	}
 	return missing, connected, nil

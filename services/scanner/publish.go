@@ -19,7 +19,7 @@ import (
 // by a record of its own where it lies deeper than readers of the block's end remember.
 func (t *tenure) publish(ctx context.Context, block evm.Block) error {
 	if t.forks(block.BlockRef) || block.Number-t.called.Number > chain.UndoHorizon {
-		if err := t.sayFinal(ctx); err != nil {
+		if err := t.publishFinal(ctx); err != nil {
 			return err
 		}
 	}

@@ -166,7 +166,7 @@ func (s *stream) rewind(ancestor chain.BlockRef) error {
 	if s.branch.cut(ancestor) {
 		return nil
 	}
-	if s.whole || s.branch.grounded || !s.branch.empty() && ancestor.Number >= s.branch.oldest().Number {
+	if s.whole || s.branch.endsRange || !s.branch.empty() && ancestor.Number >= s.branch.oldest().Number {
 		return fmt.Errorf("going back to block %d %s, which is not there", ancestor.Number, ancestor.Hash)
 	}
 	s.branch = branch{blocks: []placed{verifiedBlock(ancestor)}, attempt: s.branch.attempt}

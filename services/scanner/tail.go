@@ -70,7 +70,7 @@ func readTail(ctx context.Context, client *bus.Client, topic string, partition i
 		all := s.next == first
 		s.whole = all && first == 0
 		err := s.readTo(ctx, client, topic, end, look)
-		if all || err == nil && (len(s.branch.blocks) >= chain.UndoHorizon || s.branch.grounded) {
+		if all || err == nil && (len(s.branch.blocks) >= chain.UndoHorizon || s.branch.endsRange) {
 			return s, err
 		}
 		if _, broken := errors.AsType[*brokenError](err); err != nil && !broken {

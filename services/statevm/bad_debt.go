@@ -9,9 +9,9 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// news is how old a block may be whose losses are counted. Rates are about the present: a statevm that reads the past,
-// at its first start or to fill another generation, would tell of old losses as if they were today's.
-const news = 10 * time.Minute
+// recentWindow is how old a block may be whose losses are counted. Rates are about the present: a statevm that reads
+// the past, at its first start or to fill another generation, would tell of old losses as if they were today's.
+const recentWindow = 10 * time.Minute
 
 // losses are what liquidations closed, and what they did not cover (LIQ-11, LIQ-17). They are of blocks that may still
 // leave the chain, and each generation that is kept up to date counts them: the ratio between them is what they are
@@ -53,7 +53,9 @@ func (l losses) counted(e perp.Event, now time.Time) {
 	}
 }
 
-func recent(s perp.Stamp, now time.Time) bool { return now.Sub(time.UnixMilli(int64(s.TimeMs))) < news }
+func recent(s perp.Stamp, now time.Time) bool {
+	return now.Sub(time.UnixMilli(int64(s.TimeMs))) < recentWindow
+}
 
 // dollars are those of an amount with 30 decimals, for a gauge.
 func dollars(usd perp.Uint) float64 { return usd.Float() / 1e30 }

@@ -20,8 +20,8 @@ func TestLosses(t *testing.T) {
 		return perp.PositionDecreased{Position: perp.Position{Stamp: at(ago)}, OrderType: kind, SizeDeltaUsd: usd(size)}
 	}
 	for _, e := range []perp.Event{
-		decrease(perp.Liquidation, 1000, time.Second), decrease(perp.Liquidation, 500, news-time.Second),
-		decrease(perp.Liquidation, 99, news),
+		decrease(perp.Liquidation, 1000, time.Second), decrease(perp.Liquidation, 500, recentWindow-time.Second),
+		decrease(perp.Liquidation, 99, recentWindow),
 		decrease(perp.MarketDecrease, 7, time.Second),
 		perp.ClosedInsolvent{Debt: perp.BadDebt{RemainingCostUsd: usd(3), Stamp: at(time.Second)}},
 		perp.ClosedInsolvent{Debt: perp.BadDebt{RemainingCostUsd: usd(4), Stamp: at(time.Hour)}},

@@ -36,7 +36,7 @@ func (b *board) of(generation, partition int) func(reason string) {
 		} else {
 			b.reasons[generation][partition] = reason
 		}
-		b.tell()
+		b.publish()
 	}
 }
 
@@ -45,10 +45,10 @@ func (b *board) serve(generation int, general string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.active, b.general = generation, general
-	b.tell()
+	b.publish()
 }
 
-func (b *board) tell() {
+func (b *board) publish() {
 	var all []string
 	if b.general != "" {
 		all = append(all, b.general)

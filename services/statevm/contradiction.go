@@ -112,14 +112,14 @@ func (f *follower) takeBack(ctx context.Context, s step, to chain.BlockRef, acce
 		f.branch.rewind(to, accepted)
 		return nil
 	}
-	said := f.stuck.halt
+	halt := f.stuck.halt
 	f.stuck = nil
 	f.log.Info().Uint64("block", to.Number).Stringer("hash", to.Hash).Msg("what contradicted the rows is taken " +
 		"back; going on")
-	if err := f.leave(ctx, s, to, accepted); err != nil || said == nil {
+	if err := f.leave(ctx, s, to, accepted); err != nil || halt == nil {
 		return err
 	}
-	return f.halt(ctx, step{next: s.next, mark: s.mark, epoch: s.epoch, halt: said})
+	return f.halt(ctx, step{next: s.next, mark: s.mark, epoch: s.epoch, halt: halt})
 }
 
 // leave brings the rows back to a block at or below their tip, and the offset behind the record that asked for it.

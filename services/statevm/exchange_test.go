@@ -186,9 +186,9 @@ func (x *exchange) breakPromise(depth int, look func()) {
 func (x *exchange) deceive(above int, corrected bool) {
 	x.t.Helper()
 	ref := x.next()
-	told := x.happen(ref, 3)
-	told = slices.DeleteFunc(told, func(routed) bool { return x.random.IntN(2) == 0 })
-	x.publish(wire.BlockEnd{Block: ref}, told)
+	records := x.happen(ref, 3)
+	records = slices.DeleteFunc(records, func(routed) bool { return x.random.IntN(2) == 0 })
+	x.publish(wire.BlockEnd{Block: ref}, records)
 	for range above {
 		x.grow(3)
 	}

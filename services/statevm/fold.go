@@ -17,8 +17,8 @@ type decoder interface {
 	Transaction(logs []chain.Log, blockTimeMs uint64) ([]perp.Event, error)
 }
 
-// happening is the events that a run of messages says, and whence.
-type happening struct {
+// txEvents is the events of one transaction or block record, and where they are from.
+type txEvents struct {
 	block  uint64
 	tx     chain.Hash // zero for a parameter
 	events []perp.Event
@@ -38,15 +38,15 @@ func (s *share) decode(d decoder) error {
 				return halt{error: fmt.Errorf("block %d, transaction %s: %w", m.Block, m.TxHash, err),
 					record: blamed(err, s.records[from:to], s.messages[from:to])}
 			}
-			s.happenings = append(s.happenings, happening{m.Block, m.TxHash, events})
+			s.events = append(s.events, txEvents{m.Block, m.TxHash, events})
 		case wire.Tx:
-			s.happenings = append(s.happenings, happening{m.Block, m.Hash, []perp.Event{s.transaction(m)}})
+			s.events = append(s.events, txEvents{m.Block, m.Hash, []perp.Event{s.transaction(m)}})
 		case wire.Param:
-			s.happenings = append(s.happenings,
-				happening{m.Block.Number, chain.Hash{}, []perp.Event{m.Event(s.timeMs(m.Block.Number))}})
+			s.events = append(s.events,
+				txEvents{m.Block.Number, chain.Hash{}, []perp.Event{m.Event(s.timeMs(m.Block.Number))}})
 		case wire.Audit:
-			s.happenings = append(s.happenings,
-				happening{m.Block.Number, chain.Hash{}, []perp.Event{m.Event(s.timeMs(m.Block.Number))}})
+			s.events = append(s.events,
+				txEvents{m.Block.Number, chain.Hash{}, []perp.Event{m.Event(s.timeMs(m.Block.Number))}})
 		}
 		from = to
 	}
@@ -98,7 +98,7 @@ func touches(steps []step) []perp.RowKey {
 		if s.share == nil {
 			continue
 		}
-		for _, h := range s.share.happenings {
+		for _, h := range s.share.events {
 			for _, e := range h.events {
 				for _, k := range e.Touches() {
 					if !k.Table.Resident() && !seen[k] {
@@ -117,7 +117,7 @@ func (w *workingSet) fold(s *share) (pg.AppliedBlock, error) {
 	if s.fault != nil {
 		return pg.AppliedBlock{}, s.fault
 	}
-	for _, h := range s.happenings {
+	for _, h := range s.events {
 		for _, e := range h.events {
 			err := w.apply(e)
 			if err == nil && len(w.strayed) > 0 {

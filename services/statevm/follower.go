@@ -169,7 +169,7 @@ func (f *follower) flush(ctx context.Context, last step) error {
 		failpoint.Hit("statevm.committed")
 		f.noteCommit()
 		f.metrics.applied(len(commit.Blocks), time.Since(began))
-		f.tellDifferences()
+		f.reportDifferences()
 	}
 	return f.wait(ctx, halted)
 }

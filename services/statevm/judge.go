@@ -15,7 +15,7 @@ func (f *follower) judge(ctx context.Context, s step) error {
 	if err := f.judgeOne(ctx, s); err != nil {
 		return err
 	}
-	if final, said := f.finalBy(s.share); said {
+	if final, known := f.finalBy(s.share); known {
 		return f.judgeOne(ctx, step{next: s.next, mark: s.mark, epoch: s.epoch, finalized: &final})
 	}
 	return nil
@@ -23,12 +23,12 @@ func (f *follower) judge(ctx context.Context, s step) error {
 
 // finalBy is the block that the end of another one calls final: its ancestor, of which this partition knows the hash if
 // it is on the branch and kept.
-func (f *follower) finalBy(s *share) (final chain.BlockRef, said bool) {
+func (f *follower) finalBy(s *share) (final chain.BlockRef, known bool) {
 	if s == nil || s.finalDepth == 0 || !f.branch.has(s.last.BlockRef) {
 		return final, false
 	}
-	known, kept := f.branch.at(s.last.Number - uint64(s.finalDepth))
-	return known.BlockRef, kept
+	block, kept := f.branch.at(s.last.Number - uint64(s.finalDepth))
+	return block.BlockRef, kept
 }
 
 // judgeOne judges one statement: shares wait for the next flush, and are committed before whatever takes blocks back.

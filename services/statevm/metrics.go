@@ -105,7 +105,7 @@ func (m *partitionMetrics) counted(steps []step) {
 		if s.share == nil {
 			continue
 		}
-		for _, h := range s.share.happenings {
+		for _, h := range s.share.events {
 			for _, e := range h.events {
 				counts[reflect.TypeOf(e)]++
 				m.losses.counted(e, now)

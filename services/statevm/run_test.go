@@ -36,7 +36,7 @@ func (s *site) launch(cfg Config) *instance {
 	i := &instance{reasons: map[string]string{}}
 	i.Statevm = New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), s.connect(cfg.Kafka),
 		s.open(cfg.Postgres.URL.Reveal()))
-	i.schema, i.partitions = i.told("postgres"), newBoard(i.told("partitions"))
+	i.schema, i.partitions = i.reportTo("postgres"), newBoard(i.reportTo("partitions"))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- i.Run(ctx) }()
@@ -54,7 +54,7 @@ func (s *site) launch(cfg Config) *instance {
 	return i
 }
 
-func (i *instance) told(condition string) func(string) {
+func (i *instance) reportTo(condition string) func(string) {
 	return func(reason string) {
 		i.mu.Lock()
 		defer i.mu.Unlock()

@@ -49,7 +49,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.Watch("kafka", func(context.Context) error { return client.Health() })
 	sh.Watch("postgres", db.Health)
 	s.node = service.Node(sh.Context())
-	s.schema, s.partitions = told(sh.Ready("schema")), newBoard(told(sh.Ready("partitions")))
+	s.schema, s.partitions = reportTo(sh.Ready("schema")), newBoard(reportTo(sh.Ready("partitions")))
 	sh.Go("apply", s.Run)
 	if cfg.Snapshot.Every > 0 {
 		in, err := store.Open(cfg.Snapshot)
@@ -61,8 +61,8 @@ func Start(sh *service.Shell, cfg Config) error {
 	return nil
 }
 
-// told reports to a condition.
-func told(c *service.Condition) func(string) {
+// reportTo reports to a condition.
+func reportTo(c *service.Condition) func(string) {
 	return func(reason string) {
 		if reason == "" {
 			c.OK()

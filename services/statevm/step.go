@@ -38,10 +38,10 @@ type share struct {
 
 	records    []bus.Record // that messages were read from, one each
 	messages   []wire.Message
-	digest     pg.Mark     // of its records
-	finalDepth uint32      // the ancestor so far below the block is final; 0 = nothing is said of it
-	happenings []happening // what the messages say, once decoded
-	fault      error       // why they cannot be decoded
+	digest     pg.Mark    // of its records
+	finalDepth uint32     // the ancestor so far below the block is final; 0 = nothing is said of it
+	events     []txEvents // what the messages say, once decoded
+	fault      error      // why they cannot be decoded
 }
 
 // isRange tells ranges from blocks.

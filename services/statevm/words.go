@@ -14,9 +14,9 @@ type difference struct {
 	folded  chain.Hash
 }
 
-// tellDifferences says which words differed, once they are right in the database. Every partition has the same copy of
-// them, so that one tells.
-func (f *follower) tellDifferences() {
+// reportDifferences logs which words differed, once they are right in the database. Every partition has the same copy
+// of them, so only one of them logs.
+func (f *follower) reportDifferences() {
 	found := f.rows.differing()
 	if f.partition.Offset().Partition != 0 {
 		return
