@@ -100,9 +100,9 @@ func startMonitor(sh *service.Shell, cfg Config, metrics *monitorMetrics, client
 // awaitParts waits for Postgres and Kafka, however long they are away, and fails at once where they are there and
 // cannot serve: a schema of another version, a missing topic, another number of partitions.
 func awaitParts(ctx context.Context, keeper wire.Config, client *bus.Client, db *pg.DB,
-	tell func(reason string)) error {
+	report func(reason string)) error {
 	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second,
-		OnRetry: func(_ int, err error, _ time.Duration) { tell(err.Error()) }}
+		OnRetry: func(_ int, err error, _ time.Duration) { report(err.Error()) }}
 	if err := db.AwaitSchema(ctx, policy); err != nil {
 		return err
 	}

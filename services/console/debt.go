@@ -41,9 +41,9 @@ func (m *monitor) followDebt(ctx context.Context) error {
 func (m *monitor) debt() uint64 {
 	usd := m.owed.Load()
 	if usd <= m.cfg.Emergency.BadDebt {
-		m.debtTold = false
+		m.debtReported = false
 	}
-	if m.debtTold {
+	if m.debtReported {
 		return 0
 	}
 	return usd

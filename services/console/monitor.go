@@ -41,9 +41,9 @@ type monitor struct {
 	// been told as an emergency.
 	idleMs uint64
 	// What positions did not cover, of late; nil debts for a monitor that does not look.
-	debts    debts
-	owed     atomic.Uint64
-	debtTold bool
+	debts        debts
+	owed         atomic.Uint64
+	debtReported bool
 }
 
 // heads tells of the chain's newest blocks.
@@ -124,7 +124,7 @@ func (m *monitor) watch(ctx context.Context) error {
 	for {
 		head := m.head.Next()
 		for _, a := range m.seen.alarms(m.head.Now()) {
-			m.tell(a)
+			m.report(a)
 		}
 		m.protocol()
 		select {
@@ -136,8 +136,8 @@ func (m *monitor) watch(ctx context.Context) error {
 	}
 }
 
-// tell raises an alarm everywhere: log, metric, receivers of the operators.
-func (m *monitor) tell(a tier.Alarm) {
+// report raises an alarm everywhere: log, metric, receivers of the operators.
+func (m *monitor) report(a tier.Alarm) {
 	standing := 1.0
 	if a.Over {
 		standing = 0
@@ -180,7 +180,7 @@ func (m *monitor) protocol() {
 	} else {
 		since = m.head.Now() // of what is not covered now
 	}
-	m.debtTold = facts.BadDebt > 0
+	m.debtReported = facts.BadDebt > 0
 	var todo []string
 	for _, c := range calls {
 		if c.Action != emergency.Notify {

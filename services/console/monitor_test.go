@@ -145,7 +145,7 @@ func TestMonitorCallsForActions(t *testing.T) {
 	}
 	idle := tier.Alarm{Name: tier.NobodyExecutes, SinceMs: 1_000_000}
 	head(1_000_000)
-	m.tell(idle)
+	m.report(idle)
 	head(1_000_000 + uint64(cfg.Emergency.IdleAfter.Milliseconds()) - 1)
 	if n := len(m.posts[0].unsent); n != 1 {
 		t.Fatalf("%d messages before the time", n)
@@ -161,10 +161,10 @@ func TestMonitorCallsForActions(t *testing.T) {
 		!strings.Contains(got.Alarm.Text, "nobody has executed anything for 2m0s") {
 		t.Errorf("called for %+v", got.Alarm)
 	}
-	m.tell(idle)
-	m.tell(tier.Alarm{Name: tier.NobodyExecutes, SinceMs: 1_000_000, Over: true})
+	m.report(idle)
+	m.report(tier.Alarm{Name: tier.NobodyExecutes, SinceMs: 1_000_000, Over: true})
 	m.cfg.Emergency.Automatic = false
-	m.tell(idle)
+	m.report(idle)
 	head(9_000_000)
 	if n := len(m.posts[0].unsent); n != 3 {
 		t.Errorf("%d messages, although nobody wants to be told", n)

@@ -19,12 +19,12 @@ type seen struct {
 	watch   *tier.Watch
 	keepers tier.Roster
 	metrics *evidence.Metrics
-	newest  map[job.Need]saying
+	newest  map[job.Need]publishedJob
 	readMs  uint64 // time of the block up to which evidence was read, 0 before all of the past was
 }
 
-// saying is the newest job of a need. DueMs is the time (ms) of the state in which it was found due.
-type saying struct {
+// publishedJob is the newest job of a need. DueMs is the time (ms) of the state in which it was found due.
+type publishedJob struct {
 	id             string
 	birthMs, dueMs uint64
 }
@@ -34,14 +34,14 @@ const remembered = 20 * time.Minute
 
 func newSeen(cfg tier.Config, metrics *evidence.Metrics) *seen {
 	return &seen{watch: tier.NewWatch(cfg.Tiers, cfg.Window), keepers: cfg.Roster(nil), metrics: metrics,
-		newest: map[job.Need]saying{}}
+		newest: map[job.Need]publishedJob{}}
 }
 
 // Published takes a job that a planner publishes.
 func (s *seen) Published(j job.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.newest[j.Need()] = saying{j.ID, max(j.BirthMs, s.newest[j.Need()].birthMs), j.Evidence.Block.TimeMs}
+	s.newest[j.Need()] = publishedJob{j.ID, max(j.BirthMs, s.newest[j.Need()].birthMs), j.Evidence.Block.TimeMs}
 	s.watch.Due(j.ID, j.BirthMs, j.Evidence.Block.TimeMs)
 }
 
@@ -77,7 +77,7 @@ func (s *seen) Read(blockMs uint64) {
 func (s *seen) alarms(nowMs uint64) []tier.Alarm {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.newest, func(_ job.Need, j saying) bool {
+	maps.DeleteFunc(s.newest, func(_ job.Need, j publishedJob) bool {
 		return s.readMs > j.dueMs+uint64(remembered.Milliseconds())
 	})
 	return s.watch.Look(nowMs, s.readMs)

@@ -37,8 +37,8 @@ func printStock(stock retention.Stock, out printer) error {
 	}
 	rows.add("live", stock.Live, "-", stock.LiveBytes, since, "-")
 	if !stock.Summed.IsZero() {
-		said := "profit and loss up to " + text.Moment(stock.Summed) + " stands as sums of days"
-		if err := out.note(said); err != nil {
+		note := "profit and loss up to " + text.Moment(stock.Summed) + " stands as sums of days"
+		if err := out.note(note); err != nil {
 			return err
 		}
 	}

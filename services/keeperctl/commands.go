@@ -8,7 +8,7 @@ const (
 	groupRepair  = "repair"
 	groupSetUp   = "setup"
 	groupOffline = "offline"
-	groupHouse   = "house"
+	groupAbout   = "house"
 )
 
 var groups = []struct{ id, title string }{
@@ -16,7 +16,7 @@ var groups = []struct{ id, title string }{
 	{groupRepair, "Put right"},
 	{groupSetUp, "Set up"},
 	{groupOffline, "Try and prove, without a keeper"},
-	{groupHouse, "About this program"},
+	{groupAbout, "About this program"},
 }
 
 // What several commands need: who asks and for how long, the stores, and the chain.
@@ -256,10 +256,10 @@ func commands() []command {
 			setup: simulateCommand,
 		},
 		{use: "events", short: "list the contract events that are handled and those known and ignored",
-			group: groupHouse, setup: eventsCommand, data: true},
-		{use: "topics", short: "print the catalogue of topics as a markdown table", group: groupHouse,
+			group: groupAbout, setup: eventsCommand, data: true},
+		{use: "topics", short: "print the catalogue of topics as a markdown table", group: groupAbout,
 			setup: topicsCommand, data: true},
-		{use: "version", short: "say which build this is", group: groupHouse, run: version},
-		{use: "reference", short: "print docs/keeperctl.md", group: groupHouse, private: true, run: reference},
+		{use: "version", short: "say which build this is", group: groupAbout, run: version},
+		{use: "reference", short: "print docs/keeperctl.md", group: groupAbout, private: true, run: reference},
 	}
 }

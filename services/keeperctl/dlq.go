@@ -138,8 +138,8 @@ func (d deadLetters) replay(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	said, at, err := d.Replay(ctx, chosen)
-	for _, s := range said {
+	replayed, at, err := d.Replay(ctx, chosen)
+	for _, s := range replayed {
 		if failed := sayf(d.out, "%s: partition %d\n", s.JobID, s.Partition); failed != nil {
 			return errors.Join(err, failed)
 		}
@@ -149,8 +149,9 @@ func (d deadLetters) replay(ctx context.Context, args []string) error {
 	}
 	return sayf(d.out, "%d said again as of block %d; a sender takes a job up unless it is doing it, "+
 		"or the rest after its last attempt is not over at that block (%s of chain time, up to %s for what goes on "+
-		"reverting); what becomes of it is in %s\n", len(said), at.Number, txm.CoolDown(job.Refused, txm.Retries, 0),
-		txm.CoolDown(job.Reverted, math.MaxUint32, 0), wire.ResultTopic(d.Keeper.ChainID))
+		"reverting); what becomes of it is in %s\n", len(replayed), at.Number,
+		txm.CoolDown(job.Refused, txm.Retries, 0), txm.CoolDown(job.Reverted, math.MaxUint32, 0),
+		wire.ResultTopic(d.Keeper.ChainID))
 }
 
 // choose returns the letter at an offset, or the newest one of each job.

@@ -57,8 +57,8 @@ func (s *session) machine(ctx context.Context, f *doctor.Facts) {
 
 // unwatched tells whether Alertmanager has heard nothing of the Watchdog; false where it cannot be asked.
 func (s *session) unwatched(ctx context.Context) bool {
-	said, code, err := status.Get(ctx, s.alertmanager("/api/v2/alerts?filter=alertname%3D%22Watchdog%22"))
-	return err == nil && code == http.StatusOK && strings.TrimSpace(said) == "[]"
+	body, code, err := status.Get(ctx, s.alertmanager("/api/v2/alerts?filter=alertname%3D%22Watchdog%22"))
+	return err == nil && code == http.StatusOK && strings.TrimSpace(body) == "[]"
 }
 
 func (s *session) alertmanager(path string) string {

@@ -123,8 +123,8 @@ func (d emergencyDesk) take(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	deeds, err := emergency.Run(ctx, d.cfg.Emergency, o, means, sender, d.store)
-	if shown := d.show(o, deeds); shown != nil || err != nil {
+	steps, err := emergency.Run(ctx, d.cfg.Emergency, o, means, sender, d.store)
+	if shown := d.show(o, steps); shown != nil || err != nil {
 		return errors.Join(err, shown)
 	}
 	if o.DryRun {
@@ -137,16 +137,16 @@ func (d emergencyDesk) take(ctx context.Context, args []string) error {
 		"TX\n", o.Run, d.cfg.Emergency.Account, o.Run, o.Action)
 }
 
-func (d emergencyDesk) show(o emergency.Order, deeds []emergency.Step) error {
-	for _, deed := range deeds {
-		if err := sayf(d.out, "%s: %s\n", o.Action, deed.Description); err != nil {
+func (d emergencyDesk) show(o emergency.Order, steps []emergency.Step) error {
+	for _, step := range steps {
+		if err := sayf(d.out, "%s: %s\n", o.Action, step.Description); err != nil {
 			return err
 		}
-		if deed.Contract.IsZero() {
+		if step.Contract.IsZero() {
 			continue
 		}
-		if err := sayf(d.out, "  to        %s\n  calldata  0x%x\n  way back  0x%x\n", deed.Contract,
-			deed.Calldata, deed.Undo); err != nil {
+		if err := sayf(d.out, "  to        %s\n  calldata  0x%x\n  way back  0x%x\n", step.Contract,
+			step.Calldata, step.Undo); err != nil {
 			return err
 		}
 	}

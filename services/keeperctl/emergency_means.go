@@ -47,12 +47,12 @@ func (m *emergencyMeans) Plan(ctx context.Context, a emergency.Action) ([]emerge
 	} else {
 		all, err = m.planMargin(ctx)
 	}
-	var deeds []emergency.Step
+	var steps []emergency.Step
 	for _, x := range all {
-		deeds = append(deeds, emergency.Step{Contract: m.cfg.Emergency.Contract, Calldata: x.Data, Undo: x.Undo,
+		steps = append(steps, emergency.Step{Contract: m.cfg.Emergency.Contract, Calldata: x.Data, Undo: x.Undo,
 			Description: x.Does})
 	}
-	return deeds, err
+	return steps, err
 }
 
 // planLiquidations lists what is pending. Queued ones go before everything else as it is; those that have failed wait.

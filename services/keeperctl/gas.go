@@ -105,8 +105,8 @@ func (f gasCases) wordsOf(c gasCase) (words gmx.GasWords, err error) {
 	}
 	words = gmx.DefaultGasWords()
 	for _, name := range gmx.GasWordNames() {
-		text, told := set[name]
-		if !told {
+		text, known := set[name]
+		if !known {
 			continue
 		}
 		value, err := perp.ParseUint(strings.Trim(string(text), `"`))

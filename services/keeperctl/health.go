@@ -53,7 +53,7 @@ func kafkaHealth(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	return tellHealth(ctx, s, kafkaPart, func(ctx context.Context) (string, error) {
+	return printHealth(ctx, s, kafkaPart, func(ctx context.Context) (string, error) {
 		brokers, err := client.Reach(ctx)
 		return fmt.Sprintf("%d of %d brokers answer", brokers, brokers), err
 	})
@@ -65,12 +65,12 @@ func postgresHealth(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	return tellHealth(ctx, s, postgresPart, func(ctx context.Context) (string, error) {
+	return printHealth(ctx, s, postgresPart, func(ctx context.Context) (string, error) {
 		return "the database answers, and has the schema of this build", db.CheckSchema(ctx)
 	})
 }
 
-func tellHealth(ctx context.Context, s *session, part string, ask func(context.Context) (string, error)) error {
+func printHealth(ctx context.Context, s *session, part string, ask func(context.Context) (string, error)) error {
 	answer, err := askUntil(ctx, s.Own.Wait, ask)
 	if err != nil {
 		return fmt.Errorf("%s: %w", part, err)

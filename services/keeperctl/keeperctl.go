@@ -120,8 +120,8 @@ func newRoot(std IO) *cobra.Command {
 	for _, g := range groups {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 	}
-	root.SetCompletionCommandGroupID(groupHouse)
-	root.SetHelpCommandGroupID(groupHouse)
+	root.SetCompletionCommandGroupID(groupAbout)
+	root.SetHelpCommandGroupID(groupAbout)
 	for _, c := range commands() {
 		root.AddCommand(c.build(std, nil))
 	}

@@ -58,7 +58,7 @@ func (b leaseBreak) run(ctx context.Context, which, yes string) error {
 		return fmt.Errorf("nobody has the lease of signer %s: there is nothing to break (it was last %s's, token %d)",
 			signer, at.Label, at.Token)
 	}
-	if err := sayf(b.out, "%s", sayLease(at)); err != nil {
+	if err := sayf(b.out, "%s", leaseText(at)); err != nil {
 		return err
 	}
 	if err := b.confirm(signer, yes); err != nil {
@@ -74,8 +74,8 @@ func (b leaseBreak) run(ctx context.Context, which, yes string) error {
 		"key takes the signer up\n", token, at.Token)
 }
 
-// sayLease is what there is to know before a lease is broken.
-func sayLease(at outbox.LeaseStanding) string {
+// leaseText is what there is to know before a lease is broken.
+func leaseText(at outbox.LeaseStanding) string {
 	text := fmt.Sprintf("signer %s: held by %s (%s) under token %d, which ends by itself in %s\n", at.Signer, at.Label,
 		at.Owner, at.Token, at.Left.Round(time.Second))
 	switch {

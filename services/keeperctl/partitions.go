@@ -99,14 +99,14 @@ func (r Rebuilder) raise(ctx context.Context, out printer) error {
 	if !active.Reads(r.Keeper.LogPartitions) {
 		return r.Run(ctx, out)
 	}
-	var said strings.Builder
-	fmt.Fprintf(&said, "the log topic and generation %d, which readers use, are of %d partitions\n", active.Number,
+	var text strings.Builder
+	fmt.Fprintf(&text, "the log topic and generation %d, which readers use, are of %d partitions\n", active.Number,
 		r.Keeper.LogPartitions)
 	for _, g := range all {
 		if !g.Reads(r.Keeper.LogPartitions) {
-			fmt.Fprintf(&said, "generation %d is of %d partitions and stands still (keeperctl generations drop %d)\n",
+			fmt.Fprintf(&text, "generation %d is of %d partitions and stands still (keeperctl generations drop %d)\n",
 				g.Number, g.Partitions, g.Number)
 		}
 	}
-	return sayf(out, "%s", said.String())
+	return sayf(out, "%s", text.String())
 }

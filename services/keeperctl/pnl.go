@@ -147,15 +147,15 @@ func pnlAccounts(ctx context.Context, s pnl.Statement, chain balanceSource) (*ta
 
 func printPnlTables(out printer, s pnl.Statement, lines, accounts *table) error {
 	at := func(ms uint64) string { return time.UnixMilli(int64(ms)).UTC().Format(time.DateTime) }
-	said := fmt.Sprintf("from %s to %s UTC; final blocks %d to %d; in wei", at(s.SinceMs), at(s.UntilMs), s.First,
+	note := fmt.Sprintf("from %s to %s UTC; final blocks %d to %d; in wei", at(s.SinceMs), at(s.UntilMs), s.First,
 		s.Last)
 	if s.First == 0 {
-		said = fmt.Sprintf("no signer of this keeper did anything from %s to %s UTC", at(s.SinceMs), at(s.UntilMs))
+		note = fmt.Sprintf("no signer of this keeper did anything from %s to %s UTC", at(s.SinceMs), at(s.UntilMs))
 	}
 	if s.Unproven > 0 {
-		said += fmt.Sprintf("; %d of them are not proven yet", s.Unproven)
+		note += fmt.Sprintf("; %d of them are not proven yet", s.Unproven)
 	}
-	if err := out.note(said); err != nil {
+	if err := out.note(note); err != nil {
 		return err
 	}
 	if err := out.table(lines); err != nil || accounts == nil {

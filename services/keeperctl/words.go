@@ -13,9 +13,9 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// unsaid is a word of the exchange's store that no event carries: what was written under a key in a block. Fn is the
-// store's function; without it the value's own form tells its type.
-type unsaid struct {
+// missingWord is a word of the exchange's store that no event carries: what was written under a key in a block. Fn is
+// the store's function; without it the value's own form tells its type.
+type missingWord struct {
 	Block uint64          `json:"block"`
 	Fn    string          `json:"fn"`
 	Key   chain.Hash      `json:"key"`
@@ -25,7 +25,7 @@ type unsaid struct {
 }
 
 // words are in the order of their blocks; each is taken in once.
-type words []unsaid
+type words []missingWord
 
 // readWords reads a file of words: a JSON array.
 func readWords(name string) (words, error) {
@@ -42,11 +42,11 @@ func readWords(name string) (words, error) {
 			return nil, fmt.Errorf("%s: word %d: %w", name, n+1, err)
 		}
 	}
-	slices.SortStableFunc(w, func(a, b unsaid) int { return cmp.Compare(a.Block, b.Block) })
+	slices.SortStableFunc(w, func(a, b missingWord) int { return cmp.Compare(a.Block, b.Block) })
 	return w, nil
 }
 
-func (w unsaid) parse() (chain.Hash, error) {
+func (w missingWord) parse() (chain.Hash, error) {
 	if w.Key.IsZero() {
 		return chain.Hash{}, errors.New("it has no key")
 	}

@@ -109,10 +109,10 @@ func (d *Doctor) run(ctx context.Context) {
 
 // ask runs the program. It exits with 0 where it found nothing and with 1 where it did; then its answer is a report.
 func (d *Doctor) ask(ctx context.Context) (*Report, error) {
-	var said, complaint bytes.Buffer
+	var output, complaint bytes.Buffer
 	run := exec.CommandContext(ctx, found(d.Command[0]), append(d.Command[1:len(d.Command):len(d.Command)], "doctor",
 		"--json")...)
-	run.Stdout, run.Stderr = &limited{&said}, &limited{&complaint}
+	run.Stdout, run.Stderr = &limited{&output}, &limited{&complaint}
 	run.WaitDelay = 5 * time.Second
 	err := run.Run()
 	if ctx.Err() != nil {
@@ -123,7 +123,7 @@ func (d *Doctor) ask(ctx context.Context) (*Report, error) {
 		return nil, fmt.Errorf("%s: %w: %s", d.Command[0], err, firstLine(complaint.String()))
 	}
 	var r Report
-	if err := json.Unmarshal(said.Bytes(), &r); err != nil {
+	if err := json.Unmarshal(output.Bytes(), &r); err != nil {
 		return nil, fmt.Errorf("%s answers what is no report: %w: %s", d.Command[0], err, firstLine(complaint.String()))
 	}
 	return &r, nil

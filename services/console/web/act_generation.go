@@ -119,12 +119,12 @@ func (c *console) compare(ctx context.Context, _ signin.Session, target, _ strin
 	if err != nil {
 		return err
 	}
-	said := fmt.Sprintf("equal to generation %d at block %d", active.Number, found.A.Watermark.Number)
+	result := fmt.Sprintf("equal to generation %d at block %d", active.Number, found.A.Watermark.Number)
 	if tables := found.Differing(); len(tables) > 0 {
-		said = fmt.Sprintf("%s from generation %d at block %d, in %v", differs, active.Number, found.A.Watermark.Number,
-			tables)
+		result = fmt.Sprintf("%s from generation %d at block %d, in %v", differs, active.Number,
+			found.A.Watermark.Number, tables)
 	}
-	c.compared.Store(number, said)
+	c.compared.Store(number, result)
 	return nil
 }
 

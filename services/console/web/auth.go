@@ -157,7 +157,7 @@ func (c *console) note(r *http.Request, s signin.Session, action, target string)
 	c.Log.Info().Err(err).Str("who", s.Name).Str("address", address(r)).Str("action", action).Msg("console")
 }
 
-func (c *console) welcomePage(w http.ResponseWriter, r *http.Request) {
+func (c *console) signUpPage(w http.ResponseWriter, r *http.Request) {
 	token := r.URL.Query().Get("token")
 	role, err := c.Authority.Invited(token)
 	if err != nil {
@@ -167,7 +167,7 @@ func (c *console) welcomePage(w http.ResponseWriter, r *http.Request) {
 	c.show(w, http.StatusOK, "welcome", form{CSRF: c.formSecret(w, r), Token: token, Role: role})
 }
 
-func (c *console) welcome(w http.ResponseWriter, r *http.Request) {
+func (c *console) signUp(w http.ResponseWriter, r *http.Request) {
 	token, name := r.PostFormValue("token"), strings.TrimSpace(r.PostFormValue("name"))
 	password := r.PostFormValue("password")
 	again := func(status int, problem string) {

@@ -95,7 +95,7 @@ func (h *hub) follow(ctx context.Context, t *topic, every time.Duration, load fu
 		asking, cancel := context.WithTimeout(ctx, pageTimeout)
 		view, err := load(asking)
 		cancel()
-		h.tell(t, look{time.Now(), view, err})
+		h.publish(t, look{time.Now(), view, err})
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -105,8 +105,8 @@ func (h *hub) follow(ctx context.Context, t *topic, every time.Duration, load fu
 	}
 }
 
-// tell gives a look to all who watch; who has not taken the last one gets this in its place.
-func (h *hub) tell(t *topic, seen look) {
+// publish gives a look to all who watch; who has not taken the last one gets this in its place.
+func (h *hub) publish(t *topic, seen look) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	t.last = &seen

@@ -92,7 +92,7 @@ func (c *console) servePage(w http.ResponseWriter, r *http.Request, s signin.Ses
 }
 
 // problem says what people are told of an error, and how a browser is answered.
-func (c *console) problem(p page, err error) (status int, told string) {
+func (c *console) problem(p page, err error) (status int, message string) {
 	switch {
 	case errors.As(err, new(notFoundError)):
 		return http.StatusNotFound, err.Error()

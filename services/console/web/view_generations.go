@@ -95,7 +95,7 @@ const (
 
 // comparedWith is what comparing a generation with the active one came to, while this console runs.
 func (c *console) comparedWith(number int) string {
-	said, _ := c.compared.Load(number)
-	text, _ := said.(string)
+	result, _ := c.compared.Load(number)
+	text, _ := result.(string)
 	return text
 }

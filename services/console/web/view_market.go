@@ -80,14 +80,14 @@ func (c *console) askPrices(ctx context.Context, v *marketView) {
 	asking, cancel := context.WithTimeout(ctx, processTimeout)
 	defer cancel()
 	for _, p := range c.Processes {
-		said, err := status.Market(asking, p.Address)
+		market, err := status.Market(asking, p.Address)
 		if err != nil {
 			v.Problems = append(v.Problems, p.Name+" could not be asked: "+err.Error())
 			continue
 		}
-		v.Sources = append(v.Sources, said.Sources...)
-		if said.Mode >= 0 {
-			v.Planners = append(v.Planners, plannerMode{p.Name, liquidation.Mode(said.Mode)})
+		v.Sources = append(v.Sources, market.Sources...)
+		if market.Mode >= 0 {
+			v.Planners = append(v.Planners, plannerMode{p.Name, liquidation.Mode(market.Mode)})
 		}
 	}
 }

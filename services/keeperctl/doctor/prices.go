@@ -38,7 +38,7 @@ var priceChecks = []check{
 	}},
 	{"price-token", "prices", false, func(f *Facts, found report) {
 		for _, t := range f.tokens() {
-			if len(f.Sources) > 0 && f.told(t.Address) == 0 {
+			if len(f.Sources) > 0 && f.sourceCount(t.Address) == 0 {
 				found(Failure, t.Address.Hex(), "a market needs its price, and no source has a report of it: nothing "+
 					"of that market is executed", "add it to the tokens of a source, with its feed")
 			}
@@ -54,7 +54,7 @@ var priceChecks = []check{
 			return
 		}
 		for _, t := range f.tokens() {
-			if f.told(t.Address) == 1 {
+			if f.sourceCount(t.Address) == 1 {
 				found(Warning, t.Address.Hex(), "one source alone has its price: it is believed whatever it says",
 					"add the token to a second source")
 			}
@@ -100,8 +100,8 @@ var priceChecks = []check{
 	{"price-topic", "prices", true, oldOnTopic},
 }
 
-// told counts the sources that had a report of a token.
-func (f *Facts) told(token chain.Address) (count int) {
+// sourceCount counts the sources that had a report of a token.
+func (f *Facts) sourceCount(token chain.Address) (count int) {
 	for _, s := range f.Sources {
 		if _, has := s.Reports[token]; has {
 			count++

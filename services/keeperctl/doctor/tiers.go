@@ -10,7 +10,7 @@ import (
 
 // How many executions tell something of who executes, and when.
 const (
-	mostByStrangers  = 5
+	mostByUnknown    = 5
 	enoughExecutions = 20
 )
 
@@ -64,7 +64,7 @@ var tierChecks = []check{
 		if f.State == nil {
 			return
 		}
-		if n := f.State.Seen.Executed[0]; n >= mostByStrangers {
+		if n := f.State.Seen.Executed[0]; n >= mostByUnknown {
 			found(Warning, "", fmt.Sprintf("accounts that are no keeper's have executed %.0f jobs since the sender "+
 				"started: they count for no tier, and no tier is relied upon for what they do", n),
 				"keeperctl audit last 1h names them; list the peers' signers among them in tier.peers of every keeper")
