@@ -90,7 +90,7 @@ func (r reader) block(ctx context.Context, number uint64) (s sight) {
 	return s
 }
 
-// concerns tells whether a transaction is a keeper's, or goes to where jobs are executed, whatever came of it.
+// concerns reports whether a transaction is a keeper's, or goes to where jobs are executed, whatever came of it.
 func (r reader) concerns(tx chain.Tx) bool {
 	return r.cfg.Roster[tx.From] != 0 || slices.Contains(r.handlers, tx.To)
 }

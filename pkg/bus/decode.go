@@ -50,7 +50,7 @@ func (r *Reader) native(batch protocol.RecordReader) error {
 	}
 }
 
-// appendRecords appends a batch's records and tells whether they join on without a hole.
+// appendRecords appends a batch's records and reports whether they join on without a hole.
 func (r *Reader) appendRecords(records []Record, batch protocol.RecordReader) (_ []Record, whole bool, err error) {
 	for {
 		raw, err := batch.ReadRecord()

@@ -8,7 +8,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// noTopicError says that a topic or one of its partitions does not exist.
+// noTopicError reports that a topic or one of its partitions does not exist.
 type noTopicError struct {
 	topic      string
 	partition  int // the one asked for
@@ -22,7 +22,7 @@ func (e *noTopicError) Error() string {
 	return fmt.Sprintf("topic %s has no partition %d (it has %d)", e.topic, e.partition, e.partitions)
 }
 
-// NoTopic tells whether an error says that a topic, or the partition asked for, does not exist.
+// NoTopic reports whether an error says that a topic, or the partition asked for, does not exist.
 func NoTopic(err error) bool {
 	_, is := errors.AsType[*noTopicError](err)
 	return is
@@ -94,7 +94,7 @@ func (e *TooLargeError) Error() string {
 		e.Topic, e.Records, e.Size, e.MaxBytes)
 }
 
-// final tells whether trying again is pointless.
+// final reports whether trying again is pointless.
 func final(err error) bool {
 	if NoTopic(err) {
 		return true

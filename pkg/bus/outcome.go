@@ -75,7 +75,7 @@ var outcomeOfCode = map[kafka.Error]outcome{
 	kafka.ProducerFenced:           lost,
 }
 
-// unknownOutcomeError says that a batch may be in its partition, or not, or arrive yet.
+// unknownOutcomeError reports that a batch may be in its partition, or not, or arrive yet.
 type unknownOutcomeError struct {
 	topic     string
 	partition int
@@ -91,7 +91,7 @@ func (e *unknownOutcomeError) Error() string {
 
 func (e *unknownOutcomeError) Unwrap() error { return e.cause }
 
-// OutcomeUnknown tells whether an error of Produce leaves open if a batch was written. The Producer is then of no
+// OutcomeUnknown reports whether an error of Produce leaves open if a batch was written. The Producer is then of no
 // further use: it refuses every later batch with an error for which this is also true.
 func OutcomeUnknown(err error) bool {
 	_, is := errors.AsType[*unknownOutcomeError](err)

@@ -115,7 +115,7 @@ func (r *Reader) fill(ctx context.Context) error {
 	return fmt.Errorf("%s: %w", doing, t.Err(ctx))
 }
 
-// stops tells whether a reader must not go on.
+// stops reports whether a reader must not go on.
 func stops(err error) bool {
 	_, gap := errors.AsType[*GapError](err)
 	_, beyond := errors.AsType[*BeyondEndError](err)

@@ -45,8 +45,8 @@ func (c *Client) settings(s TopicSpec, copies int) map[string]string {
 // orMore are the settings of which a larger number serves as well; -1 has no end.
 var orMore = map[string]bool{"retention.ms": true, "retention.bytes": true, maxMessageBytes: true, minInSync: true}
 
-// serves tells whether a topic with one value of a setting does what is wanted of it. Brokers that take compression off
-// keep the same records under the same offsets, in many times the bytes; a batch is no larger by that than
+// serves reports whether a topic with one value of a setting does what is wanted of it. Brokers that take compression
+// off keep the same records under the same offsets, in many times the bytes; a batch is no larger by that than
 // MaxBytes.
 func serves(name, have, want string) bool {
 	switch {

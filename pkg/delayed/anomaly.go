@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// IsAnomaly tells whether an error means that the data are wrong. Another try would find them as they are, so the job
+// IsAnomaly reports whether an error means that the data are wrong. Another try would find them as they are, so the job
 // is parked at once (DLY-7).
 func IsAnomaly(err error) bool {
 	_, is := errors.AsType[anomaly](err)

@@ -80,7 +80,7 @@ type ledger interface {
 
 // requests looks up orders and requests of the exchange's users.
 type requests interface {
-	// Waiting tells whether an order or request is pending in the active generation.
+	// Waiting reports whether an order or request is pending in the active generation.
 	Waiting(ctx context.Context, key chain.Hash) (bool, error)
 }
 

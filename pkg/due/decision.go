@@ -14,8 +14,8 @@ type Decision struct {
 	// Job is what to execute. Its id, kind and key are set in any case; the rest only if it is due. BirthMs is zero for
 	// a price-born job: since when its condition has held, one moment cannot know.
 	Job job.Job
-	// Expired says that the venue takes no report for it any more, although nobody has executed it: the job's ExpiresMs
-	// is set.
+	// Expired is true when the venue takes no report for it any more, although nobody has executed it: the job's
+	// ExpiresMs is set.
 	Expired bool
 }
 

@@ -25,9 +25,9 @@ func (q Quote) Second() uint64 { return q.TimeMs / 1000 }
 type Rules struct {
 	// FireRatio is the margin ratio below which the venue liquidates: 1 by GMX's rule, as a 30-decimal factor.
 	FireRatio perp.Uint
-	// FrozenRole says that this keeper's signers may execute frozen orders.
+	// FrozenRole is true when this keeper's signers may execute frozen orders.
 	FrozenRole bool
-	// AdlRole says that they may deleverage.
+	// AdlRole is true when they may deleverage.
 	AdlRole bool
 	// SliceFactor bounds one liquidation of a venue that supports partial ones to this share of the side's open
 	// interest, as a 30-decimal factor; zero = the venue closes whole positions only.

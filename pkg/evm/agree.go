@@ -106,7 +106,7 @@ func same[T comparable](ctx context.Context, c *Client, purpose Purpose,
 	return value, nil
 }
 
-// apart says who says what.
+// apart lists which host gave which answer.
 func apart[T any](answers []agreement.Answer[T]) string {
 	said := make([]string, len(answers))
 	for i, a := range answers {

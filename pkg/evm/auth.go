@@ -38,13 +38,13 @@ func notOfName(r rune) bool {
 
 func notOfValue(r rune) bool { return r < ' ' || r > '~' }
 
-// checkHeaders says why the headers of endpoints cannot work.
+// checkHeaders reports why the headers of endpoints cannot work.
 func (c Config) checkHeaders() error {
 	return errors.Join(headersFor("headers", "urls", c.Headers, len(c.URLs)),
 		headersFor("private_headers", "private_urls", c.PrivateHeaders, len(c.PrivateURLs)))
 }
 
-// headersFor says why a list of headers does not fit the list of endpoints it goes with.
+// headersFor reports why a list of headers does not fit the list of endpoints it goes with.
 func headersFor(name, endpoints string, list []secret.String, want int) error {
 	if n := len(list); n > 0 && n != want {
 		return fmt.Errorf("%s: there are %d for %d %s (one for each, - where none is wanted)", name, n, want, endpoints)

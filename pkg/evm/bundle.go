@@ -35,7 +35,7 @@ func (e *endpoint) sendBundle(ctx context.Context, raw []byte, untilMs uint64) e
 	return err
 }
 
-// checkKinds says why the kinds of private endpoints cannot work.
+// checkKinds reports why the kinds of private endpoints cannot work.
 func (c Config) checkKinds() error {
 	if n := len(c.PrivateKinds); n > 0 && n != len(c.PrivateURLs) {
 		return fmt.Errorf("private_kinds: there are %d for %d private_urls (one for each, or none)", n,

@@ -121,7 +121,7 @@ func (d *devnet) emitBlock(count byte) {
 	d.t.Fatalf("never a block of %d transactions", count)
 }
 
-// waiting tells whether a transaction has not been mined yet.
+// waiting reports whether a transaction has not been mined yet.
 func (d *devnet) waiting() bool {
 	d.t.Helper()
 	c, err := rpc.DialOptions(d.t.Context(), d.WSURL())

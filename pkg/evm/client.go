@@ -170,7 +170,7 @@ type EndpointStatus struct {
 	LastError                      error          // how the last request ended
 }
 
-// Endpoints says how each endpoint stands, in the order of the configuration, the private ones last.
+// Endpoints returns the status of each endpoint, in the order of the configuration, the private ones last.
 func (c *Client) Endpoints() []EndpointStatus {
 	var list []EndpointStatus
 	for _, e := range c.pool.all() {

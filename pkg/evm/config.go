@@ -93,5 +93,5 @@ func scheme(u secret.URL) string {
 	return parsed.Scheme
 }
 
-// announces tells whether an endpoint can push heads.
+// announces reports whether an endpoint can push heads.
 func announces(u secret.URL) bool { return scheme(u) == "ws" || scheme(u) == "wss" }

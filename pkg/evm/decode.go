@@ -5,7 +5,7 @@ import "perpkeeper/pkg/chain"
 // fields notes which fields of an object have been read.
 type fields uint
 
-// once tells whether the i-th field comes for the first time.
+// once reports whether the i-th field comes for the first time.
 func (f *fields) once(i int) bool {
 	bit := fields(1) << i
 	first := *f&bit == 0
@@ -13,7 +13,7 @@ func (f *fields) once(i int) bool {
 	return first
 }
 
-// all tells whether the first n fields are there.
+// all reports whether the first n fields are there.
 func (f *fields) all(n int) bool { return *f&(1<<n-1) == 1<<n-1 }
 
 // logReply is a log as nodes show it.

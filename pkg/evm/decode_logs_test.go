@@ -157,7 +157,7 @@ func FuzzDecodeLogs(f *testing.F) {
 	})
 }
 
-// kept tells whether logs are such as a block can hold.
+// kept reports whether logs are such as a block can hold.
 func kept(logs []types.Log) bool {
 	for _, l := range logs {
 		if len(l.Topics) > 4 || l.Index > 1<<32-1 || l.TxIndex > 1<<32-1 {

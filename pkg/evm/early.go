@@ -58,5 +58,5 @@ func (r Reader) takeEarly(ctx context.Context, block Block) ([]Receipt, bool) {
 	return receipts, true
 }
 
-// leavesOut tells whether a reader asks an endpoint nothing.
+// leavesOut reports whether a reader asks an endpoint nothing.
 func (r Reader) leavesOut(e *endpoint) bool { return slices.Contains(r.without, e.name) }

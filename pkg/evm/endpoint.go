@@ -266,7 +266,7 @@ func (e *endpoint) bar(p Purpose, r Reason, detail string) {
 	e.exclude(p, r, detail)
 }
 
-// usable tells how far the endpoint can be used for a purpose.
+// usable returns how far the endpoint can be used for a purpose.
 func (e *endpoint) usable(p Purpose) standing {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -286,7 +286,7 @@ func (e *endpoint) rank(p Purpose) (standing, float64) {
 	return s, e.vitals.score(e.cfg.RequestTimeout) + milliseconds(wait)
 }
 
-// pausing tells whether a request would have to wait for the endpoint's rate limit.
+// pausing reports whether a request would have to wait for the endpoint's rate limit.
 func (e *endpoint) pausing() bool { return e.bucket.ready(time.Now()) > 0 }
 
 func (e *endpoint) patience(method string) time.Duration {

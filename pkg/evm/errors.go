@@ -139,13 +139,13 @@ func lie(format string, args ...any) error {
 	return &lieError{fmt.Sprintf(format, args...)}
 }
 
-// wrongChainError says that an endpoint belongs to another chain than the configured one.
+// wrongChainError reports that an endpoint belongs to another chain than the configured one.
 type wrongChainError struct{ text string }
 
 func (e *wrongChainError) Error() string { return e.text }
 
-// WrongChain tells whether an error says that every endpoint belongs to another chain than the configured one. Waiting
-// does not mend that.
+// WrongChain reports whether an error says that every endpoint belongs to another chain than the configured one.
+// Waiting does not mend that.
 func WrongChain(err error) bool {
 	return everyAnswer(err, func(err error) bool {
 		_, is := errors.AsType[*wrongChainError](err)
@@ -153,19 +153,19 @@ func WrongChain(err error) bool {
 	})
 }
 
-// notFoundError says that a node does not have a block: not yet, or not any more.
+// notFoundError reports that a node does not have a block: not yet, or not any more.
 type notFoundError struct{ what string }
 
 func (e *notFoundError) Error() string { return e.what + " is not known to the node" }
 
-// NotFound tells whether an error says that the node does not have the block that was asked for: not yet, or not any
+// NotFound reports whether an error says that the node does not have the block that was asked for: not yet, or not any
 // more.
 func NotFound(err error) bool {
 	_, is := errors.AsType[*notFoundError](err)
 	return is
 }
 
-// Refused tells whether every endpoint that was asked answered with an error of its own: it was reached, and does not
+// Refused reports whether every endpoint that was asked answered with an error of its own: it was reached, and does not
 // do what was asked.
 func Refused(err error) bool {
 	return everyAnswer(err, func(err error) bool {
@@ -183,8 +183,8 @@ func Answered(err error) (from Source, is bool) {
 	return failed.source, true
 }
 
-// OutOfGas tells whether an endpoint's answer is that a call ran out of the gas it was given, before any contract could
-// say so itself.
+// OutOfGas reports whether an endpoint's answer is that a call ran out of the gas it was given, before any contract
+// could say so itself.
 func OutOfGas(err error) bool {
 	all, several := errors.AsType[*exhaustedError](err)
 	if several {
@@ -213,7 +213,7 @@ func exhausted(answers []error) error {
 	return &exhaustedError{answers}
 }
 
-// everyAnswer tells whether all endpoints failed in one way.
+// everyAnswer reports whether all endpoints failed in one way.
 func everyAnswer(err error, is func(error) bool) bool {
 	all, several := errors.AsType[*exhaustedError](err)
 	if !several {
@@ -222,19 +222,19 @@ func everyAnswer(err error, is func(error) bool) bool {
 	return !slices.ContainsFunc(all.answers, func(err error) bool { return !is(err) })
 }
 
-// noEndpointError says that there is nobody to ask.
+// noEndpointError reports that there is nobody to ask.
 type noEndpointError struct{ text string }
 
 func (e *noEndpointError) Error() string { return e.text }
 
-// NoEndpoint tells whether an error says that no endpoint may be asked: all that are configured were left out by
+// NoEndpoint reports whether an error says that no endpoint may be asked: all that are configured were left out by
 // Elsewhere, or none is configured for the purpose.
 func NoEndpoint(err error) bool {
 	_, is := errors.AsType[*noEndpointError](err)
 	return is
 }
 
-// isFinal tells whether asking another endpoint cannot help: the contract itself reverted, or nobody waits any more.
+// isFinal reports whether asking another endpoint cannot help: the contract itself reverted, or nobody waits any more.
 func isFinal(err error) bool {
 	failed, is := errors.AsType[*callError](err)
 	if is && failed.class == abandoned {
@@ -246,8 +246,8 @@ func isFinal(err error) bool {
 
 const revertText = "execution reverted"
 
-// RevertData tells whether an error is a node's word that a call was reverted, and returns the bytes the contract gave
-// as the reason. They may be empty: contracts may give none, and some nodes leave them out.
+// RevertData reports whether an error is a node's word that a call was reverted, and returns the bytes the contract
+// gave as the reason. They may be empty: contracts may give none, and some nodes leave them out.
 func RevertData(err error) (data []byte, reverted bool) {
 	reply, is := errors.AsType[rpc.Error](err)
 	if !is || reply.ErrorCode() != 3 && phraseAt(strings.ToLower(reply.Error()), revertText) < 0 {

@@ -64,13 +64,13 @@ const (
 	ReasonPruned       Reason = "pruned"          // the node does not keep the states of old blocks
 )
 
-// caught tells whether a reason puts an endpoint's honesty in doubt.
+// caught reports whether a reason puts an endpoint's honesty in doubt.
 func (r Reason) caught() bool {
 	return r == ReasonWrongChain || r == ReasonLied || r == ReasonContradicted || r == ReasonAhead ||
 		r == ReasonSuspected
 }
 
-// passes tells whether the endpoint's vitals alone decide when it is over.
+// passes reports whether the endpoint's vitals alone decide when it is over.
 func (r Reason) passes() bool { return r == ReasonStale || r == ReasonSlow || r == ReasonUnreachable }
 
 // Exclusion says what an endpoint is not used for, and why.
@@ -128,7 +128,7 @@ func (x *exclusions) lift(which func(Exclusion) bool) []Exclusion {
 	return lifted
 }
 
-// served tells when an exclusion has cooled down.
+// served reports whether an exclusion has cooled down.
 func (e Exclusion) served(now time.Time) bool { return !e.Reason.passes() && !now.Before(e.Until) }
 
 // standing is how far an endpoint can be used.

@@ -118,7 +118,7 @@ func (p *pool) named(name Source) *endpoint {
 	return nil
 }
 
-// differ says who calls what final.
+// differ lists which host names which block as final.
 func differ(claims []agreement.Answer[chain.BlockRef]) string {
 	var lines []string
 	for _, c := range claims {

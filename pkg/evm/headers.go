@@ -33,7 +33,7 @@ func (r Reader) Blocks(ctx context.Context, from, to uint64) ([]Header, error) {
 	return all, nil
 }
 
-// forkError says that two endpoints, or one after a while, name blocks of different branches.
+// forkError reports that two endpoints, or one after a while, name blocks of different branches.
 type forkError struct{ block, before Header }
 
 func (e *forkError) Error() string {
@@ -61,7 +61,7 @@ func (e *endpoint) headers(ctx context.Context, from, to uint64) ([]Header, erro
 	}
 }
 
-// mayBeTooLong tells whether a shorter batch could be answered where this one was not: gateways refuse long ones with
+// mayBeTooLong reports whether a shorter batch could be answered where this one was not: gateways refuse long ones with
 // whatever error, or a page.
 func mayBeTooLong(err error) bool {
 	failed, is := errors.AsType[*callError](err)

@@ -81,8 +81,8 @@ func (d *delivery) run(ctx context.Context, announced <-chan announcement,
 	}
 }
 
-// takes tells whether an announcement is news. What another endpoint has announced before is none; but an endpoint that
-// announces a block again has gone back to it.
+// takes reports whether an announcement is news. What another endpoint has announced before is none; but an endpoint
+// that announces a block again has gone back to it.
 func (d *delivery) takes(a announcement) bool {
 	if a.from.usable(ForHeads) != good && d.pool.hears() {
 		return false
@@ -102,7 +102,7 @@ func (d *delivery) takes(a announcement) bool {
 	return news
 }
 
-// hears tells whether an endpoint that can push heads is good.
+// hears reports whether an endpoint that can push heads is good.
 func (p *pool) hears() bool {
 	for _, e := range p.public {
 		if announces(e.url) && e.usable(ForHeads) == good {

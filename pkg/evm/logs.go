@@ -17,7 +17,7 @@ type Filter struct {
 	Topics    []chain.Hash
 }
 
-// Matches tells whether the filter chooses a log.
+// Matches reports whether the filter chooses a log.
 func (f Filter) Matches(l chain.Log) bool {
 	return slices.Contains(f.Addresses, l.Address) && len(l.Topics) > 0 && slices.Contains(f.Topics, l.Topics[0])
 }

@@ -105,8 +105,8 @@ func (c *Client) ServedBy(block chain.Hash, part Part) Source {
 	return ""
 }
 
-// Suspect says that what an endpoint served is wrong or not complete, as the caller has found out by other means. It is
-// no longer asked for that part until a cool-down is over, and returned. Nothing happens where the block is not
+// Suspect reports that what an endpoint served is wrong or not complete, as the caller has found out by other means. It
+// is no longer asked for that part until a cool-down is over, and returned. Nothing happens where the block is not
 // remembered.
 func (c *Client) Suspect(block chain.Hash, part Part, reason string) Source {
 	e := c.pool.memory.server(block, part)

@@ -266,7 +266,7 @@ func scalar[T any](method string, args ...any) question[T] {
 	}}
 }
 
-// sawHead takes note of the newest block an endpoint names, and tells whether it can be the chain's. One that names
+// sawHead takes note of the newest block an endpoint names, and reports whether it can be the chain's. One that names
 // another is excluded for heads.
 func (p *pool) sawHead(e *endpoint, head chain.BlockRef) (believed bool) {
 	p.strangers.read(head.Number)
@@ -293,7 +293,7 @@ func (p *pool) notes(e *endpoint, head chain.BlockRef) {
 	p.heads.Note(e.host, head, time.Now())
 }
 
-// believes tells whether a head can be the chain's, as far as other hosts can tell.
+// believes reports whether a head can be the chain's, as far as other hosts can tell.
 func (p *pool) believes(e *endpoint, head chain.BlockRef) bool {
 	p.judging.Lock()
 	defer p.judging.Unlock()

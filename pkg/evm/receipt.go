@@ -56,7 +56,7 @@ func (r Reader) Receipts(ctx context.Context, block Block) (receipts []Receipt, 
 	}
 }
 
-// isAnswer tells whether a node has said what it can about a question, so that asking it again would not help.
+// isAnswer reports whether a node has said what it can about a question, so that asking it again would not help.
 func isAnswer(err error) bool {
 	failed, is := errors.AsType[*callError](err)
 	return is && (failed.class == failedReply || failed.class == failedLie || failed.class == failedNotFound)

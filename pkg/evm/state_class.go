@@ -19,7 +19,7 @@ var noStateTexts = []string{
 	"block is out of range", "unknown block", "could not find block", "block not found",
 }
 
-// NoState tells whether every endpoint that was asked answered that it does not have the state of the block. About a
+// NoState reports whether every endpoint that was asked answered that it does not have the state of the block. About a
 // block near the head that passes; about one far below it, only an archive node helps. An endpoint that gave no answer
 // may have it: then this is false.
 func NoState(err error) bool {

@@ -131,7 +131,7 @@ type survey[T any] struct {
 	problems    []error
 }
 
-// worthwhile tells whether an answer may be expected soon from one of those who have not answered.
+// worthwhile reports whether an answer may be expected soon from one of those who have not answered.
 func (s *survey[T]) worthwhile(purpose Purpose) bool {
 	for e := range s.silent {
 		if at, _ := e.rank(purpose); at == good {
@@ -172,7 +172,7 @@ func (c *Client) only(e *endpoint) Reader {
 	return r
 }
 
-// undecidedError says that fewer hosts than needed agree.
+// undecidedError reports that fewer hosts than needed agree.
 type undecidedError struct {
 	text  string
 	cause error // why some did not answer; nil where they contradict each other
@@ -187,7 +187,7 @@ func (e *undecidedError) Error() string {
 
 func (e *undecidedError) Unwrap() error { return e.cause }
 
-// Undecided tells whether an error says that too few hosts agree on a fact, because they do not answer or contradict
+// Undecided reports whether an error says that too few hosts agree on a fact, because they do not answer or contradict
 // each other. Waiting may mend it.
 func Undecided(err error) bool {
 	_, is := errors.AsType[*undecidedError](err)

@@ -37,8 +37,8 @@ type unknownHeaders struct {
 // mostSaid bounds what is remembered of headers that nobody else bears out.
 const mostSaid = 256
 
-// note takes in what an endpoint says, and tells whether that is a fork. The endpoints are those that were excluded for
-// it before.
+// note takes in what an endpoint says, and reports whether that is a fork. The endpoints are those that were excluded
+// for it before.
 func (u *unknownHeaders) note(e *endpoint, header headerError) (fork bool, excluded []*endpoint) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -73,7 +73,7 @@ func (u *unknownHeaders) read(number uint64) {
 	}
 }
 
-// err says that the chain has forked to what this build cannot read, if it has.
+// err reports that the chain has forked to what this build cannot read, if it has.
 func (u *unknownHeaders) err() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()

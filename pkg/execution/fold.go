@@ -176,7 +176,7 @@ func (f *Fold) emit(blocks []*block) (executions []Execution, err error) {
 	return executions, nil
 }
 
-// complete tells whether every partition has been read as far as a block.
+// complete reports whether every partition has been read as far as a block.
 func (f *Fold) complete(b *block) bool {
 	for i, p := range b.parts {
 		if p == nil && !slices.ContainsFunc(f.partitions[i].spans, func(s span) bool { return s.holds(b.ref.Number) }) {

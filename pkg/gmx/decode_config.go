@@ -82,7 +82,7 @@ func decodeOracleProvider(r *reader) {
 	}})
 }
 
-// IsParameter tells whether a log of the EventEmitter sets a word of the exchange's DataStore. Such logs go to every
+// IsParameter reports whether a log of the EventEmitter sets a word of the exchange's DataStore. Such logs go to every
 // partition of the log topic: the folding of other rows reads them (see perp.Table.Replicated).
 func IsParameter(l chain.Log) bool {
 	if _, ok := emitterTopics(&l); !ok {
@@ -91,7 +91,7 @@ func IsParameter(l chain.Log) bool {
 	return slices.Contains(parameterEvents, l.Topics[1])
 }
 
-// IsMarketListing tells whether a log of the EventEmitter lists a new market.
+// IsMarketListing reports whether a log of the EventEmitter lists a new market.
 func IsMarketListing(l chain.Log) bool {
 	_, ok := emitterTopics(&l)
 	return ok && l.Topics[1] == marketCreated

@@ -145,7 +145,7 @@ func setInventory(r *reader, base chain.Hash, args []byte, value perp.Int) {
 	}
 }
 
-// glvMarket says whether a market belongs to a GLV from now on.
+// glvMarket reports whether a market belongs to a GLV from now on.
 func glvMarket(belongs int64) func(*reader) {
 	return func(r *reader) {
 		r.checkTopic(2, "glv")

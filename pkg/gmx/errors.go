@@ -6,8 +6,8 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// UnknownEventError says that the contracts emitted an event this package never heard of: a newer version, or the wrong
-// address. Whether it carries state cannot be known, so nothing after it can be trusted.
+// UnknownEventError reports that the contracts emitted an event this package never heard of: a newer version, or the
+// wrong address. Whether it carries state cannot be known, so nothing after it can be trusted.
 type UnknownEventError struct {
 	// Name is the event's name, empty if it is not one of the EventEmitter's three forms at all.
 	Name  string
@@ -23,7 +23,7 @@ func (e *UnknownEventError) Error() string {
 	return fmt.Sprintf("unknown event %q at %s: support it, or list it as ignored", e.Name, e.Place)
 }
 
-// DecodeError says that a known event does not look as expected: the contracts' version differs, or the data is
+// DecodeError reports that a known event does not look as expected: the contracts' version differs, or the data is
 // damaged.
 type DecodeError struct {
 	Event string

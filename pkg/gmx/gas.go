@@ -23,12 +23,12 @@ type Work struct {
 	// Of a decrease that leaves the position open none is cancelled, but how much a decrease closes is only known
 	// afterwards.
 	AutoCancel []uint64
-	// SavedCallback says that the account has, or may have, saved a callback contract for the market. Liquidations and
-	// deleveragings call it, with the most gas a callback may have. No event tells of it.
+	// SavedCallback is true when the account has, or may have, saved a callback contract for the market. Liquidations
+	// and deleveragings call it, with the most gas a callback may have. No event tells of it.
 	SavedCallback bool
-	// OneToken says that a deposit brings only one of the market's tokens.
+	// OneToken is true when a deposit brings only one of the market's tokens.
 	OneToken bool
-	// MarketTokens says that a GLV deposit brings market tokens, so that nothing is deposited in the market.
+	// MarketTokens is true when a GLV deposit brings market tokens, so that nothing is deposited in the market.
 	MarketTokens bool
 	// Markets counts the markets of a GLV.
 	Markets int

@@ -71,7 +71,7 @@ func GasWordKeys() []chain.Hash {
 	return keys
 }
 
-// Set gives the word of a name a value, and tells whether there is such a word. What no transaction can have is cut
+// Set gives the word of a name a value, and reports whether there is such a word. What no transaction can have is cut
 // down to [MaxGas].
 func (w *GasWords) Set(name string, value perp.Uint) (known bool) {
 	field, known := gasWords[name]

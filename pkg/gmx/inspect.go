@@ -24,7 +24,7 @@ func Inspect(ctx context.Context, node Asker, contract chain.Address) (c Contrac
 	return c, nil
 }
 
-// Executes tells whether a contract has every function by which the jobs of a setting of the [venue] section are
+// Executes reports whether a contract has every function by which the jobs of a setting of the [venue] section are
 // executed, such as order_handler. It is asked as by nobody in particular, and nothing is executed.
 func Executes(ctx context.Context, node Asker, contract chain.Address, setting string) (bool, error) {
 	known := false

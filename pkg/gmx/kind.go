@@ -139,7 +139,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Demand says which handlers are missing of those that execute the given kinds.
+// Demand returns an error that lists the handlers that are missing of those that execute the given kinds.
 func (c Config) Demand(kinds ...job.Kind) error {
 	var problems []error
 	for _, kind := range kinds {

@@ -27,8 +27,8 @@ func NewRouter(emitter chain.Address, remembered int) *Router {
 	return &Router{decoder: NewDecoder(emitter), owners: memory{generation: max(remembered, 1)}}
 }
 
-// UnknownOwnerError says that nothing in a transaction or in memory tells whose order or position a log is about. The
-// caller may find out elsewhere, [Router.Learn] it and route again.
+// UnknownOwnerError reports that nothing in a transaction or in memory tells whose order or position a log is about.
+// The caller may find out elsewhere, [Router.Learn] it and route again.
 type UnknownOwnerError struct {
 	Event string
 	Key   chain.Hash

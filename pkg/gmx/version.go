@@ -29,7 +29,7 @@ var broughtByV21 = map[string]string{
 // space-separated names.
 type drift struct{ v21, v22 string }
 
-// isV21 tells the form of the event. What is of neither form is a fault that names the item.
+// isV21 returns the form of the event. What is of neither form is a fault that names the item.
 func (r *reader) isV21(d drift) bool {
 	old, oldMissing := r.count(d.v21)
 	young, youngMissing := r.count(d.v22)

@@ -50,7 +50,7 @@ type Job struct {
 	// Ratio is remaining over required collateral with 30 decimals, for liquidations, and the place among a side's,
 	// from 0, for deleveragings: the lower, the sooner.
 	Ratio perp.Uint
-	// Frozen says that executing needs the frozen-order role.
+	// Frozen is true when executing needs the frozen-order role.
 	Frozen   bool
 	Evidence Evidence
 	// Signer is the account the job is routed to.

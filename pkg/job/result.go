@@ -55,7 +55,7 @@ type Result struct {
 	Market     chain.Address
 	Collateral chain.Address
 	IsLong     bool
-	// GivenUp says that this keeper tries no further attempt by itself: of a liquidation, LIQUIDATION_FAILED.
+	// GivenUp is true when this keeper tries no further attempt by itself: of a liquidation, LIQUIDATION_FAILED.
 	GivenUp bool
 	// Settlement is what our transaction came to for the position's owner; nil where it did nothing to a position, and
 	// in results of old.

@@ -20,7 +20,7 @@ type Settlement struct {
 	CollateralDelta perp.Uint `json:"collateral_delta_amount"`
 	CollateralLeft  perp.Uint `json:"collateral_left_amount"`
 	Fees            Fees      `json:"fees"`
-	// Insolvent says that collateral and profit did not cover the costs (InsolventClose): BadDebtUsd is what they
+	// Insolvent is true when collateral and profit did not cover the costs (InsolventClose): BadDebtUsd is what they
 	// lacked, at the step that is named. Such a close collects no fees.
 	Insolvent   bool      `json:"insolvent"`
 	BadDebtUsd  perp.Uint `json:"bad_debt_usd"`

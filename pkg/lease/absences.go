@@ -35,8 +35,8 @@ type absence struct {
 	since time.Time
 }
 
-// Lasting takes in a look by which a holder is gone, and tells whether it has been, with nothing written meanwhile, for
-// a [Moment]: by this look and an earlier one.
+// Lasting takes in a look by which a holder is gone, and reports whether it has been, with nothing written meanwhile,
+// for a [Moment]: by this look and an earlier one.
 func (a *Absences) Lasting(signer chain.Address, s Sighting, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -51,14 +51,14 @@ type Store interface {
 	Release(ctx context.Context, f Fence) error
 }
 
-// HeldError says that somebody else holds the lease. It is no failure: ask again later.
+// HeldError reports that somebody else holds the lease. It is no failure: ask again later.
 type HeldError struct {
 	Signer chain.Address
 	Holder string // the owner's label
 	Token  int64
 	// Ahead is how far ahead of the store's clock the lease was last written; 0 where that clock has not gone back.
 	Ahead time.Duration
-	// Gone says that the holder's session with the store has ended, and not begun again yet.
+	// Gone is true when the holder's session with the store has ended, and not begun again yet.
 	Gone bool
 }
 
@@ -76,7 +76,7 @@ func (e *HeldError) Error() string {
 	return text
 }
 
-// ClockWentBack tells whether the store's clock has gone back since the lease was written, by more than a clock is
+// ClockWentBack reports whether the store's clock has gone back since the lease was written, by more than a clock is
 // corrected by. A holder that lives ends that with its next renewal; the lease of one that is gone does not end in
 // time.
 func (e *HeldError) ClockWentBack() bool { return ClockWentBack(e.Ahead) }
@@ -84,14 +84,14 @@ func (e *HeldError) ClockWentBack() bool { return ClockWentBack(e.Ahead) }
 // ClockWentBack is [HeldError.ClockWentBack] of a lease that was written so far ahead of the store's clock.
 func ClockWentBack(ahead time.Duration) bool { return ahead >= time.Second }
 
-// Held tells whether an error says that somebody else holds the lease.
+// Held reports whether an error says that somebody else holds the lease.
 func Held(err error) bool {
 	_, is := errors.AsType[*HeldError](err)
 	return is
 }
 
-// LostError says that a tenure is over, or was over when a write presented its fence: the write changed nothing. It is
-// no failure of the job, which the next tenure finds as it was (NON-8).
+// LostError reports that a tenure is over, or was over when a write presented its fence: the write changed nothing. It
+// is no failure of the job, which the next tenure finds as it was (NON-8).
 type LostError struct {
 	Fence Fence
 	Op    string // what was refused
@@ -103,7 +103,7 @@ func (e *LostError) Error() string {
 		e.Fence.Signer, e.Fence.Token)
 }
 
-// Lost tells whether an error says that the tenure is over.
+// Lost reports whether an error says that the tenure is over.
 func Lost(err error) bool {
 	_, is := errors.AsType[*LostError](err)
 	return is
@@ -112,7 +112,7 @@ func Lost(err error) bool {
 // Rest is how long who waits for a lease rests between two looks.
 func Rest(ttl time.Duration) time.Duration { return min(ttl/10, Moment/4) }
 
-// CheckTTL says why a TTL cannot work, or nil.
+// CheckTTL reports why a TTL cannot work, or nil.
 func CheckTTL(ttl time.Duration) error {
 	if ttl < MinTTL || ttl > MaxTTL {
 		return fmt.Errorf("%s is not between %s and %s", ttl, MinTTL, MaxTTL)

@@ -31,7 +31,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 }
 
-// Present says whether others can tell that this process lives.
+// Present reports whether others can tell that this process lives.
 func (m *Metrics) Present(is bool) {
 	m.present.Set(0)
 	if is {

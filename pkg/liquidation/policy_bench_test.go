@@ -18,7 +18,7 @@ import (
 type policy struct {
 	name string
 	look func(ms uint64, moved chain.Address, view *perp.View) []chain.Hash
-	// closed tells the index that a position is gone; the others look at its status.
+	// closed removes a position that is gone from the index; the others look at its status.
 	closed func(key chain.Hash)
 
 	spent  time.Duration

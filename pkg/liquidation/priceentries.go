@@ -41,7 +41,7 @@ func (r priceEntries) due(price float64) priceEntries {
 	return r[i:]
 }
 
-// has tells whether an entry is among them.
+// has reports whether an entry is among them.
 func (r priceEntries) has(wanted priceEntry) bool {
 	for i := r.search(wanted.price); i < len(r) && r[i].price == wanted.price; i++ {
 		if r[i] == wanted {

@@ -52,8 +52,8 @@ var successors = map[State][]State{
 	Consumed: nil,
 }
 
-// To tells whether an allocation may go from one state to another. Nothing leads back from a signature, and time leads
-// nowhere.
+// To reports whether an allocation may go from one state to another. Nothing leads back from a signature, and time
+// leads nowhere.
 func (s State) To(next State) bool { return slices.Contains(successors[s], next) }
 
 // Cursor is what a signer may use next. The zero Cursor is a signer that never sent anything.
@@ -124,7 +124,7 @@ func (s ChainNonces) Settled() error {
 		s.Finalized, s.Latest, s.Pending)
 }
 
-// BehindError says that a store has gone back in time: a backup was restored, a replica was promoted that lacked the
+// BehindError reports that a store has gone back in time: a backup was restored, a replica was promoted that lacked the
 // newest writes, or somebody else has used the signer's key. What it would give out now may have been given out before.
 type BehindError struct {
 	Signer chain.Address
@@ -138,7 +138,7 @@ func (e *BehindError) Error() string {
 		e.Signer, e.Why, e.Signer)
 }
 
-// Behind tells whether an error says that the store has gone back in time.
+// Behind reports whether an error says that the store has gone back in time.
 func Behind(err error) bool {
 	_, is := errors.AsType[*BehindError](err)
 	return is

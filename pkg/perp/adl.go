@@ -55,7 +55,7 @@ func (d Deleveraging) payout(target Uint) Uint {
 	return d.PnlUsd.Uint().Sub(allowed).MulDiv(One, One.Sub(target))
 }
 
-// Deleveraging tells how a side of the market stands.
+// Deleveraging returns how a side of the market stands.
 func (t *Terms) Deleveraging(rows Rows, isLong bool) (d Deleveraging, err error) {
 	err = Checked(func() {
 		l, market := ledger{rows: rows, market: t.market}, t.market.MarketToken.Hash()

@@ -109,7 +109,7 @@ func (c profitCap) apply(pnl Int) Int {
 
 var maxOpenInterestKey = BaseKey("MAX_OPEN_INTEREST")
 
-// Capacity says why a market would not take an increase of a size (USD, 30 decimals) on a side: nil where it would
+// Capacity reports why a market would not take an increase of a size (USD, 30 decimals) on a side: nil where it would
 // (MarketUtils.validateOpenInterest, validateReserve, validateOpenInterestReserve, which IncreasePositionUtils asks
 // after the increase). A limit that the state does not know is not asked: the contracts would take it for zero and
 // refuse everything, which a market that is traded does not do.

@@ -52,7 +52,7 @@ func (v *View) Judge(p Position) (Verdict, error) {
 	return Verdict{}, fmt.Errorf("judging position %s: %w", p.PositionKey, err)
 }
 
-// Liquidatable says whether a position is liquidatable, with the exact verdict if it is. It gives the same answer as
+// Liquidatable reports whether a position is liquidatable, with the exact verdict if it is. It gives the same answer as
 // [View.Judge] in a fraction of the time, because most positions are safe whatever impact, balance and discount do. One
 // that is safe even so is not reported when the contract's arithmetic would revert over its impact.
 func (v *View) Liquidatable(p Position) (Verdict, bool, error) {

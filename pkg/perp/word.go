@@ -42,7 +42,7 @@ type WordName struct {
 	Prefix string
 	Kind   WordKind
 	Scope  WordScope
-	// Unaudited says why a word that rules read is not compared with the chain; empty for all others.
+	// Unaudited is the reason why a word that rules read is not compared with the chain; empty for all others.
 	Unaudited string
 }
 
@@ -120,7 +120,7 @@ type Word struct {
 	Market, Token chain.Address
 }
 
-// Concerns tells whether a market's rules read the word.
+// Concerns reports whether a market's rules read the word.
 func (w Word) Concerns(m Market) bool {
 	switch {
 	case w.Market != chain.Address{}:

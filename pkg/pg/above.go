@@ -51,7 +51,7 @@ func revsAt(ctx context.Context, tx pgx.Tx, s Standing) (map[int]int64, error) {
 	return revs, nil
 }
 
-// isAhead tells whether a partition has applied blocks above the watermark.
+// isAhead reports whether a partition has applied blocks above the watermark.
 func (s Standing) isAhead(o Offset) bool { return !sameBlock(o.Tip.BlockRef, s.Watermark.BlockRef) }
 
 // readAbove reads from the journal what lies above the watermark.

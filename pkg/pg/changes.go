@@ -46,7 +46,7 @@ type Changes struct {
 	Standing
 	// Seen is what the next call is to be asked with.
 	Seen Seen
-	// Reload says that what was held before is void and that no rows are in the answer: the caller has to [DB.Load].
+	// Reload is true when what was held before is void and no rows are in the answer: the caller has to [DB.Load].
 	Reload bool
 
 	// Of the partitions asked for.
@@ -180,7 +180,7 @@ func floorsOf(ctx context.Context, tx pgx.Tx, generation int) (map[int]int64, er
 	return floors, nil
 }
 
-// leadsTo tells whether the rows that changed since are enough to get from one look to another. A revision that is
+// leadsTo reports whether the rows that changed since are enough to get from one look to another. A revision that is
 // higher than that of the watermark is no hindrance: the watermark has gone back, and what lies above it is known from
 // the journal.
 func (s Seen) leadsTo(now Seen, offsets []Offset, floors map[int]int64) bool {
@@ -195,7 +195,7 @@ func (s Seen) leadsTo(now Seen, offsets []Offset, floors map[int]int64) bool {
 	return true
 }
 
-// Unchanged tells whether a reader who has seen this much holds the state already. There are no rows in the answer
+// Unchanged reports whether a reader who has seen this much holds the state already. There are no rows in the answer
 // then.
 func (c *Changes) Unchanged(since Seen) bool {
 	return !c.Reload && c.Seen.At == since.At && maps.Equal(c.Seen.Revs, since.Revs)

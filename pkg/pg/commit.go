@@ -55,7 +55,7 @@ func (b AppliedBlock) first() uint64 {
 	return b.Number
 }
 
-// follows tells whether a block or range stands on a block.
+// follows reports whether a block or range stands on a block.
 func (b AppliedBlock) follows(tip chain.BlockRef) bool {
 	if b.isRange() {
 		return sameBlock(b.Before, tip) && b.Number > tip.Number

@@ -45,7 +45,7 @@ type Comparison struct {
 	differing []perp.Table
 }
 
-// SamePlace tells whether both have read equally far, in every partition.
+// SamePlace reports whether both have read equally far, in every partition.
 func (c Comparison) SamePlace() bool {
 	if c.A.Partitions == 0 || c.A.Partitions != c.B.Partitions || len(c.A.Offsets) != len(c.B.Offsets) ||
 		len(c.A.Offsets) < c.A.Partitions {
@@ -64,7 +64,7 @@ func (c Comparison) SamePlace() bool {
 // Differing lists the tables that do not hold the same rows, when both stand at the same place.
 func (c Comparison) Differing() []perp.Table { return c.differing }
 
-// Equal tells whether the two have read equally far and hold the same rows.
+// Equal reports whether the two have read equally far and hold the same rows.
 func (c Comparison) Equal() bool { return c.SamePlace() && len(c.Differing()) == 0 }
 
 // Compare compares two generations in one snapshot. It reads all rows of both, but only when they stand at the same
@@ -99,8 +99,8 @@ func (db *DB) compare(ctx context.Context, tx pgx.Tx, a, b int) (c Comparison, e
 }
 
 // differing names the tables that do not hold the same rows as of what tx sees. Several are compared at the same time,
-// by up to half of the pool's connections: one goes on in tx itself, in a savepoint that is taken back, and with it what
-// lifts the limits: what follows in tx has them again.
+// by up to half of the pool's connections: one goes on in tx itself, in a savepoint that is taken back, and with it
+// what lifts the limits: what follows in tx has them again.
 func (db *DB) differing(ctx context.Context, tx pgx.Tx, a, b int) (differing []perp.Table, err error) {
 	var snapshot string
 	if err := tx.QueryRow(ctx, exportSnapshot.SQL()).Scan(&snapshot); err != nil {

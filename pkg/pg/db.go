@@ -118,7 +118,7 @@ const (
 	codeUnknownDatabase = "3D000"
 )
 
-// HasCode tells whether an error is the server's answer with one of these SQLSTATEs.
+// HasCode reports whether an error is the server's answer with one of these SQLSTATEs.
 func HasCode(err error, codes ...string) bool {
 	refused, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -148,7 +148,7 @@ func Refuse(err error) error { return refusal{err} }
 // Refusef makes an error for which [Refused] is true.
 func Refusef(format string, args ...any) error { return Refuse(fmt.Errorf(format, args...)) }
 
-// Unfit tells whether an error says that a value can be stored in no row, whatever else is true: it is the value that
+// Unfit reports whether an error says that a value can be stored in no row, whatever else is true: it is the value that
 // is wrong, and not the database.
 func Unfit(err error) bool {
 	const dataException, checkViolation = "22", "23514"
@@ -156,7 +156,7 @@ func Unfit(err error) bool {
 	return is && (strings.HasPrefix(answer.Code, dataException) || answer.Code == checkViolation)
 }
 
-// Refused tells whether an error says that the database, or this package on its behalf, understood a write and cannot
+// Refused reports whether an error says that the database, or this package on its behalf, understood a write and cannot
 // accept it: a value that does not fit, a block that does not follow. Trying again is pointless; whoever wrote the
 // request has to look.
 func Refused(err error) bool {

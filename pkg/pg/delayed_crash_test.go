@@ -75,7 +75,7 @@ func earn(t *testing.T, db *pg.DB, fees int) {
 	book(t, db, fees)
 }
 
-// settled tells whether nothing is pending any more.
+// settled reports whether nothing is pending any more.
 func settled(ctx context.Context, url string) (left int, err error) {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

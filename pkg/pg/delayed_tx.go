@@ -56,7 +56,7 @@ func (t delayedTx) Release(ctx context.Context, agent string, amount perp.Uint, 
 	return nil
 }
 
-// explain says why nothing could be released.
+// explain reports why nothing could be released.
 func (t delayedTx) explain(ctx context.Context, agent string, amount perp.Uint) error {
 	var frozen string
 	err := t.tx.QueryRow(ctx, selectFrozen.SQL(), agent).Scan(&frozen)

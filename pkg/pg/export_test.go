@@ -21,7 +21,7 @@ func (db *DB) Setting(ctx context.Context, name string) (value string, err error
 	return value, err
 }
 
-// TooDeep tells whether an error says that an undo wanted to go back further than the journal does.
+// TooDeep reports whether an error says that an undo wanted to go back further than the journal does.
 func TooDeep(err error) bool { return errors.Is(err, errTooDeep) }
 
 // LayoutOf returns the layout of a table.

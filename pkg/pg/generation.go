@@ -43,10 +43,10 @@ type Generation struct {
 	// Partitions is how many partitions the log topic has; 0 until the first claim.
 	Partitions int
 	Active     bool
-	// Followed says that statevm keeps it up to date although it may not be active: because it is being filled, or kept
-	// for the way back.
+	// Followed is true when statevm keeps it up to date although it may not be active: because it is being filled, or
+	// kept for the way back.
 	Followed bool
-	// Served says that it is or was active.
+	// Served is true when it is or was active.
 	Served bool
 }
 
@@ -63,15 +63,15 @@ func (g Generation) Role() string {
 	return "left"
 }
 
-// Fits tells whether this build can read and write the generation.
+// Fits reports whether this build can read and write the generation.
 func (g Generation) Fits() bool { return g.Layout == stateLayout }
 
-// Reads tells whether it is filled from a log topic of so many partitions, or not filled at all yet.
+// Reads reports whether it is filled from a log topic of so many partitions, or not filled at all yet.
 func (g Generation) Reads(partitions int) bool {
 	return g.Partitions == 0 || g.Partitions == partitions
 }
 
-// KeptUpToDate tells whether statevm keeps it so, from a log topic of so many partitions.
+// KeptUpToDate reports whether statevm keeps it so, from a log topic of so many partitions.
 func (g Generation) KeptUpToDate(partitions int) bool {
 	return (g.Active || g.Followed) && g.Fits() && g.Reads(partitions)
 }

@@ -132,7 +132,7 @@ func (l layout) unnested() string {
 	return strings.Join(all, ", ")
 }
 
-// cast tells whether a column travels in another type than it is stored in.
+// cast reports whether a column travels in another type than it is stored in.
 func (c column) cast() bool { return c.wire == "text" && c.sqlType != "text" }
 
 // encode appends a row as a tuple: of each column, in their order, four bytes of length and the value. It is canonical:

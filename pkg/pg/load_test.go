@@ -23,7 +23,7 @@ type joiner struct {
 	from   pg.Seen
 }
 
-// belongs tells whether a row is in the charge of partition 1 of a duet alone.
+// belongs reports whether a row is in the charge of partition 1 of a duet alone.
 func belongs(k perp.RowKey) bool {
 	return (k.Table == perp.Positions || k.Table == perp.Orders || k.Table == perp.Requests) &&
 		int(k.Key[31]+k.Key[11])%2 == 1

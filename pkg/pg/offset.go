@@ -16,7 +16,7 @@ type Block struct {
 	chain.BlockRef
 	// Attempt is 0, or higher when the same block came again with a corrected set of logs.
 	Attempt uint32
-	// Verified says that the block's logs were proven complete.
+	// Verified is true when the block's logs were proven complete.
 	Verified bool
 }
 
@@ -34,7 +34,7 @@ type Offset struct {
 	// Finalized is the highest finalized block heard of; its Hash is zero until there is one. Tip may be below it while
 	// a correction runs.
 	Finalized chain.BlockRef
-	// Halted says why nobody may act on the state until the operator has looked; empty when all is well.
+	// Halted is the reason why nobody may act on the state until the operator has looked; empty when all is well.
 	Halted string
 	// Rev is raised by every transaction that touches rows, and stamped on them.
 	Rev int64
@@ -104,7 +104,7 @@ func (o Offset) arguments() []any {
 // errNotOwner is what a former owner meets.
 var errNotOwner = errors.New("another process has claimed the partition")
 
-// NotOwner tells whether an error says that another process has claimed the partition since. Nothing was written, and
+// NotOwner reports whether an error says that another process has claimed the partition since. Nothing was written, and
 // nothing more can be through this claim.
 func NotOwner(err error) bool { return errors.Is(err, errNotOwner) }
 

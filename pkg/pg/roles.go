@@ -32,7 +32,7 @@ type Passwords struct {
 	Ops     secret.String `toml:"ops" help:"password of the role that operators' commands connect as"`
 }
 
-// IsSet tells whether there are to be roles at all.
+// IsSet reports whether there are to be roles at all.
 func (p Passwords) IsSet() bool { return p != Passwords{} }
 
 // Validate demands all passwords or none.

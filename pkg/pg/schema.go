@@ -84,8 +84,8 @@ func (db *DB) checkVersion(ctx context.Context) error {
 	return nil
 }
 
-// checkOldest tells whether a schema that a newer build has migrated has all that this build uses. So a process that is
-// started again while others are being replaced by newer ones goes on.
+// checkOldest reports whether a schema that a newer build has migrated has all that this build uses. So a process that
+// is started again while others are being replaced by newer ones goes on.
 func (db *DB) checkOldest(ctx context.Context, have, want int64) error {
 	var oldest int64
 	if err := db.pool.QueryRow(ctx, selectOldestBuild.SQL()).Scan(&oldest); err != nil {

@@ -34,7 +34,7 @@ type Standing struct {
 	// Watermark is the highest block that all partitions have applied with the same hash and attempt; its Hash is zero
 	// while there is none. It is verified when all partitions say so.
 	Watermark Block
-	// Halted says why nobody may act on the state until the operator has looked; empty when all is well.
+	// Halted is the reason why nobody may act on the state until the operator has looked; empty when all is well.
 	Halted string
 }
 

@@ -53,14 +53,14 @@ type Rewind struct {
 	Epoch uint64
 	// Ancestor is the block that becomes the tip again.
 	Ancestor chain.BlockRef
-	// Accepted says that the operator knows of it: a halt is lifted, and the finalized block goes back to the ancestor
-	// if it was above.
+	// Accepted is true when the operator knows of it: a halt is lifted, and the finalized block goes back to the
+	// ancestor if it was above.
 	Accepted bool
 }
 
 // Undo takes back every block above the ancestor in one transaction: every row is then, to the letter, what it was when
-// the ancestor was the tip. The ancestor must be a kept block; where it is none any more, only a rebuild helps. For other
-// errors see [Partition.Commit].
+// the ancestor was the tip. The ancestor must be a kept block; where it is none any more, only a rebuild helps. For
+// other errors see [Partition.Commit].
 func (p *Partition) Undo(ctx context.Context, r Rewind) error {
 	ancestor, err := p.kept(ctx, r.Ancestor)
 	if err != nil {

@@ -126,8 +126,8 @@ func (o *orchestra) fold(mine []int, at uint64) map[perp.RowKey]perp.Row {
 	return held
 }
 
-// follows tells whether a reader holds a row: those of its partitions that are open, and everybody's markets, measures,
-// parameters and sources.
+// follows reports whether a reader holds a row: those of its partitions that are open, and everybody's markets,
+// measures, parameters and sources.
 func (o *orchestra) follows(mine []int, r perp.Row) bool {
 	open := false
 	switch r := r.(type) {

@@ -172,7 +172,7 @@ type Audit struct {
 	Earned, Held              perp.Int // sum of the fees booked, and of those not released
 }
 
-// Sound tells whether the balances are the sums of the entries, and those what the fees say.
+// Sound reports whether the balances are the sums of the entries, and those what the fees say.
 func (a Audit) Sound() bool {
 	return a.Balance == a.EntryBalance && a.Frozen == a.EntryFrozen && a.Frozen == a.Held &&
 		a.Balance == a.Earned.Sub(a.Held)

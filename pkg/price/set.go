@@ -20,12 +20,12 @@ func (b *Board) AtOrAfter(second uint64) Chooser {
 	return func(token chain.Address) (Report, bool) { return b.firstAtOrAfter(token, second) }
 }
 
-// missingError says that there is no report of a token.
+// missingError reports that there is no report of a token.
 type missingError struct{ Token chain.Address }
 
 func (e *missingError) Error() string { return fmt.Sprintf("no price report of %s", e.Token) }
 
-// spreadError says that reports are too far apart for one transaction.
+// spreadError reports that reports are too far apart for one transaction.
 type spreadError struct{ Oldest, Newest Report }
 
 func (e *spreadError) Error() string {

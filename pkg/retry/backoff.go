@@ -32,7 +32,7 @@ type Backoff struct {
 // New returns a Backoff at its beginning.
 func New(p Policy) *Backoff { return &Backoff{policy: p} }
 
-// Next tells whether to try (again). The first call never waits; every later one waits out the policy's pause. It
+// Next reports whether to try (again). The first call never waits; every later one waits out the policy's pause. It
 // returns false, without further waiting, when ctx has ended or the attempts are used up.
 func (b *Backoff) Next(ctx context.Context) bool {
 	if ctx.Err() != nil || b.exhausted() {
@@ -77,7 +77,7 @@ func (b *Backoff) Attempt() int { return b.attempt }
 // first pause, so that something that works for a moment only does not become a busy loop.
 func (b *Backoff) Reset() { b.attempt, b.last = 0, nil }
 
-// Err says why the loop ended: the cause of ctx's end, with the last failure if there was one, or the failure of the
+// Err reports why the loop ended: the cause of ctx's end, with the last failure if there was one, or the failure of the
 // last attempt.
 func (b *Backoff) Err(ctx context.Context) error {
 	cause := context.Cause(ctx)

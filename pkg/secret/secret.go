@@ -28,7 +28,7 @@ func New(text string) String { return String{text: hide(text)} }
 // Reveal returns the hidden text.
 func (s String) Reveal() string { return s.text.reveal() }
 
-// IsSet tells whether there is a text at all.
+// IsSet reports whether there is a text at all.
 func (s String) IsSet() bool { return s != String{} }
 
 // String returns the mask, or nothing for an empty secret.

@@ -47,7 +47,7 @@ func MustURL(text string) URL {
 // Reveal returns the whole URL.
 func (u URL) Reveal() string { return u.text.reveal() }
 
-// IsSet tells whether there is a URL at all.
+// IsSet reports whether there is a URL at all.
 func (u URL) IsSet() bool { return u != URL{} }
 
 // String returns the URL with its secrets masked.

@@ -71,7 +71,7 @@ func (g *group) ended(m member, err error) {
 	}
 }
 
-// echo tells whether an error only repeats that the group is stopping.
+// echo reports whether an error only repeats that the group is stopping.
 func (g *group) echo(err error) bool {
 	return errors.Is(err, g.ctx.Err()) || errors.Is(err, context.Cause(g.ctx))
 }

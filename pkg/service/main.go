@@ -213,7 +213,7 @@ func announce(log zerolog.Logger, set *config.Set, b Build) {
 	log.Info().Str("version", b.Version).Str("revision", b.Revision).Dict("config", settings).Msg("starting")
 }
 
-// report says why the process failed: one line for people, or one line of JSON.
+// report reports why the process failed: one line for people, or one line of JSON.
 func (p *program) report(log zerolog.Logger, console bool, stderr io.Writer, err error) {
 	text := OneLine(strings.TrimSpace(err.Error()))
 	fatal := log.WithLevel(zerolog.FatalLevel).Str("error", text) // Fatal itself would exit.

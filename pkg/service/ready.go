@@ -27,7 +27,7 @@ type Condition struct {
 	note   string // what an operator should know of it, held or not
 }
 
-// Note says what an operator should know of the condition whether it holds or not; /readyz shows it. Empty takes it
+// Note sets what an operator should know of the condition whether it holds or not; /readyz shows it. Empty takes it
 // back.
 func (c *Condition) Note(text string) {
 	c.mu.Lock()
@@ -41,10 +41,10 @@ func (c *Condition) noted() string {
 	return c.note
 }
 
-// OK says that the condition holds.
+// OK reports that the condition holds.
 func (c *Condition) OK() { c.set("") }
 
-// Fail says that the condition does not hold, and why, in a few words for the operator. Several lines become one.
+// Fail reports that the condition does not hold, and why, in a few words for the operator. Several lines become one.
 func (c *Condition) Fail(reason string) {
 	if reason == "" {
 		reason = "failing"

@@ -48,7 +48,7 @@ type Fate struct {
 
 	Block, TimeMs uint64
 	By            chain.Address // who sent the transaction
-	// ByOwner says that its owner withdrew it, or that something else ended it: no keeper was needed any more.
+	// ByOwner is true when its owner withdrew it, or something else ended it: no keeper was needed any more.
 	ByOwner bool
 	Fee     perp.Uint // wei that the venue paid the keeper
 	Gas     perp.Uint // wei that the transaction burnt

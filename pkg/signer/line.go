@@ -39,7 +39,7 @@ func newLine(at secret.URL, secured *tls.Config) *line {
 	}}
 }
 
-// RefusedError says that a remote signer was reached and does not sign what it was asked to.
+// RefusedError reports that a remote signer was reached and does not sign what it was asked to.
 type RefusedError struct {
 	Code    int
 	Message string
@@ -50,7 +50,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("it refused: %.*q (code %d)", maxMessage, e.Message, e.Code)
 }
 
-// Refused tells whether an error says that the signer does not sign this. Another transaction it may sign.
+// Refused reports whether an error says that the signer does not sign this. Another transaction it may sign.
 func Refused(err error) bool {
 	_, is := errors.AsType[*RefusedError](err)
 	return is

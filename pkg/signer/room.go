@@ -32,7 +32,7 @@ func memoryLimit(folder string) uint64 {
 	return 0
 }
 
-// checkRoom says why a key cannot be opened within a limit of bytes, 0 for none: the kernel would end the process
+// checkRoom reports why a key cannot be opened within a limit of bytes, 0 for none: the kernel would end the process
 // without a word. What scrypt takes is 128·n·r bytes of the file's parameters.
 func checkRoom(sealed []byte, limit uint64) error {
 	const besides = 32 << 20 // what a process takes that has just begun

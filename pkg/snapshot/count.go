@@ -85,7 +85,7 @@ func (c *rowCounter) number() {
 	}
 }
 
-// end tells what is wrong with the rows, be it their number.
+// end returns an error if the rows, or their number, are wrong.
 func (c *rowCounter) end(want int64) error {
 	switch {
 	case c.wrong != nil:

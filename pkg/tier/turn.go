@@ -26,13 +26,13 @@ type Turn struct {
 	// From is the tier that was to act before the owner: the last one but the owner to which the clock has given a
 	// window. 0 = nobody was.
 	From int
-	// Deputy says that the window is that of From by the clock, which is suspected.
+	// Deputy is true when the window is that of From by the clock, which is suspected.
 	Deputy bool
 }
 
 // Policy decides turns.
 type Policy interface {
-	// Turn says whose turn a job is at a time: nowMs on the clock the policy runs on, see the policies.
+	// Turn reports whose turn a job is at a time: nowMs on the clock the policy runs on, see the policies.
 	Turn(j Job, nowMs uint64) Turn
 	// Since is when a job's age began (Unix ms), on the same clock.
 	Since(j Job) uint64

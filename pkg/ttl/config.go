@@ -30,5 +30,5 @@ func (c Config) delay(n uint32) time.Duration {
 	return max(min(d, c.MaxRetryDelay), c.RetryDelay)
 }
 
-// exhausted tells whether an entry that failed n times is to be given up.
+// exhausted reports whether an entry that failed n times is to be given up.
 func (c Config) exhausted(n uint32) bool { return c.MaxAttempts > 0 && int(n) >= c.MaxAttempts }

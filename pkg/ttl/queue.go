@@ -101,8 +101,8 @@ func (q *Queue[K]) Set(key K, expiry time.Duration) {
 	}
 }
 
-// Remove takes an entry out, in whatever state it is, and tells whether there was one. A callback that runs for it goes
-// on, and its report is ignored.
+// Remove takes an entry out, in whatever state it is, and reports whether there was one. A callback that runs for it
+// goes on, and its report is ignored.
 func (q *Queue[K]) Remove(key K) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

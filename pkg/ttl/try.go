@@ -70,7 +70,7 @@ func (t Try[K]) fail(err error) (failures int) {
 	return int(f.count)
 }
 
-// open tells whether a report on the try still counts. The queue is locked.
+// open reports whether a report on the try still counts. The queue is locked.
 func (t Try[K]) open() bool { return t.entry.state != gone && t.entry.open && t.entry.try == t.number }
 
 // panicError is a panic of a callback.

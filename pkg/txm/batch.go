@@ -56,7 +56,7 @@ func (b Batch) Fresh() (count int, err error) {
 	return count, nil
 }
 
-// Has tells whether a claim of the batch is for a kind of job.
+// Has reports whether a claim of the batch is for a kind of job.
 func (b Batch) Has(kind job.Kind) bool {
 	return slices.ContainsFunc(b.Claims, func(c Claim) bool { return c.Kind == kind })
 }

@@ -12,8 +12,8 @@ import (
 // weiDigits is how many decimals a BNB has.
 const weiDigits = 18
 
-// BNB is an amount of money. It is wei, of any size that 256 bits hold, and is written in BNB as a decimal: "0.5". There
-// is no rounding either way.
+// BNB is an amount of money. It is wei, of any size that 256 bits hold, and is written in BNB as a decimal: "0.5".
+// There is no rounding either way.
 type BNB struct{ wei perp.Uint }
 
 // Wei returns an amount of so many wei.
@@ -98,7 +98,7 @@ func (b Budget) Limit(lane job.Lane) (all, own perp.Uint) {
 	return all, own.Min(all)
 }
 
-// Allows tells whether so many wei more may be spent for a lane, when so much was burnt and earned in a day.
+// Allows reports whether so many wei more may be spent for a lane, when so much was burnt and earned in a day.
 func (b Budget) Allows(lane job.Lane, wei perp.Uint, burnt, earned ByLane) bool {
 	all, own := b.Limit(lane)
 	return !all.Less(less(burnt.Sum(), earned.Sum()).Add(wei)) &&

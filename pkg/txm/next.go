@@ -20,9 +20,9 @@ type Sight struct {
 	Missing time.Duration
 	// Sent is what this tenure has done about the newest transaction.
 	Sent Sending
-	// Over says that the job is another keeper's for now: nothing is broadcast that could execute it.
+	// Over is true when the job is another keeper's for now: nothing is broadcast that could execute it.
 	Over bool
-	// InTheWay says that it is over for good until that keeper is done, and that later numbers wait for this one.
+	// InTheWay is true when it is over for good until that keeper is done, and later nonces wait for this one.
 	InTheWay bool
 	// Lane is the one that the flight is paid and pressed for, see [Inherit]; empty for its own.
 	Lane job.Lane
@@ -35,7 +35,7 @@ type Sending struct {
 	Ever        bool
 	// Answer is what the last broadcast was answered with.
 	Answer Answer
-	// Overdue says that the public nodes were not given it, and that the time for which they are not is over.
+	// Overdue is true when the public nodes were not given it, and the time for which they are not is over.
 	Overdue bool
 }
 
@@ -86,8 +86,8 @@ var stepNames = [...]string{"wait", "broadcast", "adopt", "replace", "yield", "f
 // String names the step.
 func (s Step) String() string { return stepNames[s] }
 
-// Next says what to do about a flight. The order of the cases is the policy: what the chain holds comes before what we
-// would like.
+// Next returns what to do about a flight. The order of the cases is the policy: what the chain holds comes before what
+// we would like.
 func (p Policy) Next(f Flight, s Sight) Step {
 	switch {
 	case s.Receipt != nil && (f.Mined == nil || !f.Mined.Same(*s.Receipt)):
@@ -108,8 +108,8 @@ func (p Policy) Next(f Flight, s Sight) Step {
 	return p.press(f, s)
 }
 
-// press says what to do about a flight that could still be mined and is not. What is adopted is not raised at once: it
-// may be in every pool. What only frees a nonce is pressed in anybody's time.
+// press returns what to do about a flight that could still be mined and is not. What is adopted is not raised at once:
+// it may be in every pool. What only frees a nonce is pressed in anybody's time.
 func (p Policy) press(f Flight, s Sight) Step {
 	patience := p.Of(s.For(f)).Patience
 	switch {
@@ -129,7 +129,7 @@ func (p Policy) press(f Flight, s Sight) Step {
 	return Wait
 }
 
-// Due tells whether it is time to broadcast the same bytes again. A head that went down may have taken what was sent
+// Due reports whether it is time to broadcast the same bytes again. A head that went down may have taken what was sent
 // with its blocks.
 func (p Policy) Due(s Sight) bool {
 	return s.Sent.Overdue || s.Head < s.Sent.Last || s.Head-s.Sent.Last >= p.Resend

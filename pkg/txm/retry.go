@@ -20,7 +20,7 @@ const (
 // enoughDoublings make the longest rest of the last one.
 const enoughDoublings = 5
 
-// GivenUp tells whether an attempt that ended so, after that many failed ones before it, was the last of its kind:
+// GivenUp reports whether an attempt that ended so, after that many failed ones before it, was the last of its kind:
 // whoever operates the keeper has to look. The job is reborn all the same if its condition still holds after the rest.
 func GivenUp(o job.Outcome, tries uint32) bool {
 	return o.Failure() && (!transient(o) || tries >= Retries) || o == job.Foreign && tries >= Retries
@@ -50,7 +50,7 @@ func CoolDown(o job.Outcome, tries uint32, settled time.Duration) time.Duration 
 type Rest struct {
 	// RetryAfterMs is the chain's time (ms) after which the job has to be found for the next attempt.
 	RetryAfterMs uint64
-	// GivenUp says that no further attempt is tried by itself: see [GivenUp].
+	// GivenUp is true when no further attempt is tried by itself: see [GivenUp].
 	GivenUp bool
 }
 

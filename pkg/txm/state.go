@@ -47,7 +47,7 @@ func States() []State {
 	return []State{Queued, Signed, Sent, Mined, FinalOK, FinalReverted, FinalLostRace, Cancelled, Skipped, Foreign}
 }
 
-// To tells whether an intent may go from one state to another.
+// To reports whether an intent may go from one state to another.
 func (s State) To(next State) bool { return slices.Contains(transitions[s], next) }
 
 // From lists the states that an intent may come from.
@@ -55,13 +55,13 @@ func (s State) From() []State {
 	return slices.DeleteFunc(States(), func(before State) bool { return !before.To(s) })
 }
 
-// InFlight tells whether the intent has a nonce whose fate is open.
+// InFlight reports whether the intent has a nonce whose fate is open.
 func (s State) InFlight() bool { return s == Signed || s == Sent || s == Mined }
 
-// Replaceable tells whether another transaction may be made at the intent's nonce.
+// Replaceable reports whether another transaction may be made at the intent's nonce.
 func (s State) Replaceable() bool { return s == Signed || s == Sent }
 
-// Terminal tells whether the attempt has ended. It may then be followed by the next attempt of its job, and by no
+// Terminal reports whether the attempt has ended. It may then be followed by the next attempt of its job, and by no
 // other.
 func (s State) Terminal() bool { return !s.InFlight() && s != Queued }
 

@@ -53,7 +53,7 @@ type Pick struct {
 	// Liquidations is the most that may be pending over all signers of the keeper: no more are returned than there
 	// are places left. 0 for any number.
 	Liquidations int
-	// Urgent says that only jobs of the [job.LiquidationLane] are looked for: no other finds a place, see [Limits].
+	// Urgent is true when only jobs of the [job.LiquidationLane] are looked for: no other finds a place, see [Limits].
 	Urgent bool
 }
 
@@ -89,7 +89,7 @@ type Claims interface {
 	// Pending counts the transactions of a signer that take one of its places: those in flight from the number on that
 	// MinedBelow last said.
 	Pending(ctx context.Context, signer chain.Address) (int, error)
-	// Claimed tells what became of a claim whose answer was lost (NON-3): the hash of the first transaction that is
+	// Claimed returns what became of a claim whose answer was lost (NON-3): the hash of the first transaction that is
 	// stored for the intent, or zero if it is still without a nonce.
 	Claimed(ctx context.Context, intent int64) (chain.Hash, error)
 }
@@ -129,10 +129,10 @@ type Flights interface {
 	Record(ctx context.Context, f lease.Fence, receipts ...Receipt) error
 	// TakeBack removes a stored receipt whose block left the chain.
 	TakeBack(ctx context.Context, f lease.Fence, r Receipt) error
-	// MinedBelow says that all of a signer's numbers below one are in mined blocks, as far as two hosts agree now. What
-	// is in flight below it takes no place any more, of the signer's or of the keeper's liquidations. A number lower
-	// than the one before, as after a reorg, has what is in flight from it on take places again, also where there are
-	// none left. It stays in flight all the same, and what is unique in flight stays so, until it ends.
+	// MinedBelow reports that all of a signer's numbers below one are in mined blocks, as far as two hosts agree now.
+	// What is in flight below it takes no place any more, of the signer's or of the keeper's liquidations. A number
+	// lower than the one before, as after a reorg, has what is in flight from it on take places again, also where there
+	// are none left. It stays in flight all the same, and what is unique in flight stays so, until it ends.
 	MinedBelow(ctx context.Context, f lease.Fence, number uint64) error
 	// Finish ends the intents of stored receipts whose blocks are final, and consumes their nonces: all of them or,
 	// where an intent has moved on, none.
@@ -197,7 +197,7 @@ const (
 	KeyBusy  Refusal = "key_busy" // a transaction for the same order, request or position is in flight, as another job
 )
 
-// RefusedError says that a write changed nothing, under a fence that still holds.
+// RefusedError reports that a write changed nothing, under a fence that still holds.
 type RefusedError struct {
 	Op  string
 	Why Refusal
@@ -206,7 +206,7 @@ type RefusedError struct {
 // Error names what was refused and why.
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s: refused: %s", e.Op, e.Why) }
 
-// Refused tells why a write was refused; the empty refusal if it was not.
+// Refused returns why a write was refused; the empty refusal if it was not.
 func Refused(err error) Refusal {
 	if refused, is := errors.AsType[*RefusedError](err); is {
 		return refused.Why

@@ -100,7 +100,7 @@ type Receipt struct {
 	Settlement *job.Settlement
 }
 
-// Same tells whether two receipts are of the same transaction in the same block.
+// Same reports whether two receipts are of the same transaction in the same block.
 func (r Receipt) Same(o Receipt) bool { return r.TxHash == o.TxHash && r.Block.Hash == o.Block.Hash }
 
 // Flight is an intent whose nonce is given and whose fate is open.
@@ -115,7 +115,7 @@ type Flight struct {
 // Newest is the transaction that is broadcast: the last one pays the most.
 func (f Flight) Newest() Tx { return f.Txs[len(f.Txs)-1] }
 
-// Leaving tells whether the flight's job was given up: its newest transaction only frees the nonce, and no later one
+// Leaving reports whether the flight's job was given up: its newest transaction only frees the nonce, and no later one
 // will do the job.
 func (f Flight) Leaving() bool { return f.Newest().Kind != Exec }
 

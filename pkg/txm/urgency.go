@@ -6,20 +6,20 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// Above tells whether a lane is more urgent than another.
+// Above reports whether a lane is more urgent than another.
 func Above(lane, other job.Lane) bool {
 	return slices.Index(job.Lanes(), lane) < slices.Index(job.Lanes(), other)
 }
 
-// Pays tells whether a lane's transaction of a gas limit may pay what nodes ask for at the least. One that may not is
+// Pays reports whether a lane's transaction of a gas limit may pay what nodes ask for at the least. One that may not is
 // not claimed: it would not be mined, and neither would anything behind its nonce.
 func (p Policy) Pays(l job.Lane, gas uint64, m Market) bool {
 	return p.ceiling(l, Exec, gas) >= m.Suggested
 }
 
-// Inherit returns the lane that each of a signer's flights, which are given by nonce, is to be paid and pressed for: the
-// most urgent one among its own, those of the flights behind it, and that of what waits for a nonce; waiting is empty
-// for nothing. Nothing behind a nonce is mined before it (priority inheritance). A flight lends its lane to those
+// Inherit returns the lane that each of a signer's flights, which are given by nonce, is to be paid and pressed for:
+// the most urgent one among its own, those of the flights behind it, and that of what waits for a nonce; waiting is
+// empty for nothing. Nothing behind a nonce is mined before it (priority inheritance). A flight lends its lane to those
 // before it while it is to be executed: not when it is mined, or its job was given up, or presses says that it is not
 // ours to press.
 func Inherit(flights []Flight, waiting job.Lane, presses func(Flight) bool) []job.Lane {
@@ -46,7 +46,7 @@ func (s Sight) For(f Flight) job.Lane {
 	return s.Lane
 }
 
-// Cedes tells whether a flight makes way for what is behind it, if it cannot be mined otherwise: that is more urgent
+// Cedes reports whether a flight makes way for what is behind it, if it cannot be mined otherwise: that is more urgent
 // than what it is to execute.
 func (s Sight) Cedes(f Flight) bool {
 	return !f.Leaving() && Above(s.For(f), f.Intent.Job.Kind.Lane())

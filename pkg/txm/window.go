@@ -27,7 +27,7 @@ type Taken struct {
 	Landed uint64
 	// Waiting is for how many blocks the one has been broadcast that is longest without being mined; 0 for none.
 	Waiting uint64
-	// Refused says that nodes take no more of the signer's transactions.
+	// Refused is true when nodes take no more of the signer's transactions.
 	Refused bool
 }
 

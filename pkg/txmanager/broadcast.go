@@ -33,7 +33,7 @@ type broadcast struct {
 	privacy privacy        // what the public nodes are not given yet
 	private sync.WaitGroup // what is being said to private endpoints
 
-	// shared says that other keepers may execute what this one does not.
+	// shared is true when other keepers may execute what this one does not.
 	shared bool
 
 	launches launches
@@ -171,7 +171,7 @@ func (b *broadcast) expect(hash chain.Hash) {
 	b.update(hash, func(s *sent) { s.first, s.last = cmp.Or(s.first, head), head })
 }
 
-// atCap notes that a transaction's price cannot be raised, and tells whether that is news.
+// atCap notes that a transaction's price cannot be raised, and reports whether that is news.
 func (b *broadcast) atCap(hash chain.Hash) (news bool) {
 	b.update(hash, func(s *sent) { news, s.capped = !s.capped, true })
 	return news
@@ -184,7 +184,7 @@ func (b *broadcast) restart(hash chain.Hash) {
 	delete(b.last, hash)
 }
 
-// answered notes an answer and tells whether it is another one than before.
+// answered notes an answer and reports whether it is another one than before.
 func (b *broadcast) answered(hash chain.Hash, class evm.Class) (news bool) {
 	b.update(hash, func(s *sent) { news, s.class = s.class != class, class })
 	return news
@@ -199,7 +199,7 @@ func (b *broadcast) sending(hash chain.Hash) txm.Sending {
 		Overdue: s.hidden != 0 && b.privacy.over(s.hidden)}
 }
 
-// spent tells whether a node last said that a transaction's nonce is used up, perhaps by itself.
+// spent reports whether a node last said that a transaction's nonce is used up, perhaps by itself.
 func (b *broadcast) spent(hash chain.Hash) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

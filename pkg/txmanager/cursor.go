@@ -21,7 +21,7 @@ type cursor struct {
 	doubted atomic.Bool
 }
 
-// read tells whether it has been read and not turned out to be old since.
+// read reports whether it has been read and not turned out to be old since.
 func (c *cursor) read() bool { return c.known != nil }
 
 func (c *cursor) get(ctx context.Context) (nonce.Cursor, error) {

@@ -67,7 +67,7 @@ func (d *drain) pass(ctx context.Context) error {
 	return d.tally(ctx)
 }
 
-// empty takes what can be taken of the queue, and tells whether there was anything.
+// empty takes what can be taken of the queue, and reports whether there was anything.
 func (d *drain) empty(ctx context.Context) (took bool, err error) {
 	signer := d.tenure.Fence().Signer
 	for ; ctx.Err() == nil; took = true {
@@ -95,7 +95,7 @@ func (d *drain) empty(ctx context.Context) (took bool, err error) {
 	return took, nil
 }
 
-// explain says why nothing of a queue is taken, if that is not the order of things.
+// explain reports why nothing of a queue is taken, if that is not the order of things.
 func (d *drain) explain(ctx context.Context, took bool) error {
 	if took {
 		return nil

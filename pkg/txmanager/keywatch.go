@@ -24,7 +24,7 @@ type KeyWatch struct {
 
 // History is what the database knows of the past of signers.
 type History interface {
-	// Untouched tells whether no nonce of the signer was ever given out here.
+	// Untouched reports whether no nonce of the signer was ever given out here.
 	Untouched(ctx context.Context, signer chain.Address) (bool, error)
 }
 

@@ -9,7 +9,7 @@ import (
 
 // launches are first broadcasts whose answers have not come yet.
 type launches struct {
-	// beside says that whoever launches does not wait for the answers; failed is called when a launch has failed.
+	// beside is true when whoever launches does not wait for the answers; failed is called when a launch has failed.
 	beside  bool
 	failed  func()
 	running sync.WaitGroup

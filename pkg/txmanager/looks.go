@@ -80,7 +80,7 @@ func (c *confirm) see(ctx context.Context, looks []*look, at tip) error {
 	return errors.Join(doubts...)
 }
 
-// decide says what a flight needs by whose turn it is at this moment: the chain was asked for all flights of a
+// decide reports what a flight needs by whose turn it is at this moment: the chain was asked for all flights of a
 // statement, and nothing is sent in another keeper's window for what it has shown in ours.
 func (c *confirm) decide(l *look, at tip) {
 	turn := c.turns.Ask(l.Intent.Job)

@@ -32,8 +32,8 @@ type Config struct {
 	// ConfirmTimeout is after how long without a receipt people are told (LIQ-10). It frees nothing.
 	ConfirmTimeout time.Duration
 	Private        Private
-	// Shared says that other keepers may execute what this one does not: a signer whose transactions do not land then
-	// claims no more.
+	// Shared is true when other keepers may execute what this one does not: a signer whose transactions do not land
+	// then claims no more.
 	Shared bool
 }
 
@@ -84,7 +84,7 @@ func (m *Manager) Run(ctx context.Context, changed func(context.Context) error) 
 // Wake has the queue of a signer looked at now, if the signer is worked here.
 func (m *Manager) Wake(account chain.Address) { m.roster.wake(account) }
 
-// Expect says that a job is about to be queued, so that its signer, if it is worked here and has nothing to do, need
+// Expect reports that a job is about to be queued, so that its signer, if it is worked here and has nothing to do, need
 // not begin when it has read it from the queue ([Work.Early]). It waits for nothing, but lets what began go first: the
 // first broadcast waits for that, and not for what the caller does next.
 func (m *Manager) Expect(j job.Job) {

@@ -146,7 +146,7 @@ func newMoneyMetrics(in metric.In) moneyMetrics {
 	}
 }
 
-// money says what a signer has spent of a day's money, and which part of it each lane.
+// money sets the metrics of what a signer has spent of a day's budget, and of each lane's part in it.
 func (m *Metrics) money(signer chain.Address, limit txm.Budget, spent, earned txm.ByLane) {
 	m.spent.WithLabelValues(signer.Hex()).Set(spent.Sum().Float())
 	for _, l := range job.Lanes() {
@@ -154,7 +154,7 @@ func (m *Metrics) money(signer chain.Address, limit txm.Budget, spent, earned tx
 	}
 }
 
-// balance says what a signer has, and for how long that lasts, in wei.
+// balance sets the metrics of a signer's balance (wei), and of how long that lasts.
 func (m *Metrics) balance(signer chain.Address, has, spent, earned perp.Uint) {
 	const bnb, day = 1e18, 24 * 60 * 60
 	m.balances.WithLabelValues(signer.Hex()).Set(has.Float() / bnb)

@@ -29,7 +29,7 @@ func (p pays) run(ctx context.Context, t *Task) (Verdict, error) {
 	return Verdict{}, nil
 }
 
-// bears tells whether a lane may pay what nodes were last known to ask for.
+// bears reports whether a lane may pay what nodes were last known to ask for.
 func (w *worker) bears(l job.Lane) bool {
 	paid, known := w.market.have(marketOld)
 	return known && w.Limits.Fee().Pays(l, txm.EmptyGas, *paid)
@@ -42,8 +42,8 @@ func tooDear(l job.Lane, fee txm.Policy, m txm.Market) Verdict {
 			m.Suggested, l, fee.Of(l).Cap, fee.JobCost)}
 }
 
-// waiting is the most urgent lane of the tasks that get no nonce for what is in flight: there is no place, or nodes take
-// no more. The drain sets it, confirm presses what is in flight for it. It is safe for concurrent use.
+// waiting is the most urgent lane of the tasks that get no nonce for what is in flight: there is no place, or nodes
+// take no more. The drain sets it, confirm presses what is in flight for it. It is safe for concurrent use.
 type waiting struct {
 	mu   sync.Mutex
 	lane job.Lane

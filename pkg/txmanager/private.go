@@ -11,7 +11,7 @@ import (
 
 // Private says what private endpoints are used for.
 type Private struct {
-	// Endpoints says that there are some: they are given every transaction.
+	// Endpoints is true when there are private endpoints: they are given every transaction.
 	Endpoints bool
 	// Only are the lanes whose transactions the public nodes are not given before their deadline.
 	Only []job.Lane
@@ -52,7 +52,7 @@ func (p *privacy) left(i txm.Intent, tx txm.SignedTx) time.Duration {
 	return max(until.Sub(p.clock()), 0)
 }
 
-// over tells whether the time of an intent has begun and is over.
+// over reports whether the time of an intent has begun and is over.
 func (p *privacy) over(intent int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -45,13 +45,13 @@ type Verdict struct {
 	Kind    Decision
 	Outcome job.Outcome // set where Kind is Ended
 	Reason  string
-	// Premature says that the venue would do it, or do it well, a little later.
+	// Premature is true when the venue would do it, or do it well, a little later.
 	Premature bool
 	// Pause is for how long a task that waits or yields is passed over; 0 = the usual pause.
 	Pause time.Duration
 	// Heads is for how many heads a task that waits is passed over, in place of a time; 0 = by time.
 	Heads uint64
-	// Gate says that the reason is to be shown to people while no other task goes on.
+	// Gate is true when the reason is to be shown to people while no other task goes on.
 	Gate bool
 	News <-chan struct{} // ends the wait when it is closed; nil = nothing does
 }

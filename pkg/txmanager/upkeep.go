@@ -20,8 +20,8 @@ type upkeep struct {
 	tallied   time.Time                       // when was last counted
 }
 
-// tallyWaits tells whether nothing need be counted now: a job waits for it, or nothing was taken since it was done. It
-// waits as long as a loop rests at most, whatever happens.
+// tallyWaits reports whether nothing need be counted now: a job waits for it, or nothing was taken since it was done.
+// It waits as long as a loop rests at most, whatever happens.
 func (d *drain) tallyWaits(took bool) bool {
 	since := d.clock().Sub(d.tallied)
 	return since >= 0 && since < idle && (!took || d.called())

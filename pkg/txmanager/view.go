@@ -73,7 +73,7 @@ func (v view) spent(ctx context.Context, f txm.Flight, at tip) (uint64, error) {
 	return v.node.SettledNonce(ctx, v.signer, at.Final)
 }
 
-// foreign tells whether an endpoint says that a flight's nonce was spent in a final block, and that none of the
+// foreign reports whether an endpoint says that a flight's nonce was spent in a final block, and that none of the
 // flight's transactions was mined.
 func (v view) foreign(ctx context.Context, one evm.Reader, f txm.Flight) bool {
 	if next, err := one.NonceAt(ctx, v.signer, evm.Finalized); err != nil || next <= f.Intent.Nonce {

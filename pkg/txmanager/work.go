@@ -33,7 +33,7 @@ type Work struct {
 type Standing struct {
 	// Held is why the nodes would take nothing more of the signer, or empty.
 	Held func() string
-	// Reconciled tells whether the signer's nonces were compared with the chain in this tenure.
+	// Reconciled reports whether the signer's nonces were compared with the chain in this tenure.
 	Reconciled func() bool
 }
 
@@ -57,9 +57,9 @@ type Turns interface {
 
 // Turn is how a job stands with this keeper at one moment.
 type Turn struct {
-	// Mine says that the job is this keeper's to press.
+	// Mine is true when the job is this keeper's to press.
 	Mine bool
-	// Passed says that another keeper's turn has begun. A turn that is neither mine nor passed is about to end: what
+	// Passed is true when another keeper's turn has begun. A turn that is neither mine nor passed is about to end: what
 	// was sent may land, and nothing more is done for it.
 	Passed bool
 	// Verdict is what becomes of a task of the job that has no nonce. The zero verdict says that it may get one.

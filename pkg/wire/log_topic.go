@@ -36,7 +36,7 @@ type Param struct {
 	Name string
 }
 
-// Audited tells whether the word was read by an audit.
+// Audited reports whether the word was read by an audit.
 func (m Param) Audited() bool { return !m.Read.Hash.IsZero() }
 
 // Event is what the record says, in a block of a time (ms).
@@ -75,7 +75,7 @@ type BlockEnd struct {
 	// Records is how many records of the block stand before this one; Digest is [Digest] over them.
 	Records uint32
 	Digest  [32]byte
-	// Verified says that the block's logs were proven complete.
+	// Verified is true when the block's logs were proven complete.
 	Verified bool
 	// Attempt is the number of the newest [Correction] when the block was published, 0 before the first: it is no count
 	// of the block's own publications.
@@ -131,7 +131,7 @@ type Halt struct {
 // Reorg takes back every block above Ancestor.
 type Reorg struct {
 	chain.Reorg
-	// Accepted says that the operator knows of it: it goes below the finalized block, lifts a [Halt], and moves the
+	// Accepted is true when the operator knows of it: it goes below the finalized block, lifts a [Halt], and moves the
 	// finalized block back to Ancestor.
 	Accepted bool
 }
@@ -160,7 +160,7 @@ func (Halt) kind() Kind       { return KindHalt }
 func (Proven) kind() Kind     { return KindProven }
 func (Part) kind() Kind       { return KindPart }
 
-// brief tells whether the end is that of a block without records in its partition, which is written in the fewest
+// brief reports whether the end is that of a block without records in its partition, which is written in the fewest
 // bytes.
 func (m BlockEnd) brief() bool { return m.Records == 0 && m.Digest == digestOfNone }
 

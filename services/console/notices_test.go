@@ -79,7 +79,7 @@ func (h *hook) messages() []notify.Message {
 	return slices.Clone(h.heard)
 }
 
-// has tells whether exactly these messages were taken, each at least once and in this order.
+// has reports whether exactly these messages were taken, each at least once and in this order.
 func (h *hook) has(ids ...string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

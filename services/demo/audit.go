@@ -22,7 +22,7 @@ func (s *Stack) Node(ctx context.Context) (*evm.Client, error) {
 	return evm.Dial(ctx, s.Devnet.ChainID, cfg, s.log, evm.NewMetrics(prometheus.NewRegistry()))
 }
 
-// roster says which keeper a signer belongs to.
+// roster reports which keeper a signer belongs to.
 func (s *Stack) roster() (tier.Roster, error) {
 	roster := tier.Roster{}
 	for _, k := range s.Keepers {

@@ -108,7 +108,7 @@ func (w *watch) show(ctx context.Context, screen Screen, p *Play, over <-chan er
 	}
 }
 
-// verdict says whether the keepers did what they are for. What is under way at the end is nobody's failing.
+// verdict reports whether the keepers did what they are for. What is under way at the end is nobody's failing.
 func verdict(rows []ledger.Row) error {
 	var done []ledger.Row
 	orders, liquidations := 0, 0

@@ -50,7 +50,7 @@ func WriteScenes(out io.Writer, scenes []Scene, keepers int) error {
 	return nil
 }
 
-// kindsLine says how many kinds of jobs somebody executed, and which nobody did.
+// kindsLine returns how many kinds of jobs somebody executed, and which nobody did.
 func kindsLine(rows []ledger.Row) string {
 	executed := map[job.Kind]bool{}
 	for _, r := range rows {

@@ -137,7 +137,7 @@ func collectNamed(list []any, found map[string]chain.Address) (problems []error)
 	return problems
 }
 
-// wanted tells whether a name is one that the keeper is configured with.
+// wanted reports whether a name is one that the keeper is configured with.
 func wanted(name string) bool {
 	for _, s := range (gmx.Config{}).Settings() {
 		if plainName(s.Name) == name {

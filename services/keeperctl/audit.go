@@ -17,7 +17,7 @@ import (
 
 const auditUsage = "audit FROM TO | last DURATION"
 
-// auditChain says who executed which jobs in a range of blocks, by what the chain shows.
+// auditChain prints who executed which jobs in a range of blocks, by what the chain shows.
 func auditChain(ctx context.Context, s *session, args []string) error {
 	d := auditDesk{cfg: s.Config, out: s.out, progress: s.err, now: time.Now}
 	d.cfg.Own.JSON = d.cfg.Own.JSON || s.out.json

@@ -27,7 +27,7 @@ func (s *session) askProcesses(ctx context.Context, state *doctor.State) {
 	}
 }
 
-// askProcess says why a process is not ready.
+// askProcess reports why a process is not ready.
 func askProcess(ctx context.Context, address string, seen *doctor.Seen) error {
 	ctx, cancel := context.WithTimeout(ctx, status.Patience)
 	defer cancel()

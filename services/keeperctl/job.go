@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/operator/text"
 )
 
-// jobCommand tells what is stored of a job, in the order in which it happened.
+// jobCommand prints what is stored of a job, in the order in which it happened.
 func jobCommand(cmd *cobra.Command) runner {
 	since := cmd.Flags().Duration("since", 10*time.Minute, "how far back topics are read for a job that this "+
 		"keeper's database does not know")

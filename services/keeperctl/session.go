@@ -47,7 +47,7 @@ func (s *session) close() {
 	s.opened = nil
 }
 
-// notAskedError says that the question could not be put: nobody there, nobody let in, or a schema of another build.
+// notAskedError reports that the question could not be put: nobody there, nobody let in, or a schema of another build.
 type notAskedError struct{ error }
 
 // Unwrap returns the reason.

@@ -102,7 +102,7 @@ func (d signerDesk) list(ctx context.Context, _ []string) error {
 	return d.advise(all)
 }
 
-// advise says what to do next, once for each kind of trouble.
+// advise prints what to do next, once for each kind of trouble.
 func (d signerDesk) advise(all []outbox.SignerStanding) error {
 	troubles := []struct {
 		is     func(outbox.SignerStanding) bool

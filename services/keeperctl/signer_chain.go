@@ -82,7 +82,7 @@ func (d signerDesk) nonces(ctx context.Context, node action.Accounts, chosen []o
 	return nil
 }
 
-// unused tells whether a signer is new here. It may have a past elsewhere, which is no alarm.
+// unused reports whether a signer is new here. It may have a past elsewhere, which is no alarm.
 func unused(s outbox.SignerStanding) bool { return s.NextNonce == 0 && s.InFlight == 0 }
 
 // meaning is what the numbers of a signer say, in a few words.

@@ -39,7 +39,7 @@ func statusCommand(cmd *cobra.Command) runner {
 	}
 }
 
-// wrongError says that there are findings.
+// wrongError reports that there are findings.
 type wrongError struct{ error }
 
 // show prints findings, those somebody has to do something about first.

@@ -10,8 +10,8 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// whyNot says why a position, order or request is not executed now, or that it is due: by the rules the planner uses,
-// on the state and the reports of this moment.
+// whyNot reports why a position, order or request is not executed now, or that it is due: by the rules the planner
+// uses, on the state and the reports of this moment.
 func whyNot(ctx context.Context, s *session, args []string) error {
 	if len(args) != 1 {
 		return usagef("name one position, order or request by its key (0x and 64 digits)")

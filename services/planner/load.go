@@ -68,7 +68,7 @@ func (b *book) loaded(c pg.Changes) {
 	b.stand(c)
 }
 
-// stand says for which block the book stands.
+// stand sets the block that the book is as of.
 func (b *book) stand(c pg.Changes) {
 	b.block, b.generation, b.partitions, b.seen = c.Watermark.BlockRef, uint32(c.Generation), c.Partitions, c.Seen
 }

@@ -27,8 +27,8 @@ func newLoader() loader {
 	return loader{spawn: func(load func()) { load() }, arrived: make(chan arrival, 1)}
 }
 
-// ready tells whether what is beside may be taken over. What replaces a book does so when it has all partitions, or at
-// once where there is nothing to replace.
+// ready reports whether what is beside may be taken over. What replaces a book does so when it has all partitions, or
+// at once where there is nothing to replace.
 func (l *loader) ready(present *book, mine []int) bool {
 	return l.beside != nil && (!l.void || present.block.Hash.IsZero() || len(l.beside.missing(mine)) == 0)
 }
@@ -99,8 +99,8 @@ func (p *Planner) arrive(ctx context.Context, a arrival) error {
 	return p.reload(ctx)
 }
 
-// follow asks what became of the state since the planner's last look; with what is beside, where that is ready. Kept are
-// partitions that it goes on with while it has them.
+// follow asks what became of the state since the planner's last look; with what is beside, where that is ready. Kept
+// are partitions that it goes on with while it has them.
 func (p *Planner) follow(ctx context.Context, mine, kept []int) (c pg.Changes, joining *book, err error) {
 	p.book.release(slices.Concat(mine, kept))
 	seen := p.book.seen

@@ -35,7 +35,7 @@ func newOverdue() *overdue {
 	}
 }
 
-// stale tells whether the ages are old enough to be looked up again.
+// stale reports whether the ages are old enough to be looked up again.
 func (o *overdue) stale() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

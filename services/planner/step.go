@@ -35,7 +35,7 @@ func (s publishFunc) publish(ctx context.Context, jobs []job.Job) error {
 	return s(ctx, jobs)
 }
 
-// Assign says for which partitions of the log topic the planner is responsible. The next [Stepper.Reload] looks at
+// Assign sets the partitions of the log topic that the planner is responsible for. The next [Stepper.Reload] looks at
 // them.
 func (s *Stepper) Assign(partitions []int) { s.planner.shards.assign(partitions) }
 

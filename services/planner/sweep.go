@@ -97,7 +97,7 @@ func (s *sweeping) timed(took time.Duration) {
 	}
 }
 
-// endSweep tells what a sweep came to.
+// endSweep reports the outcome of a sweep.
 func (p *Planner) endSweep(ctx context.Context, m *due.Moment) error {
 	s := p.sweeping
 	p.sweeping = sweeping{}

@@ -29,7 +29,7 @@ func newWorklist() worklist {
 	return worklist{slice: math.MaxInt64, moved: map[chain.Address]time.Time{}}
 }
 
-// on tells whether any market is to be looked at.
+// on reports whether any market is to be looked at.
 func (w *worklist) on() bool { return w.passing || len(w.moved) > 0 }
 
 // clear drops all of it.

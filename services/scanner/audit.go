@@ -104,7 +104,7 @@ func (t *tenure) auditOnce(ctx context.Context) error {
 	return a.problem(held)
 }
 
-// auditError says what to do about words that cannot be read at all.
+// auditError adds what to do about words that cannot be read at all.
 func auditError(err error, final chain.BlockRef) error {
 	if evm.NoState(err) {
 		return fmt.Errorf("no endpoint has the state of the final block %d (name one in chain.urls that keeps the "+

@@ -447,7 +447,7 @@ func lastWord(ctx context.Context, tr *truth, all []audited) error {
 	return nil
 }
 
-// compare says what is different between the topic and the chain: nil if every partition holds exactly the canonical
+// compare reports what is different between the topic and the chain: nil if every partition holds exactly the canonical
 // blocks from the first one on.
 func compare(ctx context.Context, k *kafka, tr *truth, first uint64) ([]audited, error) {
 	header, err := tr.client.HeaderByNumber(ctx, tr.head)

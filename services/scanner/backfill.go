@@ -71,14 +71,14 @@ func (t *tenure) settleTails(ctx context.Context, final uint64) error {
 // block.
 var errCorrectable = errors.New("not proven, and above what can be undone")
 
-// correctable tells whether anything unproven of a stretch lies so high that readers can still undo it. A range they
+// correctable reports whether anything unproven of a stretch lies so high that readers can still undo it. A range they
 // cannot.
 func (s *stretch) correctable(head uint64) bool {
 	return slices.ContainsFunc(s.blocks,
 		func(f found) bool { return !f.verified && f.block.Number+chain.UndoHorizon > head })
 }
 
-// farBelow tells whether so many blocks of history are missing that ranges are worth it.
+// farBelow reports whether so many blocks of history are missing that ranges are worth it.
 func (t *tenure) farBelow(number uint64) bool {
 	return number >= t.lowestTip()+uint64(t.cfg.Scanner.Backfill.MinBlocks)
 }

@@ -47,7 +47,7 @@ func (b *branch) at(number uint64) (placed, bool) {
 	return b.blocks[number-b.oldest().Number], true
 }
 
-// has tells whether a block is on the branch.
+// has reports whether a block is on the branch.
 func (b *branch) has(ref chain.BlockRef) bool {
 	known, ok := b.at(ref.Number)
 	return ok && known.Hash == ref.Hash

@@ -17,7 +17,7 @@ import (
 // filterVersion counts the changes of what the scanner asks nodes for: the EventEmitter's three events.
 const filterVersion = 1
 
-// replacedError says that another scanner has claimed the topic.
+// replacedError reports that another scanner has claimed the topic.
 type replacedError struct {
 	epoch uint64
 	owner string
@@ -175,5 +175,5 @@ func (t *tenure) watch(ctx context.Context, from int64) error {
 
 func replaced(err error) (*replacedError, bool) { return errors.AsType[*replacedError](err) }
 
-// unclear tells whether an error leaves open what was written. A new epoch settles it.
+// unclear reports whether an error leaves open what was written. A new epoch settles it.
 func unclear(err error) bool { return bus.OutcomeUnknown(err) }

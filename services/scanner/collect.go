@@ -106,7 +106,8 @@ func (c *collector) complete(ctx context.Context, f found, words []wire.Param) (
 	return content{block: f.block, params: words, logs: logs, txs: f.txs, verified: f.verified}, err
 }
 
-// concerns tells whether a block can hold anything of ours, by its header's bloom and the senders of its transactions.
+// concerns reports whether a block can hold anything of ours, by its header's bloom and the senders of its
+// transactions.
 func (c *collector) concerns(block evm.Block) bool {
 	return c.filter.MayMatch(block.Bloom) ||
 		slices.ContainsFunc(block.Txs, func(tx chain.Tx) bool { return c.own.sends(tx.From) })
@@ -208,7 +209,7 @@ func (c *collector) route(ctx context.Context, block chain.BlockRef, logs []chai
 	return routed, nil
 }
 
-// unroutableError says that a log's place in the topic cannot be told: its event is unknown, or it names nobody.
+// unroutableError reports that a log's place in the topic cannot be told: its event is unknown, or it names nobody.
 type unroutableError struct{ cause error }
 
 func (e *unroutableError) Error() string { return e.cause.Error() }

@@ -75,5 +75,5 @@ func (s Settings) Validate() error {
 	)
 }
 
-// sends tells whether an account is one of the configured signers.
+// sends reports whether an account is one of the configured signers.
 func (s Settings) sends(account chain.Address) bool { return slices.Contains(s.Signers, account) }

@@ -30,7 +30,7 @@ type dataStore struct {
 // keep 128.
 const keptStates = 100
 
-// oldStateError says that no node has the state of a block that lies far below the head. Waiting does not bring it
+// oldStateError reports that no node has the state of a block that lies far below the head. Waiting does not bring it
 // back.
 type oldStateError struct {
 	block uint64
@@ -46,7 +46,7 @@ func (e *oldStateError) Error() string {
 
 func (e *oldStateError) Unwrap() error { return e.err }
 
-// absentError says that nothing answered in the DataStore's place.
+// absentError reports that nothing answered in the DataStore's place.
 type absentError struct {
 	at    chain.Address
 	bytes int

@@ -30,8 +30,8 @@ func (t *tenure) finalize(ctx context.Context) {
 	t.called = final
 }
 
-// lacksFinal tells whether a partition holds the block that was called final last, and has not been told of it, nor of
-// a newer one: nodes forget (PIPE-2).
+// lacksFinal reports whether a partition holds the block that was called final last, and has not been told of it, nor
+// of a newer one: nodes forget (PIPE-2).
 func (t *tenure) lacksFinal(st *stream) bool {
 	return t.called.Number > st.finalized.Number && st.branch.has(t.called)
 }

@@ -80,7 +80,7 @@ func (h *nonceHistory) note(a evm.AccountAt, nonce uint64) error {
 	return nil
 }
 
-// complain tells whether nobody has complained yet.
+// complain reports whether nobody has complained yet.
 func (h *nonceHistory) complain() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -72,7 +72,7 @@ func (t *tenure) target(ctx context.Context, head chain.BlockRef) (evm.Block, er
 	return t.chain.Block(ctx, head.Hash)
 }
 
-// compare tells whether a block is missing in some partition, and whether all partitions can go on from it or its
+// compare reports whether a block is missing in some partition, and whether all partitions can go on from it or its
 // parent.
 func (t *tenure) compare(block chain.BlockRef) (missing, connected bool, err error) {
 	connected = true
@@ -90,7 +90,7 @@ func (t *tenure) compare(block chain.BlockRef) (missing, connected bool, err err
 	return missing, connected, nil
 }
 
-// otherChainError says that nothing a partition remembers is on the node's chain.
+// otherChainError reports that nothing a partition remembers is on the node's chain.
 type otherChainError struct {
 	topic     string
 	partition int

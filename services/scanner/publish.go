@@ -62,7 +62,7 @@ func (t *tenure) publish(ctx context.Context, block evm.Block) error {
 	return nil
 }
 
-// isNew tells whether no partition holds a block: only then does what is said in it reach all of them.
+// isNew reports whether no partition holds a block: only then does what is said in it reach all of them.
 func (t *tenure) isNew(block chain.BlockRef) bool {
 	return !slices.ContainsFunc(t.streams, func(st *stream) bool {
 		n, _ := st.branch.needs(block)
@@ -70,7 +70,7 @@ func (t *tenure) isNew(block chain.BlockRef) bool {
 	})
 }
 
-// forks tells whether a partition has to take something back before a block can follow.
+// forks reports whether a partition has to take something back before a block can follow.
 func (t *tenure) forks(block chain.BlockRef) bool {
 	return slices.ContainsFunc(t.streams, func(st *stream) bool {
 		n, _ := st.branch.needs(block)

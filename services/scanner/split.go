@@ -7,7 +7,7 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// tooLargeError says that one record alone is larger than a batch may be. Nothing of its block is published, and
+// tooLargeError reports that one record alone is larger than a batch may be. Nothing of its block is published, and
 // waiting does not help.
 type tooLargeError struct {
 	block       uint64

@@ -28,7 +28,7 @@ type status struct {
 
 func newStatus(metrics *Metrics) *status { return &status{metrics: metrics, busy: "starting"} }
 
-// set says what the scanner is busy with; nothing means that it follows the head.
+// set sets what the scanner is busy with; empty means that it follows the head.
 func (s *status) set(busy string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,7 @@ func (s *status) set(busy string) {
 	s.metrics.standingBy.Set(0)
 }
 
-// fail says why the scanner cannot go on at the moment.
+// fail reports why the scanner cannot go on at the moment.
 func (s *status) fail(err error) { s.set(err.Error()) }
 
 func (s *status) standBy(rival *replacedError) {

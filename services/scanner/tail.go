@@ -37,7 +37,7 @@ func (s *stream) readTo(ctx context.Context, client *bus.Client, topic string, e
 	return nil
 }
 
-// brokenError says that a partition holds what no scanner of this build would have written.
+// brokenError reports that a partition holds what no scanner of this build would have written.
 type brokenError struct {
 	topic     string
 	partition int

@@ -164,7 +164,7 @@ func (w *words) next(block chain.BlockRef) ([]wire.Param, []wire.Audit) {
 	return nil, audits
 }
 
-// differ tells whether a word as an audit has read it at a block is not what was said. An event of that block or a
+// differ reports whether a word as an audit has read it at a block is not what was said. An event of that block or a
 // later one is the better witness.
 func (w *words) differ(key, value chain.Hash, read uint64) bool {
 	w.mu.Lock()

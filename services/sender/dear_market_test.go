@@ -80,8 +80,8 @@ func (s *site) heads(sn *running, n uint64) {
 	s.eventually("blocks come", func(context.Context) bool { return sn.horizon.Number() >= from+n })
 }
 
-// settled tells whether the sender has done for a liquidation all it can at this head: it is in flight, and neither it
-// nor what stands before it waits for a better price.
+// settled reports whether the sender has done for a liquidation all it can at this head: it is in flight, and neither
+// it nor what stands before it waits for a better price.
 func (s *site) settled(ctx context.Context, sn *running, l job.Job, dear uint64) bool {
 	flights, err := sn.intents.InFlight(ctx, l.Signer)
 	flies := false

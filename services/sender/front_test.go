@@ -181,7 +181,7 @@ func stale(at uint64) spoiler {
 	}
 }
 
-// beyond tells whether a request names a block above a number.
+// beyond reports whether a request names a block above a number.
 func beyond(f *front, q query, at uint64) bool {
 	switch q.Method {
 	case "eth_getBlockByNumber":

@@ -30,7 +30,7 @@ func measured[T any](b testing.TB, notes <-chan T) (note T) {
 	return note
 }
 
-// report tells the middle and the 99th percentile of values as metrics.
+// report reports the median and the 99th percentile of values as metrics.
 func report[T float64 | uint64](b *testing.B, unit string, values []T) {
 	b.Helper()
 	slices.Sort(values)

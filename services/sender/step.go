@@ -78,7 +78,7 @@ func (s *Stepper) Head(at chain.BlockRef) { s.sender.horizon.Set(at, s.sender.cl
 // Report takes in a price report.
 func (s *Stepper) Report(r price.Report) { s.sender.quotes.Add(r) }
 
-// ReportsRead says that all reports of the past have been taken in.
+// ReportsRead reports that all reports of the past have been taken in.
 func (s *Stepper) ReportsRead() { s.sender.quotes.Complete() }
 
 // Job takes in a job of the job topic. After an error it has to be taken in again.

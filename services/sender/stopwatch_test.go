@@ -60,7 +60,7 @@ func (w *stopwatch) on(s *Sender) {
 	s.intents, s.node, s.state = watchedIntents{s.intents, w}, watchedNode{s.node, w}, watchedState{s.state, w}
 }
 
-// begin says that the next job is about to be given to the topic.
+// begin reports that the next job is about to be given to the topic.
 func (w *stopwatch) begin() { w.note(published) }
 
 // note notes a moment as of now. Of what is done several times the last counts, but nothing does after the broadcast:
@@ -91,8 +91,8 @@ func (w *stopwatch) came() time.Time {
 }
 
 // stretches are how long, in ms, each part of the last job's road took, by its name. What two of them do at once is
-// counted with the earlier in the order of the moments: of the storing it is what was not done when the look was, and of
-// the simulated call what it took after its job was picked. "call-alone" has all of that, and is no part of the sum.
+// counted with the earlier in the order of the moments: of the storing it is what was not done when the look was, and
+// of the simulated call what it took after its job was picked. "call-alone" has all of that, and is no part of the sum.
 func (w *stopwatch) stretches() map[string]float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

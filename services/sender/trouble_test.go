@@ -564,7 +564,7 @@ func databaseAway(t *testing.T, s *site, by chain.Address, key secret.String) {
 	}
 }
 
-// has tells whether a reason is given at this moment.
+// has reports whether a reason is given at this moment.
 func (n *notices) has(text string) bool {
 	err := n.healthy(context.Background())
 	return err != nil && strings.Contains(err.Error(), text)

@@ -65,7 +65,7 @@ func (u *unreadable) report(topic string, r bus.Record, why error) {
 		Msg("passing over a record that nobody can read")
 }
 
-// knows tells whether a record was reported before, as far back as is remembered.
+// knows reports whether a record was reported before, as far back as is remembered.
 func (u *unreadable) knows(at place) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -182,7 +182,7 @@ func (i walkedIntents) Reported(ctx context.Context, f lease.Fence, intents []in
 	return err
 }
 
-// is tells whether a transaction is the job's.
+// is reports whether a transaction is the job's.
 func (w *walk) is(hash chain.Hash) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -267,8 +267,8 @@ func (w *walk) must(t *testing.T, name string) {
 	}
 }
 
-// isOver tells whether the store has noted that the job's result was reported, the answer to its storing has come, and
-// all of its checks are written: nothing comes after that.
+// isOver reports whether the store has noted that the job's result was reported, the answer to its storing has come,
+// and all of its checks are written: nothing comes after that.
 func (w *walk) isOver() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -119,13 +119,13 @@ func measureNames() (names []string) {
 	return names
 }
 
-// chooses tells whether an expectation is about a job.
+// chooses reports whether an expectation is about a job.
 func (e Expectation) chooses(f JobResult) bool {
 	return f.Poison == e.Poison && f.Born >= time.Duration(e.From) && (e.To == 0 || f.Born < time.Duration(e.To)) &&
 		(len(e.Kinds) == 0 || slices.Contains(e.Kinds, f.Kind))
 }
 
-// Miss says how a result falls short of the expectation, in one line; nothing where it does not.
+// Miss reports how a result falls short of the expectation, in one line; nothing where it does not.
 func (e Expectation) Miss(plays []Play) string {
 	got := e.value(plays)
 	unit := measures[e.Measure].unit

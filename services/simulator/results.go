@@ -122,7 +122,7 @@ type JobResult struct {
 	Sent []int
 	// Outcomes are by tier (from 1) how the attempts ended, in their order.
 	Outcomes [][]job.Outcome
-	// Reported says that some keeper reported the job as expired or given up.
+	// Reported is true when some keeper reported the job as expired or given up.
 	Reported bool
 }
 

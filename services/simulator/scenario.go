@@ -120,7 +120,7 @@ func parse(text []byte) (Scenario, error) {
 	return s, s.Validate()
 }
 
-// explain says where the text cannot be read.
+// explain reports where the text cannot be read.
 func explain(err error) error {
 	if strict, is := errors.AsType[*toml.StrictMissingError](err); is {
 		var problems []error

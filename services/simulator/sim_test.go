@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden transcripts; commit them only if you understand the "+
 	"difference")
 
-// long says whether to play everything as the scenarios say: some minutes on a quiet machine.
+// long reports whether to play everything as the scenarios say: some minutes on a quiet machine.
 func long() bool { return os.Getenv("KEEPER_LONG") != "" }
 
 func run(t *testing.T, s Scenario, transcribe bool) Result {

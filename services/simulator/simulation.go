@@ -127,7 +127,7 @@ func (s *simulation) endWhenIdle(end *time.Duration) {
 	*end = min(*end, s.events.now+coolDown)
 }
 
-// open tells whether a job may still be executed.
+// open reports whether a job may still be executed.
 func (s *simulation) open(w plannedJob) bool {
 	key := s.keys[w.number]
 	switch row := s.chain.Get(perp.RowKey{Table: w.table(), Key: key}).(type) {
@@ -142,7 +142,7 @@ func (s *simulation) open(w plannedJob) bool {
 	}
 }
 
-// valid tells whether the venue may still take what was born at a time; when it does not, keepers have some time to
+// valid reports whether the venue may still take what was born at a time; when it does not, keepers have some time to
 // report it.
 func (s *simulation) valid(birthMs uint64) bool {
 	const expiration, aloud = 300 * time.Second, 70 * time.Second

@@ -126,7 +126,7 @@ func seconds(v float64) string {
 	return fmt.Sprintf("%.2f s", v)
 }
 
-// rate says how often jobs come.
+// rate returns how often jobs come, as text.
 func (j Jobs) rate() string {
 	if j.PerDay > 0 {
 		return fmt.Sprintf("%g jobs a day", j.PerDay)

@@ -40,7 +40,7 @@ func (b *board) of(generation, partition int) func(reason string) {
 	}
 }
 
-// serve says which generation readers use, and why it cannot be served at all, if it cannot.
+// serve sets the generation that readers use, and why it cannot be served, if it cannot.
 func (b *board) serve(generation int, general string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

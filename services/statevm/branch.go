@@ -46,12 +46,12 @@ func (b *branch) has(ref chain.BlockRef) bool {
 	return found && known.Hash == ref.Hash
 }
 
-// isFinal tells whether a number is at or below the finalized block.
+// isFinal reports whether a number is at or below the finalized block.
 func (b *branch) isFinal(number uint64) bool {
 	return !b.finalized.Hash.IsZero() && number <= b.finalized.Number
 }
 
-// againstFinality tells whether a block is another one than the finalized block of its number.
+// againstFinality reports whether a block is another one than the finalized block of its number.
 func (b *branch) againstFinality(ref chain.BlockRef) bool {
 	return !b.finalized.Hash.IsZero() && ref.Number == b.finalized.Number && ref.Hash != b.finalized.Hash
 }
@@ -184,7 +184,7 @@ func (b *branch) correction(c wire.Correction) (verdict, error) {
 	return apply, nil
 }
 
-// reaches tells why a reorg from a block of the branch to another one is impossible.
+// reaches returns why a reorg from a block of the branch to another one is impossible.
 func (b *branch) reaches(r chain.Reorg, what string) error {
 	tip, exists := b.tip()
 	switch {

@@ -30,7 +30,7 @@ func (c *contradiction) String() string {
 		c.unproven.Number, c.unproven.Hash, c.cause)
 }
 
-// waiting tells whether the partition is stuck at a contradiction.
+// waiting reports whether the partition is stuck at a contradiction.
 func (f *follower) waiting() bool { return f.stuck != nil }
 
 // wait begins to wait where a step failed on what nobody has proven. It returns what cannot be waited out.

@@ -85,7 +85,7 @@ func (s *Statevm) wanted(ctx context.Context) (wanted map[int]bool, active int, 
 	return wanted, active, nil
 }
 
-// misfit says why this process cannot serve a generation. It may still fill another one.
+// misfit reports why this process cannot serve a generation. It may still fill another one.
 func (s *Statevm) misfit(g pg.Generation) string {
 	const remedy = "(fill a new one with `keeperctl rebuild` and switch to it)"
 	switch {

@@ -20,12 +20,12 @@ func (h halt) Unwrap() error { return h.error }
 
 func haltf(format string, args ...any) error { return halt{error: fmt.Errorf(format, args...)} }
 
-// contradictf says that what was called final is not.
+// contradictf reports that what was called final is not.
 func contradictf(format string, args ...any) error {
 	return halt{error: fmt.Errorf(format, args...), broken: true}
 }
 
-// halts tells whether an error will come again at every try.
+// halts reports whether an error will come again at every try.
 func halts(err error) bool {
 	_, own := errors.AsType[halt](err)
 	_, gap := errors.AsType[*bus.GapError](err)
@@ -33,7 +33,7 @@ func halts(err error) bool {
 	return own || gap || foreign || pg.Refused(err)
 }
 
-// contradicts tells whether an error says that finality was broken.
+// contradicts reports whether an error says that finality was broken.
 func contradicts(err error) bool {
 	h, own := errors.AsType[halt](err)
 	return own && h.broken

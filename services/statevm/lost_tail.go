@@ -116,7 +116,7 @@ type topicEnd struct {
 	first, end int64
 }
 
-// has tells whether the record before an offset is one that is known.
+// has reports whether the record before an offset is one that is known.
 func (t *topicEnd) has(ctx context.Context, next int64, mark pg.Mark) (r bus.Record, same bool, err error) {
 	if next <= t.first || next > t.end {
 		return r, false, nil
@@ -151,7 +151,7 @@ func (f *follower) meet(ctx context.Context, s step) (met bool, err error) {
 	return false, f.resume(ctx)
 }
 
-// lacks tells whether a step is the next block that the topic has lost, and says the same.
+// lacks reports whether a step is the next block that the topic has lost, and says the same.
 func (t *lostTail) lacks(s step) bool {
 	want, got := t.lacking[0], s.share.last
 	return want.Hash == got.Hash && want.Number == got.Number && want.Attempt == got.Attempt &&

@@ -167,7 +167,7 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 	}
 }
 
-// givenUp tells whether a generation is no longer to be kept up to date: an operator drops it, and takes its tables
+// givenUp reports whether a generation is no longer to be kept up to date: an operator drops it, and takes its tables
 // away a moment after saying so.
 func (s *Statevm) givenUp(ctx context.Context, generation int) bool {
 	wanted, _, err := s.wanted(ctx)

@@ -22,12 +22,12 @@ type step struct {
 	proven     *wire.Proven
 }
 
-// moves tells whether a step does more than move the offset.
+// moves reports whether a step does more than move the offset.
 func (s step) moves() bool {
 	return s.share != nil || s.finalized != nil || s.proven != nil || s.commands()
 }
 
-// commands tells whether a step takes blocks back, or halts: what waits is committed before it.
+// commands reports whether a step takes blocks back, or halts: what waits is committed before it.
 func (s step) commands() bool { return s.reorg != nil || s.correction != nil || s.halt != nil }
 
 // share is what one partition got of a block, or of a range of finalized blocks, checked against its end.

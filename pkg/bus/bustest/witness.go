@@ -50,7 +50,7 @@ func (w *witness) partition(topic string) partition {
 	return partition{}
 }
 
-// exists tells whether the brokers know a topic, without naming it to them.
+// exists reports whether the brokers know a topic, without naming it to them.
 func (w *witness) exists(topic string) bool {
 	answer, err := kmsg.NewPtrMetadataRequest().RequestWith(w.s.ctx, w.client)
 	w.s.must(err)

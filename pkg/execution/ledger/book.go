@@ -148,5 +148,5 @@ func (l *Ledger) booked(at chain.BlockRef, tx Transaction) Tx {
 	}
 }
 
-// called tells whether the calldata names a job.
+// called reports whether the calldata names a job.
 func (tx Transaction) called() bool { return tx.Call != job.Need{} }

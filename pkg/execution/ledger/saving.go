@@ -71,7 +71,7 @@ type Saving struct {
 	Saved    Ratio  `json:"saved"`       // 1 - Spent/Everyone; negative where more was spent than everyone would have
 	// AtMost is 1 - winners'/Everyone, which for one kind is (n-1)r/(1+(n-1)r): what sharing saves when nobody loses.
 	AtMost Ratio `json:"atMost"`
-	// Assumed says that a loss ratio was taken from [Rates] for want of losers.
+	// Assumed is true when a loss ratio was taken from [Rates] for want of losers.
 	Assumed bool `json:"assumed"`
 }
 

@@ -21,7 +21,7 @@ type Topic interface {
 	Bounds(ctx context.Context, topic string, partition int) (first, end int64, err error)
 }
 
-// HasBeginning tells whether the log topic still has its first records.
+// HasBeginning reports whether the log topic still has its first records.
 func HasBeginning(ctx context.Context, topic Topic, keeper wire.Config) (bool, error) {
 	for partition := range keeper.LogPartitions {
 		first, _, err := topic.Bounds(ctx, wire.LogTopic(keeper.ChainID), partition)
@@ -32,7 +32,7 @@ func HasBeginning(ctx context.Context, topic Topic, keeper wire.Config) (bool, e
 	return true, nil
 }
 
-// IsFilled tells whether a generation is being filled from a log topic of so many partitions.
+// IsFilled reports whether a generation is being filled from a log topic of so many partitions.
 func IsFilled(g pg.Generation, partitions int) bool {
 	return !g.Served && g.KeptUpToDate(partitions)
 }

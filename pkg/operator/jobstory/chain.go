@@ -28,7 +28,7 @@ func settlementText(s *job.Settlement) string {
 	return strings.Join(parts, ", ")
 }
 
-// addChain tells what the state has of a position, order or request, and who closed it.
+// addChain adds what the state has of a position, order or request, and who closed it.
 func (y *Story) addChain(ctx context.Context, db *pg.DB, key chain.Hash) error {
 	order, err := db.Order(ctx, key)
 	if err != nil {

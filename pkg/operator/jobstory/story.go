@@ -183,7 +183,7 @@ func (y *Story) Turn(age time.Duration) string {
 	return fmt.Sprint(tier)
 }
 
-// addAttempt tells what is stored of an attempt: when it was admitted, what was signed and sent for it, what was seen
+// addAttempt adds what is stored of an attempt: when it was admitted, what was signed and sent for it, what was seen
 // of it on the chain, and how it ended.
 func (y *Story) addAttempt(a outbox.Attempt) {
 	i := a.Intent
@@ -243,8 +243,8 @@ func (y *Story) addf(at time.Time, job string, attempt uint32, what, where, form
 	y.Lines = append(y.Lines, Line{at, job, attempt, what, where, fmt.Sprintf(format, args...)})
 }
 
-// addChecks tells what was said of each attempt before it got its nonce: by the gate, by whose turn it was, by the
-// state, by the choice of reports, by the simulated call. Whatever was said again in other figures is told once.
+// addChecks adds the verdicts on each attempt before it got its nonce: of the gate, of whose turn it was, of the
+// state, of the choice of reports, of the simulated call. A verdict that repeats with other figures is added once.
 func (y *Story) addChecks(ctx context.Context, db *pg.DB, attempts []outbox.Attempt) error {
 	if len(attempts) == 0 {
 		return nil

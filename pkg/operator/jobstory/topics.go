@@ -87,7 +87,7 @@ func (y *Story) AddTopics(ctx context.Context, since time.Time) error {
 	return y.addResults(ctx, from, to)
 }
 
-// about tells whether something published is of the jobs that are asked for.
+// about reports whether something published is of the jobs that are asked for.
 func (y *Story) about(id string, key [32]byte) bool {
 	if _, known := y.births[id]; known {
 		return true

@@ -57,7 +57,7 @@ type Repeated struct {
 	Same bool
 	// Now is the sentence of today: due or not, and why.
 	Now string
-	// Missing says why it could not be repeated; empty where it was.
+	// Missing is the reason why it could not be repeated; empty where it was.
 	Missing string
 }
 
@@ -118,8 +118,8 @@ func sentence(d due.Decision) string {
 	return "not due: " + d.Why
 }
 
-// Decide says what a planner would have said of a position, order or request at a block, with the newest reports of
-// no later time than the block's.
+// Decide returns what a planner would have decided on a position, order or request at a block, with the newest reports
+// of no later time than the block's.
 func Decide(p *Past, d execution.Decoder, r *Reports, t Terms, block uint64, key chain.Hash) (string, error) {
 	s := p.state(d)
 	at, known, err := s.advance(block)

@@ -270,7 +270,7 @@ func Prices(ctx context.Context, client *bus.Client, chainID uint64, l *Looks) e
 	return nil
 }
 
-// LeaseOf says who has a signer's lease, and for how long.
+// LeaseOf returns who has a signer's lease, and for how long.
 func LeaseOf(s outbox.SignerStanding) string {
 	switch {
 	case s.LeaseLeft > 0 && lease.ClockWentBack(s.LeaseAhead):

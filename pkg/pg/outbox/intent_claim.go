@@ -177,7 +177,7 @@ func columnsOf(claims []txm.Claim) (c claimColumns) {
 	return c
 }
 
-// claimFailed tells the limits that the unique indexes keep from other failures.
+// claimFailed returns the refusal that a violated unique index stands for, or the error as it is.
 func claimFailed(err error) error {
 	switch pg.ViolatedIndex(err) {
 	case indexKeyInFlight:

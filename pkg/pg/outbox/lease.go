@@ -156,7 +156,7 @@ type LeaseStanding struct {
 	Written time.Duration
 }
 
-// Standing tells how the lease of a signer stands.
+// Standing returns how the lease of a signer stands.
 func (s Leases) Standing(ctx context.Context, signer chain.Address) (LeaseStanding, error) {
 	doing := fmt.Sprintf("reading the lease of signer %s", signer)
 	at, err := pg.One(ctx, s.db, doing, func(row pgx.CollectableRow) (at LeaseStanding, err error) {

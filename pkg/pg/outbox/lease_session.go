@@ -22,7 +22,7 @@ import (
 // lockOf is the key of an owner's lock, in hexadecimal digits.
 func lockOf(owner string) string { return `replace(left((` + owner + `)::text, 18), '-', '')` }
 
-// present tells whether an owner has a session in this database.
+// present reports whether an owner has a session in this database.
 func present(owner string) string {
 	return `EXISTS (SELECT FROM pg_locks k WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 1
 		AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -156,7 +156,7 @@ func closeSession(conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
-// Gone tells whether the holder of a signer's lease has been gone for a [lease.Moment], at the second look at least:
+// Gone reports whether the holder of a signer's lease has been gone for a [lease.Moment], at the second look at least:
 // who asks for the lease then gets it.
 func (s Leases) Gone(ctx context.Context, signer chain.Address) (bool, error) {
 	var seen lease.Sighting

@@ -98,9 +98,9 @@ var (
 		FROM (SELECT `+thisDatabase+`) AS here (system_identifier, timeline) WHERE s.signer = $1`)
 )
 
-// checkTime tells whether the store knows less than it once did: it is not the database it was, or the chain has passed
-// numbers that it never gave out. Every transaction is stored before it is broadcast, so that the chain is ahead only
-// of a store that has lost something, or of a key that others use.
+// checkTime reports whether the store knows less than it once did: it is not the database it was, or the chain has
+// passed numbers that it never gave out. Every transaction is stored before it is broadcast, so that the chain is ahead
+// only of a store that has lost something, or of a key that others use.
 func checkTime(ctx context.Context, tx pgx.Tx, signer chain.Address, stored nonce.Cursor, latest uint64) error {
 	if err := checkIdentity(ctx, tx, signer); err != nil {
 		return err
@@ -121,7 +121,7 @@ func checkTime(ctx context.Context, tx pgx.Tx, signer chain.Address, stored nonc
 		Why: fmt.Sprintf("the chain is at nonce %d, and only those below %d were given out here", latest, stored.Next)}
 }
 
-// Untouched tells whether no nonce of a signer was ever given out by this database.
+// Untouched reports whether no nonce of a signer was ever given out by this database.
 func (s Leases) Untouched(ctx context.Context, signer chain.Address) (bool, error) {
 	used, err := pg.One(ctx, s.db, fmt.Sprintf("asking for the history of signer %s", signer), pgx.RowTo[bool],
 		selectHistory.SQL(), signer[:])

@@ -53,8 +53,8 @@ func New(process string, roots ...any) (*Set, error) {
 	return s, nil
 }
 
-// Borrow says that sections are those of other processes, which judge them: of them Load reads what the roots describe,
-// and passes over the other keys that stand directly in them.
+// Borrow reports that sections are those of other processes, which judge them: of them Load reads what the roots
+// describe, and passes over the other keys that stand directly in them.
 func (s *Set) Borrow(sections ...string) {
 	for _, name := range sections {
 		s.partial[name] = true

@@ -35,7 +35,7 @@ type node struct {
 // env is the name of the environment variable for a key.
 func (n *node) env() string { return envPrefix + strings.ToUpper(strings.ReplaceAll(n.key, ".", "_")) }
 
-// settable tells whether environment and flags can hold the node.
+// settable reports whether environment and flags can hold the node.
 func (n *node) settable() bool { return n.kind == scalar || n.kind == list }
 
 // child returns the key of that name in a section, or nil.

@@ -18,7 +18,7 @@ const largestSecret = 64 << 10
 
 var revealerType = reflect.TypeFor[revealer]()
 
-// secret tells whether a node holds a secret or a list of them, which may then be given by a file.
+// secret reports whether a node holds a secret or a list of them, which may then be given by a file.
 func (n *node) secret() bool {
 	t := n.value.Type()
 	return n.kind == scalar && t.Implements(revealerType) || n.kind == list && t.Elem().Implements(revealerType)
@@ -36,7 +36,7 @@ func newFileOf(secret *node) *node {
 	}
 }
 
-// shown tells whether a printed section has a key: a secret and the path of its file are one setting, written in the
+// shown reports whether a printed section has a key: a secret and the path of its file are one setting, written in the
 // way in which it was given.
 func (n *node) shown(section *node) bool {
 	if n.holds != nil {

@@ -84,7 +84,7 @@ func (s *Set) unknownVariables(environ []string) []error {
 	return problems
 }
 
-// foreign tells whether a variable belongs to a section that only other processes have.
+// foreign reports whether a variable belongs to a section that only other processes have.
 func (s *Set) foreign(rest string) bool {
 	name, _, _ := strings.Cut(strings.ToLower(rest), "_")
 	return isSection(name) && (s.section(name) == nil || s.partial[name])

@@ -111,7 +111,7 @@ func prefixLines(where string, err error) []error {
 	return lines
 }
 
-// isSwitch tells whether a flag may stand alone, meaning true.
+// isSwitch reports whether a flag may stand alone, meaning true.
 func isSwitch(n *node) bool {
 	_, toggle := reflect.TypeAssert[Toggle](n.value)
 	return n.kind == scalar && (toggle || n.value.Kind() == reflect.Bool)

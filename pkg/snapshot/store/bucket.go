@@ -77,7 +77,7 @@ func (b *bucket) Delete(ctx context.Context, name string) error {
 		b.client.RemoveObject(ctx, b.bucket, b.prefix+name, minio.RemoveObjectOptions{}))
 }
 
-// explain says of which object an error is, and makes "no such object" the error everybody knows.
+// explain reports of which object an error is, and makes "no such object" the error everybody knows.
 func (b *bucket) explain(doing, name string, err error) error {
 	if err == nil {
 		return nil

@@ -45,7 +45,7 @@ func (c Config) Validate() error {
 	)
 }
 
-// Allows tells why a log topic that keeps its records for so long cannot be rebuilt from; 0 = for ever. Two snapshots
+// Allows returns why a log topic that keeps its records for so long cannot be rebuilt from; 0 = for ever. Two snapshots
 // have to fall into it: the newer one may be the one that cannot be used.
 func (c Config) Allows(retention time.Duration) error {
 	switch {

@@ -48,7 +48,7 @@ type Report struct {
 // State is the last run, and the one that is under way.
 type State struct {
 	Report *Report // nil before the first run that ended well
-	// Problem says why the last run came to no report; empty if it came to one.
+	// Problem is the reason why the last run came to no report; empty if it came to one.
 	Problem string
 	Began   time.Time     // of the last run that ended; zero before
 	Took    time.Duration // of the same
@@ -79,7 +79,7 @@ func (d *Doctor) State() State {
 	return d.state
 }
 
-// Able tells whether there is a program to run.
+// Able reports whether there is a program to run.
 func (d *Doctor) Able() bool { return len(d.Command) > 0 }
 
 // Start begins a run that ends with ctx at the latest, and is false where one is under way or cannot be.

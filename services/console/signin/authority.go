@@ -158,7 +158,7 @@ type limiter struct {
 	tries map[string]int
 }
 
-// allow counts one try of a key and tells whether it is within the limit.
+// allow counts one try of a key and reports whether it is within the limit.
 func (l *limiter) allow(now time.Time, key string, most int) bool {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

@@ -83,7 +83,7 @@ func parseHash(text string) (d digest, err error) {
 	return d, nil
 }
 
-// is tells whether a password has this digest, in a time that does not depend on the answer.
+// is reports whether a password has this digest, in a time that does not depend on the answer.
 func (d digest) is(password string) bool {
 	key := argon2.IDKey([]byte(password), d.salt, d.passes, d.memory, d.lanes, uint32(len(d.key)))
 	return subtle.ConstantTimeCompare(key, d.key) == 1

@@ -187,7 +187,7 @@ var roleNames = map[Role]string{Viewer: "viewer", Operator: "operator", Admin: "
 // String is the role's name in the file of users.
 func (r Role) String() string { return roleNames[r] }
 
-// May tells whether somebody of this role may do what needs another.
+// May reports whether somebody of this role may do what needs another.
 func (r Role) May(needed Role) bool { return r >= needed }
 
 // parseRole reads a role's name.

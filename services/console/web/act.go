@@ -28,11 +28,11 @@ type act struct {
 	// Warning is said beside what will change.
 	Warning   string
 	WhyNeeded bool // a reason has to be given
-	// long says that it takes longer than anybody waits for a page: it is done beside it, one at a time.
+	// long is true when it takes longer than anybody waits for a page: it is done beside it, one at a time.
 	long bool
 	// state is what it changes, as it is.
 	state func(ctx context.Context, target string) (facts, error)
-	// will says what of it will be otherwise; what it cannot be done to is an error.
+	// will returns what the action changes it to; an error if it cannot be done.
 	will func(now facts) (facts, error)
 	do   func(ctx context.Context, s signin.Session, target, why string) error
 }
@@ -40,7 +40,7 @@ type act struct {
 // facts are what an action is about, in words for people.
 type facts = map[string]string
 
-// plan says what an action will change: things as they are, and as they will be.
+// plan reports what an action will change: things as they are, and as they will be.
 func (a act) plan(ctx context.Context, target string) (before, after facts, err error) {
 	if before, err = a.state(ctx, target); err != nil {
 		return nil, nil, err

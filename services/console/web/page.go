@@ -65,10 +65,10 @@ func (c *console) nav(s signin.Session) (open []page) {
 	return open
 }
 
-// notFoundError says that what a page was asked for is not there.
+// notFoundError reports that what a page was asked for is not there.
 type notFoundError struct{ error }
 
-// badQuestionError says that a page was asked for what makes no sense.
+// badQuestionError reports that a page was asked for what makes no sense.
 type badQuestionError struct{ error }
 
 // servePage writes a page whole, with its view of now.
@@ -91,7 +91,7 @@ func (c *console) servePage(w http.ResponseWriter, r *http.Request, s signin.Ses
 	c.show(w, status, p.template, shown)
 }
 
-// problem says what people are told of an error, and how a browser is answered.
+// problem returns the status and the message by which an error is shown in a browser.
 func (c *console) problem(p page, err error) (status int, message string) {
 	switch {
 	case errors.As(err, new(notFoundError)):

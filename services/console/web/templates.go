@@ -127,10 +127,10 @@ type shownPage struct {
 	Problem string
 }
 
-// Operates tells whether who looks may act.
+// Operates reports whether who looks may act.
 func (p shownPage) Operates() bool { return p.Me.Role.May(signin.Operator) }
 
-// Administers tells whether who looks is an admin.
+// Administers reports whether who looks is an admin.
 func (p shownPage) Administers() bool { return p.Me.Role.May(signin.Admin) }
 
 // show writes a page. A template that fails is a mistake of this program, and half a page is none.
@@ -146,7 +146,7 @@ func (c *console) show(w http.ResponseWriter, status int, name string, view any)
 	_, _ = w.Write(out.Bytes()) // The client may have gone; nothing is lost with it.
 }
 
-// refuse says why something was not done.
+// refuse reports why something was not done.
 func (c *console) refuse(w http.ResponseWriter, s signin.Session, status int, why string) {
 	c.show(w, status, "refused", shownPage{Title: "Refused", Nav: c.nav(s), Me: s, At: c.Now(), Problem: why})
 }

@@ -111,7 +111,7 @@ func (c *console) ended(ctx context.Context, ask url.Values, v *jobsView) error 
 type storyView struct {
 	Asked string
 	Lines []storyLine
-	// Missing says why what topics have is not among the lines.
+	// Missing is the reason why what topics have is not among the lines.
 	Missing string
 }
 

@@ -37,7 +37,7 @@ type signerView struct {
 type number struct {
 	outbox.NumberStanding
 	Word string // what became of it, in one word
-	// CanCancel says that an operator may want it back.
+	// CanCancel is true when an operator may want it back.
 	CanCancel bool
 }
 
@@ -69,7 +69,7 @@ func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
 	return views, nil
 }
 
-// wordOf says what became of a number: of one that is signed, what became of its transaction.
+// wordOf returns what became of a number: of one that is signed, what became of its transaction.
 func wordOf(n outbox.NumberStanding) string {
 	switch n.State {
 	case nonce.Held:

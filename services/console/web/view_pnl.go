@@ -40,7 +40,7 @@ func (l pnlLine) Label() string {
 	return words(l.Name)
 }
 
-// Loses tells whether less was earned than spent.
+// Loses reports whether less was earned than spent.
 func (l pnlLine) Loses() bool { return l.Net().Sign() < 0 }
 
 func (c *console) pnl(ctx context.Context, ask url.Values) (any, error) {

@@ -41,7 +41,7 @@ type Deps struct {
 	VolatilityWindow time.Duration
 	Processes        []Process
 	Doctor           *doctor.Doctor // makes the checks of keeperctl doctor
-	// TLS says that browsers come by https, to this process or to a proxy before it.
+	// TLS is true when browsers come by https, to this process or to a proxy before it.
 	TLS bool
 	Log zerolog.Logger
 	Now func() time.Time

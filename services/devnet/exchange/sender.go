@@ -104,7 +104,7 @@ type RevertError struct {
 	Reason string
 }
 
-// Error says which transaction failed and why.
+// Error reports which transaction failed and why.
 func (e *RevertError) Error() string {
 	return fmt.Sprintf("transaction %s reverted: %s", e.Hash, e.Reason)
 }

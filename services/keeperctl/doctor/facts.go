@@ -111,11 +111,11 @@ type Signer struct {
 	Address chain.Address
 	Roles   map[string]bool // by name; nil = the RoleStore could not be asked
 	Balance *perp.Uint      // wei
-	// Known says that the database has it; what follows is meaningless otherwise.
+	// Known is true when the database has it; what follows is meaningless otherwise.
 	Known    bool
 	Paused   string
 	Attended bool // a sender has its lease
-	// LeaseAhead says that the lease was written ahead of the database's clock.
+	// LeaseAhead is true when the lease was written ahead of the database's clock.
 	LeaseAhead bool
 	NextNonce  uint64
 	InFlight   int
@@ -209,9 +209,9 @@ type Machine struct {
 	// Growth is what Kafka's log topic and the state have grown by in the last 24 hours, in bytes; 0 where the keeper
 	// is too young, or nobody could be asked.
 	Growth uint64
-	// Unwatched says that Alertmanager answers and has no Watchdog, which always fires.
+	// Unwatched is true when Alertmanager answers and has no Watchdog, which always fires.
 	Unwatched bool
-	// Operator says that the operators have a receiver in [notify]; Alertmanager that one is, and AlertsError why it
+	// Operator is true when the operators have a receiver in [notify]; Alertmanager that one is, and AlertsError why it
 	// does not answer.
 	Operator, Alertmanager bool
 	AlertsError            error

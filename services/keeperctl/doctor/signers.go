@@ -155,7 +155,7 @@ var signerChecks = []check{
 	})},
 }
 
-// sends tells whether this keeper has signers at all.
+// sends reports whether this keeper has signers at all.
 func (f *Facts) sends() bool { return !f.Settings.Monitor && !f.Settings.Shadow }
 
 // eachSigner judges every signer.

@@ -82,7 +82,7 @@ var stateChecks = []check{
 	}},
 }
 
-// stateAnswers tells whether the database could be asked about its content.
+// stateAnswers reports whether the database could be asked about its content.
 func (f *Facts) stateAnswers() bool {
 	return f.State != nil && f.State.Error == nil && f.State.Schema == nil
 }

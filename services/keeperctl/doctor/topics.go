@@ -81,7 +81,7 @@ var topicChecks = []check{
 	}},
 }
 
-// described tells whether it is there, and could be looked at.
+// described reports whether it is there, and could be looked at.
 func (t Topic) described() bool { return !t.Missing && t.Error == nil }
 
 // eachTopic judges every topic, where the brokers answer.

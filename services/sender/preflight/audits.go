@@ -43,7 +43,7 @@ func (a *audits) ask(ctx context.Context, j job.Job, others []chain.Address) (tx
 	return txmanager.Verdict{}, nil
 }
 
-// has tells whether a market was audited. What once was is not asked for again: only a reorg beneath the final block
+// has reports whether a market was audited. What once was is not asked for again: only a reorg beneath the final block
 // would take it back.
 func (a *audits) has(ctx context.Context, market chain.Address, generation uint32) (bool, error) {
 	if a.known(market, generation) {

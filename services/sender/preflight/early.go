@@ -115,7 +115,7 @@ func (e *early) forget() {
 	}
 }
 
-// fresh tells whether the questions of a look are as good as asked now: they were begun a moment ago, with the same
+// fresh reports whether the questions of a look are as good as asked now: they were begun a moment ago, with the same
 // newest block as now.
 func (e *early) fresh(l *earlyLook) bool {
 	head, _ := e.head.Newest()
@@ -175,7 +175,7 @@ func (e *early) answer(ctx context.Context, id string, call txmanager.Call) (sai
 	return l.said, true
 }
 
-// over waits for a look, and tells whether it came to its end before the caller has to stop.
+// over waits for a look, and reports whether it came to its end before the caller has to stop.
 func over(ctx context.Context, done <-chan struct{}) bool {
 	select {
 	case <-done:
@@ -185,7 +185,7 @@ func over(ctx context.Context, done <-chan struct{}) bool {
 	}
 }
 
-// same tells whether two calls are one, to the byte and to the unit of gas.
+// same reports whether two calls are one, to the byte and to the unit of gas.
 func same(a, b txmanager.Call) bool {
 	return a.To == b.To && a.Gas == b.Gas && bytes.Equal(a.Data, b.Data) && bytes.Equal(a.Rehearsal, b.Rehearsal)
 }

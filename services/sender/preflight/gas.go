@@ -85,7 +85,7 @@ func (g *gasLimits) limit(j job.Job, work gmx.Work, failed uint32) uint64 {
 // enoughRaises by half make the most of any limit.
 const enoughRaises = 20
 
-// short notes that no gas limit is enough for a job, and tells whether that is news.
+// short notes that no gas limit is enough for a job, and reports whether that is news.
 func (g *gasLimits) short(id string) (first bool) {
 	const enough = 1000
 	g.mu.Lock()

@@ -20,7 +20,7 @@ type kindRule struct {
 	// standsMs is for how long (ms, of chain time) a job stands that the planner does not say again; 0 = until our own
 	// state says otherwise.
 	standsMs uint64
-	// silent says that no log of a transaction that succeeded names the job.
+	// silent is true when no log of a transaction that succeeded names the job.
 	silent bool
 }
 

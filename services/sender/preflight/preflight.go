@@ -18,7 +18,7 @@ import (
 type Config struct {
 	Venue gmx.Config
 	Gas   Gas
-	// FrozenRole says that this keeper's signers hold the frozen-order role.
+	// FrozenRole is true when this keeper's signers hold the frozen-order role.
 	FrozenRole bool
 }
 

@@ -38,7 +38,7 @@ func (q *Quotes) Add(r price.Report) {
 	q.now = max(q.now, r.TimeMs)
 }
 
-// Complete says that the board holds all that the topic held when this process began.
+// Complete reports that the board holds all that the topic held when this process began.
 func (q *Quotes) Complete() { q.complete.Store(true) }
 
 // Mode is how nervous the markets are as of the newest report (LIQ-14).

@@ -86,7 +86,7 @@ func (r *Checker) rehearse(ctx context.Context, node simulator, c txmanager.Call
 // answer is what a node said of a call that did not succeed.
 type answer struct {
 	revert gmx.Revert
-	// wantsGas says that more gas may mend it. A call that the caller's own call took all gas from reverts without a
+	// wantsGas is true when more gas may mend it. A call that the caller's own call took all gas from reverts without a
 	// word, and so does many another.
 	wantsGas bool
 	knows    bool   // it says so itself

@@ -11,15 +11,15 @@ import (
 	"perpkeeper/pkg/txmanager"
 )
 
-// Ask tells how a job stands now. What the sender does by itself, to spend a number, is nobody else's. The verdict on a
-// task whose turn has passed is to wait for the next one, however often it takes, up to the venue's own deadline.
+// Ask returns how a job stands now. What the sender does by itself, to spend a number, is nobody else's. The verdict on
+// a task whose turn has passed is to wait for the next one, however often it takes, up to the venue's own deadline.
 func (t *Tracker) Ask(j job.Job) txmanager.Turn {
 	turn := t.turn(j)
 	return txmanager.Turn{Mine: turn.Mine, Passed: !turn.Mine && turn.Owner != t.cfg.Tier.Priority,
 		Verdict: t.verdict(j, turn)}
 }
 
-// turn tells whose turn a job is now.
+// turn returns whose turn a job is now.
 func (t *Tracker) turn(j job.Job) tier.Turn {
 	if !t.cfg.Tier.Enabled || j.Kind == txm.Filler {
 		return tier.Turn{Mine: true}

@@ -126,7 +126,7 @@ func (t *Tracker) Published(j job.Job) {
 	}
 }
 
-// Admit tells whether a job that was heard of is to be stored now. If it is another tier's it waits in the queue, and
+// Admit reports whether a job that was heard of is to be stored now. If it is another tier's it waits in the queue, and
 // if it was executed after the state it was found in it is dropped.
 func (t *Tracker) Admit(j job.Job) bool {
 	if !t.cfg.Tier.Enabled {

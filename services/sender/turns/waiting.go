@@ -30,7 +30,7 @@ func (t *Tracker) Ready() []job.Job {
 	return ready
 }
 
-// hasMoved tells whether the evidence has changed since it was last asked.
+// hasMoved reports whether the evidence has changed since it was last asked.
 func (t *Tracker) hasMoved() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,9 +39,9 @@ func (t *Tracker) hasMoved() bool {
 	return moved
 }
 
-// expire says that a job has left the queue because of its age (TIER-11). Nobody has executed it, which is told of what
-// the venue takes no longer. Of a job without a deadline it may only mean that its condition does not hold any more:
-// whether it does the planner knows, who says the job again, and tells when it has held all the while.
+// expire reports that a job has left the queue because of its age (TIER-11). Nobody has executed it, which is told of
+// what the venue takes no longer. Of a job without a deadline it may only mean that its condition does not hold any
+// more: whether it does the planner knows, who says the job again, and tells when it has held all the while.
 func (t *Tracker) expire(w tier.Waiting) {
 	age := t.cfg.Head.Age(w.Job.BirthMs)
 	if w.Job.ExpiresMs == 0 {
@@ -56,7 +56,7 @@ func (t *Tracker) expire(w tier.Waiting) {
 		Msgf("no keeper has executed this job within %s", t.cfg.Tier.JobMaxAge)
 }
 
-// Waits tells whether a job waits for its turn.
+// Waits reports whether a job waits for its turn.
 func (t *Tracker) Waits(id string) bool { return t.queue.Exists(id) }
 
 // forget drops what nobody asks for any more.

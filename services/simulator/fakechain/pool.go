@@ -43,8 +43,8 @@ func (e nodeError) ErrorCode() int { return -32000 }
 
 func refusef(format string, args ...any) error { return nodeError(fmt.Sprintf(format, args...)) }
 
-// check says why a node refuses a transaction, in the words of BSC's nodes and in the order of their checks, with the
-// account as the node sees it.
+// check reports why a node refuses a transaction, in the words of BSC's nodes and in the order of their checks, with
+// the account as the node sees it.
 func (p *pool) check(tx *transaction, a account, cfg Config) error {
 	cost := perp.U64(tx.Gas).Mul(perp.U64(tx.Cap))
 	same := p.waiting[tx.from][tx.Nonce]
@@ -81,7 +81,7 @@ func (p *pool) knows(tx *transaction) bool {
 // leastGas is what a call costs before it begins.
 func leastGas(tx *transaction) uint64 { return 21_000 + 16*uint64(len(tx.Data)) }
 
-// dearer tells whether a transaction may take another one's place.
+// dearer reports whether a transaction may take another one's place.
 func dearer(tx, than *transaction) bool {
 	least := func(price uint64) uint64 { return price + price*bumpLeast/100 }
 	return tx.Tip > than.Tip && tx.Cap > than.Cap && tx.Tip >= least(than.Tip) && tx.Cap >= least(than.Cap)

@@ -38,7 +38,7 @@ func (v *versions[K, V]) at(block uint64, key K) (value V, known bool) {
 	return value, false
 }
 
-// put sets a value in the newest block, and tells whether it is the block's first word about it.
+// put sets a value in the newest block, and reports whether it is the block's first word about it.
 func (v *versions[K, V]) put(block uint64, key K, value V) (first bool) {
 	all, known := v.kept[key]
 	if n := len(all); n > 0 && all[n-1].block == block {

@@ -75,7 +75,7 @@ func (l *Ledger) place(a *account, signer chain.Address, b txm.Batch) (wanted []
 	return nil, txm.KeeperFull
 }
 
-// roomy tells whether there is a place for each liquidation.
+// roomy reports whether there is a place for each liquidation.
 func (l *Ledger) roomy(wanted []*intent, limit int) bool {
 	places := max(0, limit-l.slots)
 	for _, i := range wanted {
@@ -128,7 +128,7 @@ func (l *Ledger) slot(i *intent, takes bool) {
 	i.slot = takes
 }
 
-// busy says which of the things that are unique in flight is taken, by what flies or within the batch.
+// busy returns which of the things that are unique in flight is taken, by what flies or within the batch.
 func (l *Ledger) busy(wanted []*intent) txm.Refusal {
 	keys, accounts, sides := map[chain.Hash]bool{}, map[chain.Address]bool{}, map[side]bool{}
 	for _, i := range wanted {

@@ -52,7 +52,7 @@ func (l *Ledger) attempt(j job.Job, last *intent) *intent {
 	return i
 }
 
-// retried tells whether an attempt is to be followed by another; of these rules only the ledger's own clock differs.
+// retried reports whether an attempt is to be followed by another; of these rules only the ledger's own clock differs.
 func (l *Ledger) retried(i *intent) bool {
 	return i.State.Terminal() && slices.Contains(txm.Transient(), i.Outcome) && !i.GivenUp &&
 		l.clock().Sub(i.endedAt) < time.Hour && i.Job.Kind != txm.Filler && l.newest[i.Job.ID] == i
@@ -85,7 +85,7 @@ func (l *Ledger) Retry(_ context.Context, f lease.Fence, id int64) error {
 	})
 }
 
-// again tells whether the attempt after one that ended so is another try.
+// again reports whether the attempt after one that ended so is another try.
 func again(o job.Outcome) bool { return o.Failure() || o == job.Foreign }
 
 // add stores an intent.
