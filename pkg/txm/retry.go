@@ -21,7 +21,7 @@ const (
 const enoughDoublings = 5
 
 // GivenUp reports whether an attempt that ended so, after that many failed ones before it, was the last of its kind:
-// whoever operates the keeper has to look. The job is reborn all the same if its condition still holds after the rest.
+// whoever operates the keeper has to look. A planner's word after the rest begins another attempt all the same.
 func GivenUp(o job.Outcome, tries uint32) bool {
 	return o.Failure() && (!transient(o) || tries >= Retries) || o == job.Foreign && tries >= Retries
 }
@@ -30,8 +30,8 @@ func GivenUp(o job.Outcome, tries uint32) bool {
 // failures wait 2, 4, 8 seconds (LIQ-10), others and the last one half a minute. A job that goes on failing on the
 // chain, although its simulated call succeeds each time, waits twice as long after each further failure, up to ten
 // minutes: every try costs gas, and in the beginning a cause that passes has passed. What was done, here or elsewhere,
-// waits for as long as settled says, so that the state derived from the chain can catch up. A condition that did not
-// hold may hold at the next price.
+// and what was withdrawn, waits for as long as settled says, so that the state derived from the chain can catch up. A
+// condition that did not hold may hold at the next price.
 func CoolDown(o job.Outcome, tries uint32, settled time.Duration) time.Duration {
 	switch {
 	case o == job.DroppedRecovered:

@@ -12,7 +12,8 @@ func Above(lane, other job.Lane) bool {
 }
 
 // Pays reports whether a lane's transaction of a gas limit may pay what nodes ask for at the least. One that may not is
-// not claimed: it would not be mined, and neither would anything behind its nonce.
+// not claimed: it would not be mined, and neither would anything behind its nonce. The percentile of [Policy.First] is
+// no bound: who cannot keep up with the others may well be mined.
 func (p Policy) Pays(l job.Lane, gas uint64, m Market) bool {
 	return p.ceiling(l, Exec, gas) >= m.Suggested
 }

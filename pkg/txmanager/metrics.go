@@ -113,7 +113,7 @@ func newFlightMetrics(in metric.In) flightMetrics {
 		unlanded: u,
 		held: in.Gauges("sender_held",
 			"1 while a signer claims nothing because it cannot pay for gas, the nodes take no more of it or, with "+
-				"tiers, a transaction has not landed for 12 blocks; it goes on by itself.", "signer"),
+				"tiers, what it still presses has not landed for 12 blocks; it goes on by itself.", "signer"),
 		timeouts: in.Counters("sender_confirmation_timeouts_total",
 			"Attempts without a receipt for longer than the confirmation timeout, each counted once a tenure.", "kind"),
 		reorgs: in.Counter("sender_receipts_taken_back_total",

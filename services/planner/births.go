@@ -17,9 +17,9 @@ import (
 // due. Every keeper that has the same reports comes to the same birth, whenever it started and however often it looked.
 //
 // A job as old as jobs may become is born again (TIER-11), at the last whole multiple of that age in the source's time:
-// how much older it is need not be known to know this one, so keepers agree on it as well. That is the moment to tell
-// that no keeper has executed it: its condition has held all the while. A condition that held for a moment only leaves
-// nothing to tell of.
+// how much older it is need not be known to know this one, so keepers agree on it as well. The first such multiple may
+// lie far back, so that the new life begins in any tier's window. That is the moment to tell that no keeper has
+// executed it: its condition has held all the while. A condition that held for a moment only leaves nothing to tell of.
 type births struct {
 	quotes  *quotes
 	known   map[string]run // of the jobs that are live
