@@ -23,7 +23,7 @@ type Chain interface {
 // Config is how to read.
 type Config struct {
 	Venue gmx.Config
-	// Roster says which keeper, by its tier from 1, a signer belongs to.
+	// Roster maps signers to keepers, by their tiers from 1.
 	Roster map[chain.Address]int
 	// Workers is how many blocks are read at the same time.
 	Workers int
@@ -62,7 +62,8 @@ type Result struct {
 	Unproven int // blocks whose receipts no node could prove
 }
 
-// Watch is told how far an audit is: the block that was booked last, and where it began and ends. It may be nil.
+// Watch is called with the progress of an audit: the block that was booked last, and where it began and ends. It may be
+// nil.
 type Watch func(at, first, last uint64)
 
 // Run audits the blocks from and to, both included, and hands over the account of each job when it is closed, about in

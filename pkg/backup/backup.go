@@ -86,7 +86,7 @@ func lower(tip, finalized chain.BlockRef) chain.BlockRef {
 	return finalized
 }
 
-// Fits tells in one line why a snapshot is none for this build or this keeper.
+// Fits returns an error, in one line, if a snapshot is not for this build or this keeper.
 func Fits(m snapshot.Manifest, chainID uint64, partitions int) error {
 	switch {
 	case m.Layout != pg.StateLayout:

@@ -61,8 +61,8 @@ func (c *Client) secure() (err error) {
 // Close drops the idle connections and stops watching the cluster. Calls that are under way finish.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// Health is nil, or says which calls are at this moment trying again, and why: the brokers are away, or refuse.
-// It is what readiness should ask.
+// Health returns nil, or an error that lists the calls that are at this moment trying again, and why: the brokers are
+// away, or refuse. It is what readiness should ask.
 func (c *Client) Health() error { return c.waiting.err() }
 
 func (c *Client) newTransport() *kafka.Transport {

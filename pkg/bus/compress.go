@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// zstdBatch is the batch attribute that says that the records are compressed by zstd.
+	// zstdBatch is the batch attribute of records that are compressed by zstd.
 	zstdBatch = uint16(compress.Zstd)
 	// leastCompressed is the size of records in bytes below which nothing is compressed: the record of an empty block
 	// is mostly hashes, and would not get smaller.
@@ -40,7 +40,7 @@ var compressor = sync.OnceValue(func() *zstd.Encoder {
 	return e
 })
 
-// pack compresses the records of a batch. It tells false where that would not make them smaller.
+// pack compresses the records of a batch. It returns false where that would not make them smaller.
 func pack(records []byte) (packed []byte, smaller bool) {
 	if len(records) < leastCompressed {
 		return nil, false

@@ -11,7 +11,7 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// Config says how to reach a Kafka cluster and how patient to be with it. Start from DefaultConfig.
+// Config is how to reach a Kafka cluster, and how long to wait for it. Start from DefaultConfig.
 type Config struct {
 	Brokers  []string `toml:"brokers" help:"addresses of some of the cluster's brokers, host:port"`
 	ClientID string   `toml:"client_id" help:"name of this process in the brokers' logs and quotas"`
@@ -20,7 +20,7 @@ type Config struct {
 
 	// SessionTimeout is how long a group waits for a member that went silent before its partitions move.
 	SessionTimeout time.Duration `toml:"session_timeout" help:"how long the group waits for a silent member before its partitions move"`
-	// HeartbeatInterval is how often a member reports, and so how soon it hears of a change in its group.
+	// HeartbeatInterval is how often a member reports, and so how soon it learns of a change in its group.
 	HeartbeatInterval time.Duration `toml:"heartbeat_interval" help:"how often a group member reports to the broker"`
 	// MetadataTTL is how old the knowledge of partition leaders may be; a leader move stalls a call about as long.
 	MetadataTTL time.Duration `toml:"metadata_ttl" help:"how old the knowledge of partition leaders may be"`
@@ -35,7 +35,7 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `toml:"-"`
 }
 
-// TLS says whether and how connections are encrypted.
+// TLS is whether and how connections are encrypted.
 type TLS struct {
 	Enabled    bool   `toml:"enabled" help:"encrypt connections to the brokers"`
 	CAFile     string `toml:"ca_file" help:"PEM file of the authority that signed the brokers' certificates; empty = the system's"`
@@ -44,7 +44,7 @@ type TLS struct {
 	ServerName string `toml:"server_name" help:"name expected in the brokers' certificates; empty = the host of their address"`
 }
 
-// SASL says how this client proves who it is.
+// SASL is how this client authenticates.
 type SASL struct {
 	Mechanism string        `toml:"mechanism" help:"plain, scram-sha-256 or scram-sha-512; empty = no authentication"`
 	User      string        `toml:"user" help:"user name"`

@@ -19,9 +19,9 @@ type GroupConfig struct {
 	ID    string
 	Topic string
 
-	// OnAssign, if set, is told what this member is responsible for: the sorted set of its partitions before their
-	// handlers start, and an empty set when all of them have ended, be it for the next generation or for good. It is
-	// called from one goroutine at a time, and the generation waits for it.
+	// OnAssign, if set, is called with what this member is responsible for: the sorted set of its partitions before
+	// their handlers start, and an empty set when all of them have ended, be it for the next generation or for good. It
+	// is called from one goroutine at a time, and the generation waits for it.
 	OnAssign func(partitions []int)
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/segmentio/kafka-go/protocol/rawproduce"
 )
 
-// outcome is what one try to write a batch tells about that try.
+// outcome is the result of one try to write a batch.
 type outcome int
 
 const (
@@ -16,7 +16,7 @@ const (
 	refused                 // certainly not written by this try; the next may succeed
 	unclear                 // may have been written by this try
 	rejected                // certainly not written by this try, and never will be
-	// lost: the brokers' memory of this producer is not ours; nothing it says about this batch can be relied on.
+	// lost: the brokers' state of this producer is not ours; nothing in it about this batch can be relied on.
 	lost
 )
 

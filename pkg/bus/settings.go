@@ -61,7 +61,7 @@ func serves(name, have, want string) bool {
 	}
 }
 
-// wrongTopicError says in one line what is wrong with a topic, and what to do.
+// wrongTopicError reports, in one line, what is wrong with a topic, and what to do.
 type wrongTopicError struct {
 	topic    string
 	problems []string

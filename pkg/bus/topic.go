@@ -221,7 +221,7 @@ func (c *Client) Replicas(ctx context.Context, topic string) (Replicas, error) {
 	return r, nil
 }
 
-// Raise gives a topic as many partitions as its spec says, and tells how many it had. Where it has as many or more it
+// Raise gives a topic as many partitions as its spec has, and returns how many it had. Where it has as many or more it
 // changes nothing. Records stay where they are, and those to come may stand in another partition than earlier ones of
 // their key: this is for topics whose readers can live with that.
 func (c *Client) Raise(ctx context.Context, s TopicSpec) (had int, err error) {

@@ -1,4 +1,4 @@
-// Package chain is the vocabulary of what an EVM node says: hashes, addresses, blocks, logs, transactions and reorgs.
+// Package chain holds the types of an EVM chain: hashes, addresses, blocks, logs, transactions and reorgs.
 //
 // It holds values only. It knows no JSON-RPC, no contract and no database; every other package may import it, and it
 // imports nothing of this module.
@@ -50,7 +50,7 @@ type Log struct {
 // Pos returns the log's place in the chain's order.
 func (l Log) Pos() LogPos { return LogPos{Block: l.Block, Index: l.Index} }
 
-// Tx is a mined transaction: who sent it and what became of it. No log says this, so it travels beside the logs.
+// Tx is a mined transaction: its sender and its status. No log holds these, so it travels beside the logs.
 type Tx struct {
 	Hash      Hash
 	From      Address
@@ -66,7 +66,7 @@ type Tx struct {
 	GasPrice uint64
 }
 
-// Reorg says that every block above Ancestor up to OldTip has left the canonical chain.
+// Reorg means that every block above Ancestor up to OldTip has left the canonical chain.
 type Reorg struct {
 	Ancestor BlockRef
 	OldTip   BlockRef

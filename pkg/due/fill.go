@@ -6,7 +6,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// unfillable is why the venue would freeze a waiting order if it were executed now, as far as the state tells: the
+// unfillable is why the venue would freeze a waiting order if it were executed now, as far as the state shows: the
 // price it would be filled at, impact included, is not acceptable, or the market has no room for what it adds. Nil
 // where nothing of the kind is known; the venue has more reasons than these.
 func (m *Moment) unfillable(o perp.Order, position perp.Position, index Quote) error {

@@ -18,7 +18,7 @@ func (m *Moment) Position(p perp.Position) Decision {
 	return m.Judged(p, verdict)
 }
 
-// Liquidatable is whether [Moment.Position] says that a position is due, without the reason: births look at a thousand
+// Liquidatable is whether a position is due by [Moment.Position], without the reason: births look at a thousand
 // positions in each of hundreds of past seconds.
 func (m *Moment) Liquidatable(p perp.Position) bool {
 	market, known := m.Market(p.Market)

@@ -71,11 +71,11 @@ func (i inclusion) String() string {
 // endpoint that does not know its receipt has not answered. Undecided(err) while two do not agree.
 func (c *Client) SettledReceipt(ctx context.Context, tx chain.Hash) (block chain.Hash, ok bool, err error) {
 	in, err := same(ctx, c, ForReceipts, func(ctx context.Context, one Reader) (inclusion, error) {
-		told, _, err := one.told(ctx, tx)
+		claimed, _, err := one.claimed(ctx, tx)
 		if err != nil {
 			return inclusion{}, err
 		}
-		return inclusion{told.blockHash, uint64(told.index), told.status == 1}, nil
+		return inclusion{claimed.blockHash, uint64(claimed.index), claimed.status == 1}, nil
 	})
 	if err != nil {
 		return chain.Hash{}, false, fmt.Errorf("asking for the receipt of %s: %w", tx, err)
@@ -83,7 +83,7 @@ func (c *Client) SettledReceipt(ctx context.Context, tx chain.Hash) (block chain
 	return in.block, in.ok, nil
 }
 
-// same returns what two hosts say alike, and excludes who says otherwise while two others agree.
+// same returns the answer that two hosts agree on, and excludes a host that differs while two others agree.
 func same[T comparable](ctx context.Context, c *Client, purpose Purpose,
 	ask func(context.Context, Reader) (T, error)) (value T, err error) {
 	need := c.pool.required()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// bucket limits how often an endpoint is asked: a token bucket that holds one second's worth. What the node itself says
+// bucket limits how often an endpoint is asked: a token bucket that holds one second's worth. What the node itself asks
 // about its limit counts more than what is configured: each refusal halves the rate and pauses, each second without one
 // adds a request per second. It is safe for concurrent use and pure: every time comes from outside.
 type bucket struct {

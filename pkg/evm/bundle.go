@@ -29,7 +29,7 @@ type bundle struct {
 }
 
 // sendBundle gives a transaction to a builder, as a bundle of one that is not mined after the second of untilMs, 0 for
-// no such bound. The answer, the bundle's name at the builder, says nothing of whether it will be mined.
+// no such bound. The answer, the bundle's name at the builder, does not show whether it will be mined.
 func (e *endpoint) sendBundle(ctx context.Context, raw []byte, untilMs uint64) error {
 	_, err := e.ask(ctx, methodBundle, bundle{[]hexBytes{raw}, (untilMs + 999) / 1000})
 	return err

@@ -38,7 +38,7 @@ type callArg struct {
 	Data  hexBytes       `json:"input"`
 }
 
-// Call executes a message on the state after a block, named by its hash, and returns the output. RevertData tells a
+// Call executes a message on the state after a block, named by its hash, and returns the output. RevertData finds a
 // revert. Nodes that keep no old states refuse old blocks.
 func (r Reader) Call(ctx context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error) {
 	q := scalar[hexBytes](methodCall, callArg{To: to, Data: data}, blockArg{block})
@@ -51,7 +51,7 @@ func (r Reader) Call(ctx context.Context, to chain.Address, data []byte, block c
 }
 
 // Simulate executes what a transaction would execute, on the newest state, and returns nil if it would succeed.
-// RevertData tells a revert and its reason. Gas is the transaction's limit; value is in wei.
+// RevertData finds a revert and its reason. Gas is the transaction's limit; value is in wei.
 func (r Reader) Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64,
 	value perp.Uint) (Source, error) {
 	arg := callArg{From: &from, To: to, Gas: hexNumber(gas), Data: data}

@@ -44,7 +44,7 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 	}
 	p := &pool{cfg: cfg, chainID: chainID, log: log, metrics: metrics, transport: transport}
 	p.life, p.closing = context.WithCancel(context.WithoutCancel(ctx))
-	p.strangers = &unknownHeaders{log: log, shown: metrics.unknown}
+	p.unknownHeaders = &unknownHeaders{log: log, shown: metrics.unknown}
 	c := &Client{Reader{pool: p}}
 	names := map[string]int{}
 	endpoint := func(u secret.URL, host string, h header, private bool) *endpoint {
@@ -53,7 +53,7 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 			name = fmt.Sprintf("%s #%d", name, names[name])
 		}
 		e := newEndpoint(u, Source(name), host, h, private, chainID, cfg, transport, log, metrics)
-		e.strangers = p.strangers
+		e.unknownHeaders = p.unknownHeaders
 		return e
 	}
 	for i, host := range hostsOf(cfg.URLs) {
@@ -136,10 +136,10 @@ func (c *Client) Close() {
 	c.pool.transport.CloseIdleConnections()
 }
 
-// Health is nil if at least one endpoint to read from answered when it was last asked; otherwise it says what is wrong
-// with each. It is what readiness should ask.
+// Health is nil if at least one endpoint to read from answered when it was last asked; otherwise it returns what is
+// wrong with each. It is what readiness should ask.
 func (c *Client) Health() error {
-	if err := c.pool.strangers.err(); err != nil {
+	if err := c.pool.unknownHeaders.err(); err != nil {
 		return err
 	}
 	var problems []error

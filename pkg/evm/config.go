@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// Config says how to reach a chain. Start from DefaultConfig.
+// Config is how to reach a chain. Start from DefaultConfig.
 type Config struct {
 	URLs []secret.URL `toml:"urls" help:"JSON-RPC endpoints, http(s) or ws(s); reads go to the best at the moment, transactions to all"`
 	// Headers are what endpoints know us by that want no key in their address.
@@ -23,7 +23,7 @@ type Config struct {
 	PrivateHeaders []secret.String `toml:"private_headers" help:"headers for private_urls, NAME: VALUE each and in the same order; - for one that wants none"`
 	// PrivateKinds are what private endpoints take.
 	PrivateKinds []string `toml:"private_kinds" help:"what each of private_urls takes, in the same order: transaction (eth_sendRawTransaction) or bundle (eth_sendBundle); empty = all take transactions"`
-	// Genesis tells chains apart that share an id. Zero is not checked.
+	// Genesis distinguishes chains that share an id. Zero is not checked.
 	Genesis chain.Hash `toml:"genesis" help:"hash of block 0 every endpoint must have; all zero = not checked"`
 	// PollInterval is how long no head may have been announced before one is asked for.
 	PollInterval   time.Duration `toml:"poll_interval" help:"how often to ask for the head when no endpoint announces one"`

@@ -33,8 +33,8 @@
 //
 // # Not guaranteed
 //
-//   - The sender of a transaction is what the node says; its signature is not recovered. The result of a call cannot be
-//     checked at all.
+//   - The sender of a transaction is taken from the node's answer; its signature is not recovered. The result of a
+//     call cannot be checked at all.
 //   - BSC's milliseconds are not covered by a block's hash. They are believed within the header's second.
 //   - Headers are not checked against the validators' signatures: with less than three endpoints a node can make up a
 //     branch that is not final yet, and nobody is there to contradict it. With three, the majority is believed, about

@@ -27,9 +27,9 @@ type endpoint struct {
 	metrics *Metrics
 	log     zerolog.Logger
 	bucket  *bucket
-	// strangers are headers that no endpoint of the pool could show to be what it says.
-	strangers *unknownHeaders
-	underWay  atomic.Int64 // requests
+	// unknownHeaders are headers whose hash no endpoint of the pool could prove; all of them share it.
+	unknownHeaders *unknownHeaders
+	underWay       atomic.Int64 // requests
 
 	mu      sync.Mutex
 	last    error // how the last request ended
@@ -207,7 +207,7 @@ func (e *endpoint) blame(failed *callError) {
 	}
 }
 
-// throttled is told how long the node's gateway wants no requests, 0 if it did not say.
+// throttled takes how long the node's gateway wants no requests, 0 if it did not say.
 func (e *endpoint) throttled(pause time.Duration) { e.bucket.refused(time.Now(), pause) }
 
 // exclude takes the endpoint out for a purpose. The caller holds mu.

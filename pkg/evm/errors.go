@@ -34,7 +34,7 @@ const (
 	abandoned        failure = "abandoned"   // the caller did not wait; no fault of the endpoint, and not counted
 )
 
-// callError says which endpoint failed a request and why. Its text never holds a secret of the endpoint's address.
+// callError is which endpoint failed a request, and why. Its text never holds a secret of the endpoint's address.
 type callError struct {
 	endpoint secret.URL
 	source   Source

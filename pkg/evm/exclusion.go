@@ -73,7 +73,7 @@ func (r Reason) caught() bool {
 // passes reports whether the endpoint's vitals alone decide when it is over.
 func (r Reason) passes() bool { return r == ReasonStale || r == ReasonSlow || r == ReasonUnreachable }
 
-// Exclusion says what an endpoint is not used for, and why.
+// Exclusion is what an endpoint is not used for, and why.
 type Exclusion struct {
 	Purpose Purpose
 	Reason  Reason
@@ -90,7 +90,7 @@ type exclusions struct {
 	strikes int // times it was caught
 }
 
-// add excludes for a while that doubles each time an endpoint is caught. It tells whether that is news.
+// add excludes for a while that doubles each time an endpoint is caught. It reports whether it was not excluded before.
 func (x *exclusions) add(p Purpose, r Reason, detail string, now time.Time, cooldown time.Duration) bool {
 	fresh := Exclusion{Purpose: p, Reason: r, Detail: detail, Since: now}
 	at := slices.IndexFunc(x.list, func(e Exclusion) bool { return e.Purpose == p && e.Reason == r })

@@ -62,7 +62,7 @@ type connection struct {
 // farewell.
 const hung = 3
 
-// errBroken says that a WebSocket connection has ended. What was to be sent over it was not sent.
+// errBroken means that a WebSocket connection has ended. What was to be sent over it was not sent.
 var errBroken = errors.New("the connection has ended")
 
 // do makes a trip over the connection, once more if the connection turns out to have ended before.
@@ -221,7 +221,7 @@ func (l *line) close() {
 	}
 }
 
-// patient tells the endpoint when an HTTP gateway asks for a pause, and reads no answer to the end of memory.
+// patient reports to the endpoint when an HTTP gateway asks for a pause, and bounds the size of an answer.
 type patient struct {
 	http.RoundTripper
 	throttled func(pause time.Duration)

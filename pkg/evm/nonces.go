@@ -51,7 +51,8 @@ func (c *Client) SettledNonces(ctx context.Context, asked []AccountAt) ([]uint64
 	return list.read()
 }
 
-// nonceList are nonces as decimal numbers with spaces in between: what one endpoint says, to be compared with others.
+// nonceList are nonces as decimal numbers with spaces in between: the answer of one endpoint, to be compared with
+// others.
 type nonceList string
 
 func writeNonces(nonces []uint64) nonceList {

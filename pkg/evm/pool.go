@@ -44,21 +44,21 @@ const (
 
 // pool is the endpoints of a chain.
 type pool struct {
-	cfg       Config
-	chainID   uint64
-	log       zerolog.Logger
-	metrics   *Metrics
-	public    []*endpoint
-	private   []*endpoint
-	leader    atomic.Pointer[endpoint] // the best at the moment
-	memory    memory
-	proofs    proofs
-	finality  finality
-	strangers *unknownHeaders
-	judging   sync.Mutex // of heads
-	heads     agreement.Heads
-	price     atomic.Uint64 // the gas price that was last agreed on; 0 before
-	transport *http.Transport
+	cfg            Config
+	chainID        uint64
+	log            zerolog.Logger
+	metrics        *Metrics
+	public         []*endpoint
+	private        []*endpoint
+	leader         atomic.Pointer[endpoint] // the best at the moment
+	memory         memory
+	proofs         proofs
+	finality       finality
+	unknownHeaders *unknownHeaders
+	judging        sync.Mutex // of heads
+	heads          agreement.Heads
+	price          atomic.Uint64 // the gas price that was last agreed on; 0 before
+	transport      *http.Transport
 
 	closing    context.CancelFunc
 	life       context.Context //nolint:containedctx // The client's own: what runs in the background ends with it.
@@ -269,7 +269,7 @@ func scalar[T any](method string, args ...any) question[T] {
 // sawHead takes note of the newest block an endpoint names, and reports whether it can be the chain's. One that names
 // another is excluded for heads.
 func (p *pool) sawHead(e *endpoint, head chain.BlockRef) (believed bool) {
-	p.strangers.read(head.Number)
+	p.unknownHeaders.read(head.Number)
 	if !p.believes(e, head) {
 		e.bar(ForHeads, ReasonAhead, fmt.Sprintf("it named block %d of %s, which no other host is near", head.Number,
 			time.UnixMilli(int64(head.TimeMs)).UTC().Format(time.RFC3339)))

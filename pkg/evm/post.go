@@ -195,7 +195,7 @@ func (a answer) to(id uint64) (json.RawMessage, error) {
 	}
 }
 
-// errForeign says that an answer is to another request.
+// errForeign means that an answer is to another request.
 var errForeign = errors.New("the answer has the id of another request")
 
 // refusal is the error of an answer.

@@ -16,21 +16,21 @@ import (
 // Receipt returns a mined transaction with its logs, on the chain of this moment, or nil if no endpoint that answers
 // knows one: the transaction waits, is unknown, or stands in a block that was replaced.
 //
-// What an endpoint tells is held against the block: status, gas and logs are those that the block's receipts root
-// commits to, and an endpoint that tells otherwise is excluded and another one asked. Not proven is that the block is
+// An endpoint's answer is compared with the block: status, gas and logs are those that the block's receipts root
+// commits to, and an endpoint whose answer differs is excluded and another one asked. Not proven is that the block is
 // on the chain, and which of its transactions has which hash: for that two answers have to agree. Where no endpoint
-// serves the receipts of blocks, or their root cannot be computed, it is as it was told.
+// serves the receipts of blocks, or their root cannot be computed, it is as the endpoint gave it.
 func (r Reader) Receipt(ctx context.Context, tx chain.Hash) (*Receipt, error) {
 	var lies []error
 	for {
-		told, from, err := r.told(ctx, tx)
+		claimed, from, err := r.claimed(ctx, tx)
 		switch {
 		case NotFound(err):
 			return nil, nil //nolint:nilnil // An unmined transaction is no error; the documentation says so.
 		case err != nil:
 			return nil, fmt.Errorf("asking for the receipt of %s: %w", tx, errors.Join(append(lies, err)...))
 		}
-		receipt, err := r.prove(ctx, told)
+		receipt, err := r.prove(ctx, claimed)
 		lied, is := errors.AsType[*lieError](err)
 		if !is {
 			return receipt, err
@@ -40,8 +40,8 @@ func (r Reader) Receipt(ctx context.Context, tx chain.Hash) (*Receipt, error) {
 	}
 }
 
-// told asks for a receipt and believes it.
-func (r Reader) told(ctx context.Context, tx chain.Hash) (*receiptReply, *endpoint, error) {
+// claimed asks for a receipt and believes it.
+func (r Reader) claimed(ctx context.Context, tx chain.Hash) (*receiptReply, *endpoint, error) {
 	return ask(ctx, r, question[*receiptReply]{
 		method: methodReceipt, args: []any{tx}, read: func(raw json.RawMessage) (*receiptReply, error) {
 			reply, err := decodeReceipt(raw)
@@ -57,24 +57,25 @@ func (r Reader) told(ctx context.Context, tx chain.Hash) (*receiptReply, *endpoi
 	})
 }
 
-// prove returns the receipt that the block has in the place of the one that was told, or a lieError where the block has
-// another.
-func (r Reader) prove(ctx context.Context, told *receiptReply) (*Receipt, error) {
-	held, err := r.pool.proofs.of(told.blockHash, func() (*proof, error) { return r.proof(ctx, told.blockHash) })
+// prove returns the receipt that the block has in the place of the one that was claimed, or a lieError where the block
+// has another.
+func (r Reader) prove(ctx context.Context, claimed *receiptReply) (*Receipt, error) {
+	held, err := r.pool.proofs.of(claimed.blockHash, func() (*proof, error) { return r.proof(ctx, claimed.blockHash) })
 	if err != nil {
 		return nil, err
 	}
-	at := int(told.index)
-	if held.block.Number != told.block || at >= len(held.block.Txs) || held.block.Txs[at].Hash != told.txHash {
-		return nil, lie("block %d %s has no transaction %s in place %d", told.block, told.blockHash, told.txHash, at)
+	at := int(claimed.index)
+	if held.block.Number != claimed.block || at >= len(held.block.Txs) || held.block.Txs[at].Hash != claimed.txHash {
+		return nil, lie("block %d %s has no transaction %s in place %d", claimed.block, claimed.blockHash,
+			claimed.txHash, at)
 	}
 	if held.receipts == nil {
-		receipt := told.receipt(held.block.Txs[at].Nonce)
+		receipt := claimed.receipt(held.block.Txs[at].Nonce)
 		return &receipt, nil
 	}
-	if truth := held.receipts[at]; truth.OK != (told.status == 1) || len(truth.Logs) != len(told.logs) {
-		return nil, lie("the receipt of %s is not the one that block %d %s has", told.txHash, told.block,
-			told.blockHash)
+	if truth := held.receipts[at]; truth.OK != (claimed.status == 1) || len(truth.Logs) != len(claimed.logs) {
+		return nil, lie("the receipt of %s is not the one that block %d %s has", claimed.txHash, claimed.block,
+			claimed.blockHash)
 	}
 	return &held.receipts[at], nil
 }

@@ -21,8 +21,8 @@ type Receipt struct {
 }
 
 // Receipts returns the receipts of a block's transactions, in order; the endpoint that had the block first is asked
-// first. Proven says that they hash to the header's receipts root: then logs, statuses and gas are exactly those of the
-// block. An endpoint whose receipts do not is excluded, and another one asked. They are not proven if no endpoint's
+// first. Proven means that they hash to the header's receipts root: then logs, statuses and gas are exactly those of
+// the block. An endpoint whose receipts do not is excluded, and another one asked. They are not proven if no endpoint's
 // are, or if the block has a kind of transaction that this build cannot encode.
 func (r Reader) Receipts(ctx context.Context, block Block) (receipts []Receipt, proven bool, err error) {
 	if receipts, ok := r.takeEarly(ctx, block); ok {
@@ -62,7 +62,7 @@ func isAnswer(err error) bool {
 	return is && (failed.class == failedReply || failed.class == failedLie || failed.class == failedNotFound)
 }
 
-// readReceipts reads the receipts of a block and what they hash to; zero if that cannot be told.
+// readReceipts reads the receipts of a block and what they hash to; zero if that cannot be computed.
 func readReceipts(raw []byte, block Block) ([]Receipt, chain.Hash, error) {
 	replies, err := decodeReceipts(raw)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// replyKind is what a node's own error says about the endpoint, whatever was asked.
+// replyKind is what a node's own error means for the endpoint, whatever was asked.
 type replyKind int
 
 const (

@@ -11,7 +11,7 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// headerError is a header that does not hash to what the node says.
+// headerError is a header that does not hash to the hash the node gave with it.
 type headerError struct {
 	number         uint64
 	said, computed chain.Hash
@@ -21,10 +21,10 @@ func (e *headerError) Error() string {
 	return fmt.Sprintf("the header of block %d hashes to %s, the node says %s", e.number, e.computed, e.said)
 }
 
-// unknownHeaders tells liars from a fork of the chain whose headers this build cannot read: one endpoint whose header
-// does not hash to what it says lies; two of different hosts that say the same hash of a header that comes to the same
-// other one here do not. Then nobody is excluded for it, nothing of such a block is believed, and Health says what to
-// do. It is over with the first header of that height that can be read.
+// unknownHeaders distinguishes liars from a fork of the chain whose headers this build cannot read: one endpoint whose
+// header does not hash to what it says lies; two of different hosts that say the same hash of a header that comes to
+// the same other one here do not. Then nobody is excluded for it, nothing of such a block is believed, and Health says
+// what to do. It is over with the first header of that height that can be read.
 type unknownHeaders struct {
 	log   zerolog.Logger
 	shown prometheus.Gauge
@@ -97,7 +97,7 @@ func (e *endpoint) forked(failed *callError) bool {
 	if !is {
 		return false
 	}
-	fork, excluded := e.strangers.note(e, *header)
+	fork, excluded := e.unknownHeaders.note(e, *header)
 	for _, other := range excluded {
 		other.mu.Lock()
 		other.readmit(func(x Exclusion) bool {

@@ -31,7 +31,7 @@ const (
 
 // answered notes an answer and how long it took.
 func (v *vitals) answered(method string, took time.Duration) {
-	// they ask for as much as the node gives: how long that takes says nothing about it
+	// they ask for as much as the node gives: how long that takes is no measure of it
 	if method != labelBatch && method != labelNonces {
 		v.observe(took)
 	}
@@ -81,7 +81,8 @@ func (v *vitals) sawHead(head chain.BlockRef, behind time.Duration) {
 }
 
 // score is the time in milliseconds after which a good answer about the newest block is to be expected: what an answer
-// takes, what a failure costs times how often there is one, and how late the endpoint hears of blocks. Lower is better.
+// takes, what a failure costs times how often there is one, and how late the endpoint learns of blocks. Lower is
+// better.
 func (v *vitals) score(timeout time.Duration) float64 {
 	return v.latency + v.failures*milliseconds(timeout) + v.lag
 }

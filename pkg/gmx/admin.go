@@ -14,7 +14,7 @@ type Adjustment struct {
 	Data []byte
 	// Undo is the calldata that sets back what Data sets.
 	Undo []byte
-	// Does says in words what Data does.
+	// Does describes, for people, what Data does.
 	Does string
 }
 

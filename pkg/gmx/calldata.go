@@ -9,7 +9,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// PartialLiquidations says whether the contracts can close a part of a position that is liquidated (LIQ-13):
+// PartialLiquidations is whether the contracts can close a part of a position that is liquidated (LIQ-13):
 // executeLiquidation takes no size (LIQ-9).
 const PartialLiquidations = false
 

@@ -126,8 +126,8 @@ var (
 	positionInventoryInToken = perp.BaseKey("VIRTUAL_INVENTORY_FOR_POSITIONS_IN_TOKENS")
 )
 
-// setInventory adds what a SetUint or SetInt of a virtual inventory says beside the parameter itself; nothing for other
-// keys.
+// setInventory adds what a SetUint or SetInt of a virtual inventory means beside the parameter itself; nothing for
+// other keys.
 func setInventory(r *reader, base chain.Hash, args []byte, value perp.Int) {
 	v := perp.MarketValue{Value: value, Stamp: r.stamp}
 	switch {

@@ -59,7 +59,7 @@ func decodeOrderCreated(r *reader) {
 	r.emit(perp.OrderCreated{Order: o})
 }
 
-// readOrderV21 demands what v2.1 alone says of an order. The block is beside its time, which decides.
+// readOrderV21 reads the items of an order that v2.1 alone has. The block is beside its time, which decides.
 func readOrderV21(r *reader) {
 	r.uint("updatedAtBlock")
 	if r.bool("isFrozen") {

@@ -17,7 +17,7 @@ type Decoder struct {
 func NewDecoder(emitter chain.Address) *Decoder { return &Decoder{emitter: emitter} }
 
 // For returns the decoder for the logs of one partition of the log topic. The logs of parameters go to every partition
-// (see [IsParameter]); what such a log says beside its parameter makes rows of partition 0 alone.
+// (see [IsParameter]); what such a log means beside its parameter makes rows of partition 0 alone.
 func (d *Decoder) For(partition int) *Decoder {
 	return &Decoder{emitter: d.emitter, copies: partition != 0}
 }

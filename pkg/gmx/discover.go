@@ -19,7 +19,7 @@ type Asker interface {
 	Ask(ctx context.Context, to chain.Address, data []byte) (output []byte, answered bool, err error)
 }
 
-// Found is what a deployment says of itself.
+// Found is what was read from the contracts of a deployment.
 type Found struct {
 	Config
 	// Several are the settings for which more than one contract would do: a venue that was upgraded keeps the handlers
@@ -54,7 +54,7 @@ const mostMembers = 200
 
 // Discover finds the contracts of an exchange from one of them: its DataStore, a router or a handler. Handlers are
 // those that a router names and, where the venue has a list of who holds the role CONTROLLER, every contract in it that
-// executes something. An error says what the address is not.
+// executes something. An error names what the address is not.
 func Discover(ctx context.Context, node Asker, start chain.Address) (Found, error) {
 	d := discovery{node: node, handlers: map[string][]chain.Address{}}
 	if err := d.from(ctx, start); err != nil {

@@ -6,7 +6,7 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// UnknownEventError reports that the contracts emitted an event this package never heard of: a newer version, or the
+// UnknownEventError reports that the contracts emitted an event this package does not know: a newer version, or the
 // wrong address. Whether it carries state cannot be known, so nothing after it can be trusted.
 type UnknownEventError struct {
 	// Name is the event's name, empty if it is not one of the EventEmitter's three forms at all.
@@ -39,7 +39,7 @@ func (e *DecodeError) Error() string {
 // Unwrap returns the cause.
 func (e *DecodeError) Unwrap() error { return e.Cause }
 
-// Place says where on the chain a log is.
+// Place is the position of a log on the chain.
 type Place struct {
 	Block  uint64
 	Index  uint32

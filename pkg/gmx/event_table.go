@@ -7,7 +7,7 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// scope says whose event it is, which decides the partition that applies it.
+// scope is whose event it is, which decides the partition that applies it.
 type scope uint8
 
 const (

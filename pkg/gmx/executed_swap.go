@@ -7,8 +7,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// ExecutedSwap is what the exchange said of a swap in one market that it executed: SwapInfo and the SwapFeesCollected
-// after it. It is no state: what it changed is said by events of the measures before it.
+// ExecutedSwap is a swap in one market that the exchange executed, from its events: SwapInfo and the SwapFeesCollected
+// after it. It is no state: what it changed is in events of the measures before it.
 type ExecutedSwap struct {
 	Hop           perp.SwapHop // without After
 	TokenInPrice  perp.Uint    // the lower one
@@ -115,7 +115,7 @@ func (r *reader) broken() error {
 
 var oraclePriceUpdate = chain.Keccak256([]byte("OraclePriceUpdate"))
 
-// oracleReport turns to a log that says by which report the exchange's oracle took a price (OraclePriceUpdate). The
+// oracleReport reads the log that names the report by which the exchange's oracle took a price (OraclePriceUpdate). The
 // answer is false for any other log.
 func (r *reader) oracleReport(l *chain.Log) (is bool) {
 	topics, ok := emitterTopics(l)

@@ -24,7 +24,7 @@ type Work struct {
 	// afterwards.
 	AutoCancel []uint64
 	// SavedCallback is true when the account has, or may have, saved a callback contract for the market. Liquidations
-	// and deleveragings call it, with the most gas a callback may have. No event tells of it.
+	// and deleveragings call it, with the most gas a callback may have. No event shows it.
 	SavedCallback bool
 	// OneToken is true when a deposit brings only one of the market's tokens.
 	OneToken bool

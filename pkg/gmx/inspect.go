@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Contract is what a contract says of itself; zero where it has no such getter.
+// Contract is what a contract's getters return; zero where it has no such getter.
 type Contract struct{ DataStore, EventEmitter, RoleStore, Oracle chain.Address }
 
 // Inspect asks a contract of an exchange for the others it was deployed with.

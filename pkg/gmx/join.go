@@ -7,7 +7,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// joins is what the logs of one transaction said so far, and what of it waits for other logs. The contracts say in
+// joins is what the logs of one transaction contained so far, and what of it waits for other logs. The contracts say in
 // several events what is one thing to us: a decrease is preceded by the fees of its order, and by its insolvency if
 // there was one, which names no position.
 type joins struct {

@@ -8,7 +8,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// reader gives out the items of one event by name and type, and collects the events that a transaction says. The first
+// reader gives out the items of one event by name and type, and collects the events of a transaction. The first
 // item that is missing or of another type sticks as its error. It is reused from log to log.
 type reader struct {
 	log   *chain.Log

@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// RevertClass says what a revert means for a job.
+// RevertClass is what a revert means for a job.
 type RevertClass string
 
 // The classes of reverts. Only NeedsReport and NeedsGas can be mended by the keeper that met them.
@@ -33,7 +33,7 @@ const (
 	// reasonBytes. As a revert it means that the order is frozen already, or that there is no request to end
 	// (liquidations, deleveragings).
 	CancelsOrFreezes RevertClass = "cancels_or_freezes"
-	// UnknownRevert: any other cause, or one this package cannot read. It says nothing about the job.
+	// UnknownRevert: any other cause, or one this package cannot read. It shows nothing about the job.
 	UnknownRevert RevertClass = "unknown"
 )
 

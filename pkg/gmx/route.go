@@ -7,7 +7,7 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Router says which routing key each log belongs to, so that every row has exactly one writing partition:
+// Router finds the routing key that each log belongs to, so that every row has exactly one writing partition:
 //
 //   - what belongs to an account (orders, positions, requests, bad debts) goes by the account, padded to a word;
 //   - what belongs to one market goes by the market, padded;
@@ -27,7 +27,7 @@ func NewRouter(emitter chain.Address, remembered int) *Router {
 	return &Router{decoder: NewDecoder(emitter), owners: memory{generation: max(remembered, 1)}}
 }
 
-// UnknownOwnerError reports that nothing in a transaction or in memory tells whose order or position a log is about.
+// UnknownOwnerError reports that nothing in a transaction or in memory shows whose order or position a log is about.
 // The caller may find out elsewhere, [Router.Learn] it and route again.
 type UnknownOwnerError struct {
 	Event string

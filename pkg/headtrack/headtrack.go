@@ -13,7 +13,7 @@ import (
 	"perpkeeper/pkg/tier"
 )
 
-// Tracker holds the newest block this process was told of, and when. It is safe for concurrent use.
+// Tracker holds the newest block that this process has seen, and when it saw it. It is safe for concurrent use.
 type Tracker struct {
 	mu      sync.Mutex
 	clock   func() time.Time

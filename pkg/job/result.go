@@ -17,7 +17,7 @@ const (
 	DroppedRecovered Outcome = "dropped_recovered" // the condition no longer held when we looked again; no failure
 	// SkippedDone: no longer pending when we looked again; if it had a nonce, a payment to oneself has freed it.
 	SkippedDone Outcome = "skipped"
-	// Expired: past the venue's deadline, or told to wait for longer than a job may; a nonce is freed likewise.
+	// Expired: past the venue's deadline, or made to wait for longer than a job may; a nonce is freed likewise.
 	Expired  Outcome = "expired"
 	Reverted Outcome = "reverted" // our transaction was mined and reverted for another reason
 	// Foreign: our nonce was spent by a transaction that is not ours: no verdict about the job.

@@ -61,7 +61,7 @@ func result(err error, success string) string {
 	return "error"
 }
 
-// standing tells apart what a lease is that somebody else holds.
+// standing is the state of a lease that somebody else holds.
 func standing(err error) string {
 	held, _ := errors.AsType[*HeldError](err)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Mode says how nervous the markets are, and with it how often all positions are swept (LIQ-1).
+// Mode is how volatile the markets are, and with it how often all positions are swept (LIQ-1).
 type Mode int
 
 // The modes, calmest first.
@@ -33,9 +33,9 @@ func (m Mode) percent() uint64 { return [...]uint64{0, 5, 10}[m] }
 // the mode is left: a market that moves about the threshold does not flap between two modes.
 const calm = 80
 
-// Modes follows the mark prices of all markets and says which mode they call for: the highest that any of them does.
-// Volatility is (max − min) / min of a market's mark price over the window. It is for one goroutine at a time, and
-// knows no clock but the times it is given. One that goes back, as a reorganised chain's does for a moment, calms
+// Modes follows the mark prices of all markets and returns the mode that they call for: the highest that any of them
+// does. Volatility is (max − min) / min of a market's mark price over the window. It is for one goroutine at a time,
+// and knows no clock but the times it is given. One that goes back, as a reorganised chain's does for a moment, calms
 // nothing.
 type Modes struct {
 	window  uint64 // ms

@@ -66,7 +66,7 @@ type Alarm struct {
 	Over bool   `json:"over"` // it has passed
 }
 
-// About returns the message about a result and its audience; concerns is false for a result nobody is told of.
+// About returns the message about a result and its audience; concerns is false for a result that nobody is notified of.
 func About(chainID uint64, r job.Result) (m Message, to Audience, concerns bool) {
 	var event string
 	switch {

@@ -29,7 +29,7 @@ type Plugin interface {
 	Open(timeout time.Duration) Notifier
 }
 
-// Target is a receiver's name and what it is told of.
+// Target is a receiver's name and what it is notified of.
 type Target struct {
 	// Name is the receiver's place in the results, and its label in metrics and logs. Under another name it is told of
 	// nothing that was before.

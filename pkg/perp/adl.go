@@ -16,7 +16,7 @@ type Deleveraging struct {
 	// what a deleveraging may bring it down to at most.
 	Factor       Int
 	Limit, Floor Uint
-	// Enabled is what the exchange's last update said: only then deleveragings are executed.
+	// Enabled is from the exchange's last update: only then deleveragings are executed.
 	Enabled bool
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrContradiction is what [Apply] ends in when an event cannot follow the rows that are there: a log was lost, or one
-// was applied twice. Nothing can be guessed from there: the caller stops and says so.
+// was applied twice. Nothing can be guessed from there: the caller stops and reports it.
 var ErrContradiction = errors.New("event contradicts the state: a log is missing or was applied twice")
 
 // Apply folds one event into s. It is pure and deterministic: equal rows and an equal event leave equal rows. It writes

@@ -40,7 +40,7 @@ func (e PositionDecreased) apply(s State) error {
 }
 
 // checkDecrease demands that the sizes add up. The exchange may also close what a decrease left over (no index tokens
-// remain), so a decrease to zero may remove more than it says.
+// remain), so a decrease to zero may remove more than its event names.
 func checkDecrease(prev Position, e PositionDecreased) error {
 	left := e.Position.SizeInUsd
 	switch sum := left.Add(e.SizeDeltaUsd); {

@@ -2,7 +2,7 @@ package perp
 
 import "perpkeeper/pkg/chain"
 
-// Event is one thing the exchange said that changes our state, decoded from a log by pkg/gmx. The concrete types are
+// Event is one event of the exchange that changes our state, decoded from a log by pkg/gmx. The concrete types are
 // those below; there are no others.
 type Event interface {
 	// Touches lists the rows that applying the event may read or write, so that a store can fetch them first.

@@ -2,7 +2,7 @@ package perp
 
 import "perpkeeper/pkg/chain"
 
-// ParameterSource says where a parameter's value was learnt.
+// ParameterSource is where a parameter's value is from.
 type ParameterSource string
 
 // The sources of parameters. A call shows the value at the end of its block, so what an event said in that block or

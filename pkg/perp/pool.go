@@ -58,7 +58,7 @@ func (i interest) tokensOf(isLong bool) Uint {
 	return side[inLongToken].Add(side[inShortToken])
 }
 
-// balance is what the venue compares the sides by: USD, or index tokens at the middle price where it is told so
+// balance is what the venue compares the sides by: USD, or index tokens at the middle price where it is configured so
 // (MarketUtils.getOpenInterestForBalance).
 func (i interest) balance(inTokens bool, middle Uint) (sides [2]Uint) {
 	for _, isLong := range []bool{false, true} {

@@ -10,7 +10,7 @@ import (
 // One is 100 % as a factor with 30 decimals (Precision.FLOAT_PRECISION).
 var One = Pow10(30)
 
-// Price is what a report says of one token: USD with 30 decimals per smallest unit.
+// Price is a report's price of one token: USD with 30 decimals per smallest unit.
 type Price struct{ Min, Max Uint }
 
 // Rows looks rows up: a [State] is one.
@@ -30,14 +30,14 @@ type Circumstances struct {
 	// liquidates below 110 % has 1.1·10^30. Less than One counts as One.
 	FireRatio Uint
 	// ReferralDiscount is the part of the position fee that an account is let off for its referral, as a 30-decimal
-	// factor; nil where there are no referrals. No event of the exchange tells it: referral codes and tiers live in a
+	// factor; nil where there are no referrals. No event of the exchange shows it: referral codes and tiers live in a
 	// contract of their own, and what PositionFeesCollected says of an account's last trade may have changed since.
 	// Planners leave it nil. A discount can only make a position healthier, so they find one of such an account due a
 	// little early and never late; the simulated call, which knows the discount, holds it back until it is (sender).
 	ReferralDiscount func(account chain.Address) Uint
 }
 
-// Verdict is what the venue's own formula says of a position. USD values have 30 decimals.
+// Verdict is the result of the venue's own formula for a position. USD values have 30 decimals.
 type Verdict struct {
 	RemainingCollateralUsd      Int
 	MinCollateralUsd            Uint

@@ -57,7 +57,7 @@ type State interface {
 	Put(Row)
 }
 
-// Stamp says which log last touched a row.
+// Stamp is the log that last touched a row.
 type Stamp struct {
 	Block  uint64     `json:"block"`
 	Log    uint32     `json:"log"`

@@ -152,7 +152,7 @@ func (w *swapping) reward() Uint {
 	return paid
 }
 
-// payImpact takes a reward out of the impact pool of a token, as far as it goes, and says what is left of it in USD.
+// payImpact takes a reward out of the impact pool of a token, as far as it goes, and returns what is left of it in USD.
 func (w *swapping) payImpact(p pooled, usd Uint) (amount, unpaidUsd Uint) {
 	amount = usd.Int().Uint().Div(p.price.Max)
 	pool := w.measure(SwapImpactPoolAmount, p.token, false).Value.Uint()

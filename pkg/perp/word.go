@@ -8,7 +8,7 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// WordKind says which of the DataStore's getters reads a word: each keeps its own values under the same key.
+// WordKind is which of the DataStore's getters reads a word: each keeps its own values under the same key.
 type WordKind string
 
 // The kinds of words.
@@ -20,7 +20,7 @@ const (
 	Bytes32Word WordKind = "bytes32"
 )
 
-// WordScope says of what there is one word each: it gives the arguments of a word's key.
+// WordScope is of what there is one word each: it gives the arguments of a word's key.
 type WordScope string
 
 // The scopes. The last two are of words that cannot be listed: nobody knows all accounts.
@@ -208,7 +208,7 @@ func Audit(market chain.Address, read uint64, stamp Stamp) Event {
 		Stamp: stamp}}}
 }
 
-// AuditKey is the key of the row that says when a market's words were audited.
+// AuditKey is the key of the row that holds when a market's words were audited.
 func AuditKey(market chain.Address) RowKey {
 	return MarketValueKey(WordsAudited, market.Hash(), chain.Address{}, false)
 }

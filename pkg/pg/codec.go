@@ -65,7 +65,7 @@ var (
 		func(n *perp.Int) (magnitude, bool) { return magnitudeOf(n.Abs().Bytes32()), n.Sign() < 0 })
 )
 
-// numberCodec stores 256-bit numbers of a type; split tells a number's magnitude and whether it is negative.
+// numberCodec stores 256-bit numbers of a type; split returns a number's magnitude and whether it is negative.
 func numberCodec[N any](parse func([]byte) (N, error), split func(*N) (magnitude, bool)) codec {
 	at := func(v reflect.Value) (*N, error) {
 		number, ok := reflect.TypeAssert[*N](v.Addr()) // a value would be boxed

@@ -21,7 +21,8 @@ type Commit struct {
 	Mark Mark
 	// Epoch is the highest scanner epoch seen.
 	Epoch uint64
-	// Finalized is the highest finalized block heard of; the zero value, or a lower one than before, changes nothing.
+	// Finalized is the highest finalized block that is known; the zero value, or a lower one than before, changes
+	// nothing.
 	Finalized chain.BlockRef
 	// Proven are blocks, of before or of this step, that were published without proof and have been proven since.
 	Proven []Block
@@ -44,7 +45,7 @@ type AppliedBlock struct {
 	Source Source
 }
 
-// isRange tells ranges from blocks.
+// isRange reports whether it is a range, and not a block.
 func (b AppliedBlock) isRange() bool { return !b.Before.Hash.IsZero() }
 
 // first is the number of the first block.
@@ -138,7 +139,7 @@ func (p *Partition) write(ctx context.Context, next Offset,
 		return fmt.Errorf("beginning a step of partition %d: %w", p.offset.Partition, err)
 	}
 	if err := p.step(ctx, tx, next, work); err != nil {
-		// What was not committed is undone by the server, also if it does not hear this.
+		// What was not committed is undone by the server, also if this does not reach it.
 		_ = tx.Rollback(context.WithoutCancel(ctx))
 		return err
 	}

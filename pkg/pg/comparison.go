@@ -196,7 +196,7 @@ var everyRow = perTable("every row of",
 // the order of writing.
 type Checksums map[perp.Table]string
 
-// Checksums computes those of a generation, and says where it stood.
+// Checksums computes those of a generation, and returns where it stood.
 func (db *DB) Checksums(ctx context.Context, generation int) (sums Checksums, at Standing, err error) {
 	err = db.Read(ctx, "summing up a generation", func(ctx context.Context, tx pgx.Tx) error {
 		if at, err = standing(ctx, tx, generation); err != nil {

@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// Config says how to reach the keeper's database and how patient to be with it. Start from DefaultConfig.
+// Config is how to reach the keeper's database, and how long to wait for it. Start from DefaultConfig.
 type Config struct {
 	URL secret.URL `toml:"url" help:"the keeper's database: postgres://user:password@host:port/name?sslmode=require"`
 	// Password is for those who keep it in a file of its own, apart from the address.

@@ -78,7 +78,7 @@ func (c Config) pool(application string) (*pgxpool.Config, error) {
 	return p, nil
 }
 
-// Health is nil, or says why the database cannot be asked. It is what readiness should ask.
+// Health returns nil, or why the database cannot be asked. It is what readiness should ask.
 func (db *DB) Health(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, db.cfg.ConnectTimeout,
 		fmt.Errorf("the database has not answered for %s", db.cfg.ConnectTimeout))
@@ -107,7 +107,7 @@ func (db *DB) Bounded(ctx context.Context) (context.Context, context.CancelFunc)
 		errors.New("the database does not answer"))
 }
 
-// The conditions of the server that code here tells apart.
+// The conditions of the server that code here distinguishes.
 const (
 	codeUndefinedTable  = "42P01"
 	codeInvalidSchema   = "3F000"

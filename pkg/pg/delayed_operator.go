@@ -59,7 +59,8 @@ func (s Delayed) operate(ctx context.Context, what string, statement *Statement,
 	return rows == 1, err
 }
 
-// Ring asks every scanner for a scan now, and returns the database's time: scans that began after it have heard.
+// Ring asks every scanner for a scan now, and returns the database's time: scans that began after it have seen the
+// ring.
 func (s Delayed) Ring(ctx context.Context) (time.Time, error) {
 	return One(ctx, s.db, "asking for a scan", pgx.RowTo[time.Time], ringDelayed.SQL())
 }

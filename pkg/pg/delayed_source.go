@@ -93,7 +93,7 @@ func (s Delayed) requestLife(ctx context.Context, generation int) (uint64, error
 // noGeneration stands where a statement is over schema keeper alone.
 const noGeneration = 0
 
-// feed runs an insertion and says how many rows it made.
+// feed runs an insertion and returns how many rows it made.
 func (s Delayed) feed(ctx context.Context, insertion *Statement, generation int, args ...any) (int, error) {
 	rows, err := s.db.Run(ctx, "adding delayed jobs", insertion.In(generation), args...)
 	return int(rows), err

@@ -16,7 +16,7 @@
 //   - A [Snapshot] is one REPEATABLE READ view of offsets and rows of one generation, as of the highest block that all
 //     partitions have applied.
 //   - Whoever follows by revision ([DB.Changes]) holds what a snapshot would hold, over commits, undos and switches of
-//     generation, or is told to begin anew.
+//     generation, or is made to begin anew.
 //   - A switch of generations is one row; without a reason it happens only when both hold the same rows at the same
 //     offsets ([DB.Switch]).
 //   - Not found and "could not ask" are different answers everywhere.

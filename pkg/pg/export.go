@@ -56,7 +56,7 @@ type Export struct {
 // deep as the finalized block of each partition and below.
 //
 // It is refused while there is no view of the state (see [Standing.HasView]), and while a partition knows no finalized
-// block that it could go back to; ErrExporting says that another process is at it.
+// block that it could go back to; ErrExporting means that another process is at it.
 func (db *DB) Export(ctx context.Context, copyRows func(context.Context, *Export) error) error {
 	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
@@ -128,7 +128,7 @@ func copyText(text string, generation int, table string, part int) string {
 		"{part}", strconv.Itoa(part)).Replace(text)
 }
 
-// Copy writes the rows of a table that a partition writes, in the binary form of COPY, and says how many they are.
+// Copy writes the rows of a table that a partition writes, in the binary form of COPY, and returns how many they are.
 func (e *Export) Copy(ctx context.Context, part int, table string, to io.Writer) (rows int64, err error) {
 	tag, err := e.conn.PgConn().CopyTo(ctx, to, copyText(copyOut, e.Generation, table, part))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 var (
 	selectActive = Register("active generation", `SELECT generation FROM keeper.active_generation`)
-	// selectActiveLayout tells of which layout the active generation is.
+	// selectActiveLayout selects the layout of the active generation.
 	selectActiveLayout = Register("layout of the active generation",
 		`SELECT g.number, g.layout FROM keeper.active_generation a JOIN keeper.generation g ON g.number = a.generation`)
 	upsertActive = Register("activate generation", `INSERT INTO keeper.active_generation (generation) VALUES ($1)
@@ -133,7 +133,7 @@ var ErrApart = errors.New("the generations have not read equally far")
 // one. Both are kept up to date from then on, so that the way back is another call.
 //
 // Without a reason the two must be equal: the same rows in all tables, compared in the transaction that switches, with
-// both standing at the same offsets; ErrApart says that they do not for the moment. A reason, which is recorded,
+// both standing at the same offsets; ErrApart means that they do not for the moment. A reason, which is recorded,
 // switches without looking.
 func (db *DB) Switch(ctx context.Context, to int, reason string) error {
 	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {

@@ -111,7 +111,7 @@ func (db *DB) Import(ctx context.Context, partitions int, rows map[string]int64,
 	return generation, nil
 }
 
-// mayImport takes the lock of those who import, or says that another process has it.
+// mayImport takes the lock of those who import, or returns an error if another process has it.
 func mayImport(ctx context.Context, tx pgx.Tx) (alone bool, err error) {
 	if err = tx.QueryRow(ctx, lockImport.SQL()).Scan(&alone); err != nil {
 		err = fmt.Errorf("locking the making of generations: %w", err)
@@ -285,7 +285,7 @@ func publish(ctx context.Context, tx pgx.Tx, generation, partitions int) error {
 	return nil
 }
 
-// Copy brings the rows of a table that one partition has, in the binary form of COPY, and says how many they were.
+// Copy brings the rows of a table that one partition has, in the binary form of COPY, and returns how many they were.
 func (i *Import) Copy(ctx context.Context, table string, from io.Reader) (rows int64, err error) {
 	err = i.db.unhurriedly(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Conn().PgConn().CopyFrom(ctx, from, copyText(copyIn, i.generation, table, 0))

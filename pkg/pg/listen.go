@@ -88,7 +88,7 @@ func (l *Listener) Close() {
 	}
 }
 
-// closeConnection says good-bye for a moment at most; a server that does not listen will notice anyway.
+// closeConnection closes the connection, within a moment at most; a server that does not listen will notice anyway.
 func closeConnection(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -101,7 +101,8 @@ var ErrLayout = fmt.Errorf("other layout of the state, %w", ErrSchema)
 
 // AwaitSchema waits, by the caller's policy, for a database that answers and checks that this build can work with it. A
 // schema of another version, and a server that lets nobody in, are errors at once (Lasting). While the active
-// generation is of another layout it waits for a switch to one that this build can read; the policy's OnRetry is told.
+// generation is of another layout it waits for a switch to one that this build can read; the policy's OnRetry is
+// called.
 func (db *DB) AwaitSchema(ctx context.Context, policy retry.Policy) error {
 	listener := db.GenerationListener()
 	defer listener.Close()

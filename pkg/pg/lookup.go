@@ -107,7 +107,7 @@ func (db *DB) Look(ctx context.Context, k Keys) (found Rows, err error) {
 	return found, err
 }
 
-// errLookAgain says that the short way does not lead to an answer.
+// errLookAgain means that the short way does not lead to an answer.
 var errLookAgain = errors.New("another generation is active, or the partitions are on different branches")
 
 // lookAtOnce looks up rows in a generation, in one round trip, if it is the active one.
@@ -201,7 +201,7 @@ func ask[R perp.Row](batch *pgx.Batch, q tableQuery, generation int, keys []chai
 	})
 }
 
-// asOf says with every row how far the state was.
+// asOf adds to every row how far the state was.
 func (r *Rows) asOf(s Standing) {
 	r.Standing = s
 	stampAll(r.Positions, s.Watermark)

@@ -19,14 +19,14 @@ var (
 			WHERE n.next_offset < excluded.next_offset`)
 )
 
-// Notified remembers how far a topic was told to an audience, so that what was not yet told is told after a restart.
-// What was told and not noted is told again.
+// Notified stores how far an audience was notified of a topic, so that the rest is reported after a restart.
+// What was reported and not noted is reported again.
 type Notified struct{ db *DB }
 
-// Notified returns the memory of what was told.
+// Notified returns the store of how far audiences were notified.
 func (db *DB) Notified() Notified { return Notified{db} }
 
-// Next returns the offset from which on an audience is to be told of a partition, and false if it never was.
+// Next returns the offset from which on an audience is to be notified of a partition, and false if it never was.
 func (n Notified) Next(ctx context.Context, audience, topic string, partition int) (next int64, known bool, err error) {
 	doing := fmt.Sprintf("asking how far %s/%d was told to %s", topic, partition, audience)
 	next, err = One(ctx, n.db, doing, pgx.RowTo[int64], selectNotified.SQL(), audience, topic, partition)
@@ -36,7 +36,7 @@ func (n Notified) Next(ctx context.Context, audience, topic string, partition in
 	return next, err == nil, err
 }
 
-// Note remembers that an audience has been told of everything below an offset. It never goes back.
+// Note stores that an audience has been notified of everything below an offset. It never goes back.
 func (n Notified) Note(ctx context.Context, audience, topic string, partition int, next int64) error {
 	doing := fmt.Sprintf("noting how far %s/%d was told to %s", topic, partition, audience)
 	_, err := n.db.Run(ctx, doing, noteNotified.SQL(), audience, topic, partition, next)

@@ -31,8 +31,8 @@ type Offset struct {
 	Epoch uint64
 	// Tip is the last block applied; its Hash is zero until there is one.
 	Tip Block
-	// Finalized is the highest finalized block heard of; its Hash is zero until there is one. Tip may be below it while
-	// a correction runs.
+	// Finalized is the highest finalized block that is known; its Hash is zero until there is one. Tip may be below it
+	// while a correction runs.
 	Finalized chain.BlockRef
 	// Halted is the reason why nobody may act on the state until the operator has looked; empty when all is well.
 	Halted string
@@ -108,7 +108,7 @@ var errNotOwner = errors.New("another process has claimed the partition")
 // nothing more can be through this claim.
 func NotOwner(err error) bool { return errors.Is(err, errNotOwner) }
 
-// lock takes the partition's offset row until the transaction ends and returns what it says. It waits for whoever holds
+// lock takes the partition's offset row until the transaction ends and returns it. It waits for whoever holds
 // the row, be it a connection that was lost in the middle of its commit.
 func (p *Partition) lock(ctx context.Context, tx pgx.Tx) (Offset, error) {
 	found, owner, err := scanOffset(tx.QueryRow(ctx, lockOffset.In(p.generation), p.offset.Partition))

@@ -176,7 +176,7 @@ func (db *DB) SentSince(ctx context.Context, accounts []chain.Address, since tim
 	return sent, err
 }
 
-// The derived state says nothing of what a keeper intends: a position that is being liquidated is Active in it until
+// The derived state does not show what a keeper intends: a position that is being liquidated is Active in it until
 // the chain closes it.
 var selectLiquidations = Register("liquidations", `SELECT v.key, v.account, v.job_id, v.arm, v.status,
 	coalesce(v.outcome, ''), coalesce(v.reason, ''), v.ended_at

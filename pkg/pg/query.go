@@ -63,7 +63,7 @@ func One[T any](ctx context.Context, db *DB, doing string, read pgx.RowToFunc[T]
 	return one, nil
 }
 
-// Run executes a statement within the time that the database has for an answer, and says how many rows it touched.
+// Run executes a statement within the time that the database has for an answer, and returns how many rows it touched.
 func (db *DB) Run(ctx context.Context, doing, sql string, args ...any) (rows int64, err error) {
 	ctx, cancel := db.Bounded(ctx)
 	defer cancel()

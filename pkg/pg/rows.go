@@ -47,7 +47,7 @@ var (
 		`SELECT {selected} FROM {state}.{table} t WHERE t.part = $1 AND t.deleted_at IS NULL`)
 )
 
-// Rows returns those of the partition's rows that exist, with one query per table. What it says stays true while the
+// Rows returns those of the partition's rows that exist, with one query per table. Its answer stays true while the
 // claim lasts: nobody else writes them.
 func (p *Partition) Rows(ctx context.Context, keys []perp.RowKey) (map[perp.RowKey]perp.Row, error) {
 	ctx, cancel := p.db.Bounded(ctx)

@@ -49,8 +49,8 @@ func (db *DB) Migrate(ctx context.Context) error {
 	return db.createFirstGeneration(ctx)
 }
 
-// CheckSchema tells, in one line with what to do, when this build cannot work with the database as it is: the schema is
-// missing, too old or too new, or the active generation has another layout. It changes nothing.
+// CheckSchema returns an error, in one line with what to do, if this build cannot work with the database as it is: the
+// schema is missing, too old or too new, or the active generation has another layout. It changes nothing.
 func (db *DB) CheckSchema(ctx context.Context) error {
 	if err := db.checkVersion(ctx); err != nil {
 		return err
@@ -193,7 +193,7 @@ var dropGeneration = Register("drop generation",
 
 // DropGeneration forgets the rows of a generation that is not active. Its number is not given again.
 func (db *DB) DropGeneration(ctx context.Context, number int) error {
-	// First statevm is told to let go of it: dropping tables under its hands would be a race of locks.
+	// First statevm is made to let go of it: dropping tables under its hands would be a race of locks.
 	if err := db.withGenerations(ctx, func(tx pgx.Tx) error { return mayDrop(ctx, tx, number) }); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const trialColumns = `job_id, birth_ms, kind, key, account, market, is_long, hea
 	gas_price, reverts, outcome, reason`
 
 var (
-	// A process that starts again hears jobs of the past anew: what was heard and sent first stays.
+	// A process that starts again reads jobs of the past anew: what was observed and sent first stays.
 	saveTrial = Register("save shadow trial", `INSERT INTO keeper.shadow_trial AS s (`+trialColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 		ON CONFLICT (job_id, birth_ms) DO UPDATE SET
@@ -79,8 +79,8 @@ func (s Shadow) Save(ctx context.Context, trials []shadow.Trial) error {
 	return nil
 }
 
-// Evidence returns the trials that were heard since a time (Unix ms of the chain's clock), what the chain shows since
-// then of orders, requests and positions, and the block up to which it does, in one snapshot.
+// Evidence returns the trials that were observed since a time (Unix ms of the chain's clock), what the chain shows
+// since then of orders, requests and positions, and the block up to which it does, in one snapshot.
 func (s Shadow) Evidence(ctx context.Context, sinceMs uint64) (trials []shadow.Trial, fates []shadow.Fate,
 	upTo Block, err error) {
 	err = s.db.Read(ctx, "reading what became of a shadow's jobs", func(ctx context.Context, tx pgx.Tx) error {

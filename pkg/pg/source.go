@@ -31,7 +31,8 @@ type Source struct {
 	Next int64
 	// Mark is that of its last record.
 	Mark Mark
-	// Digest is of its other records, whatever epoch wrote them: the same block with the same digest says the same.
+	// Digest is of its other records, whatever epoch wrote them: the same block with the same digest has the same
+	// content.
 	Digest Mark
 }
 

@@ -27,7 +27,7 @@ var (
 	findKept   = Register("kept block",
 		`SELECT block, hash, parent, time_ms, attempt, verified FROM {state}.kept_block WHERE part = $1 AND block = $2`)
 
-	// pruneTombstones forgets removed rows after a while; rev_floor tells readers that follow revisions what they can
+	// pruneTombstones forgets removed rows after a while; rev_floor shows readers that follow revisions what they can
 	// no longer see.
 	pruneTombstones = perTable("prune tombstones of", `WITH gone AS (
 			DELETE FROM {state}.{table} WHERE part = $1 AND deleted_at < clock_timestamp() - interval '10 minutes'

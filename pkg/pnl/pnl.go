@@ -128,7 +128,7 @@ func Period(name string) time.Duration {
 	return map[string]time.Duration{"day": day, "week": 7 * day}[name]
 }
 
-// Dimension is what lines are told apart by.
+// Dimension is what lines are grouped by.
 type Dimension string
 
 // The dimensions.

@@ -11,7 +11,7 @@ const usdDecimals = 30
 
 // PerUnit converts a source's price of one whole token, value·10^exponent USD, into a report's USD with 30 decimals per
 // smallest unit of a token with so many decimals: min rounded down and max rounded up, so that the exact price is never
-// outside. The conversion is exact in between. The error says that the price does not fit 256 bits.
+// outside. The conversion is exact in between. The error means that the price does not fit 256 bits.
 func PerUnit(low, high perp.Uint, exponent int, decimals uint8) (lowest, highest perp.Uint, err error) {
 	shift := exponent + usdDecimals - int(decimals)
 	if lowest, err = scaled(low, shift, perp.Uint.Div); err == nil {

@@ -73,7 +73,7 @@ func (b *Backoff) Failed(err error) { b.last = err }
 // Attempt is the number of the current attempt, from 1; 0 before the first Next and after Reset.
 func (b *Backoff) Attempt() int { return b.attempt }
 
-// Reset tells of a success: attempts and pauses are counted from the beginning again. The next Next still waits, for a
+// Reset notes a success: attempts and pauses are counted from the beginning again. The next Next still waits, for a
 // first pause, so that something that works for a moment only does not become a busy loop.
 func (b *Backoff) Reset() { b.attempt, b.last = 0, nil }
 

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Policy says how often and how patiently to try again. The zero Policy tries for ever, pausing up to 100 ms at first
-// and up to 10 s later.
+// Policy is how often to try again, and with which pauses. The zero Policy tries for ever, pausing up to 100 ms at
+// first and up to 10 s later.
 type Policy struct {
 	// Initial bounds the pause after the first failure; 0 means 100 ms.
 	Initial time.Duration
@@ -27,8 +27,8 @@ type Policy struct {
 	// Jitter picks a pause in [0, bound]; nil picks uniformly ("full jitter"), which keeps keepers that failed together
 	// from returning together.
 	Jitter func(bound time.Duration) time.Duration
-	// OnRetry is told of every failure that will be tried again, before the pause: which attempt failed (from 1), why,
-	// and how long the pause is.
+	// OnRetry is called with every failure that will be tried again, before the pause: which attempt failed (from 1),
+	// why, and how long the pause is.
 	OnRetry func(attempt int, err error, wait time.Duration)
 }
 

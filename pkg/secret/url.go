@@ -10,7 +10,7 @@ import (
 
 // URL is an address that may carry secrets: a password, or a token in its path or query, as RPC providers hand out.
 //
-// It prints with the secrets masked and the rest kept, so that a log line still says which system was meant:
+// It prints with the secrets masked and the rest kept, so that a log line still shows which system was meant:
 //
 //	postgres://keeper:hunter2@db:5432/perp?sslmode=require  →  postgres://keeper:***@db:5432/perp?sslmode=require
 //	https://user:pw@bsc.example.org/v3/0a1b2c?key=7         →  https://***@bsc.example.org/***?***

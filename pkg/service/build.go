@@ -10,7 +10,7 @@ import (
 // -ldflags "-X perpkeeper/pkg/service.version=v1.2.3 -X perpkeeper/pkg/service.revision=4670f3e".
 var version, revision string
 
-// Build says which program is running.
+// Build is which program is running.
 type Build struct {
 	Service  string `json:"service"`
 	Version  string `json:"version"`            // the release, or "devel"

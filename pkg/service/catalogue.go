@@ -58,7 +58,7 @@ func WriteCatalogue(w io.Writer, metrics []Metric) error {
 }
 
 // cataloguer is a Registerer that writes down what it is given. Collectors that have something to collect at once are
-// also registered for real, because only a gathered family tells its type.
+// also registered for real, because only a gathered family shows its type.
 type cataloguer struct {
 	types *prometheus.Registry
 	rows  map[string]Metric

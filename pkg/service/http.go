@@ -125,7 +125,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v) //nolint:errchkjson // The client may have gone; nothing is lost with it.
 }
 
-// listenError says in one line why an address could not be had.
+// listenError describes in one line why an address could not be had.
 func listenError(address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("listening on %s: address already in use (stop the process that has it, or set http.listen)",

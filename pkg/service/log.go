@@ -12,7 +12,7 @@ import (
 // timeLayout is RFC 3339 in UTC with milliseconds, so that the lines of several keepers can be merged.
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// NewLog is the logger of a process that has no shell around it: as Main's, but it writes wherever it is told to.
+// NewLog is the logger of a process that has no shell around it: as Main's, but it writes to any writer.
 func NewLog(name string, s LogSettings, to io.Writer) zerolog.Logger {
 	log, _ := newLog(name, s, to)
 	return log

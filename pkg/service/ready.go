@@ -98,7 +98,7 @@ func (c *Condition) why() string {
 	return c.reason
 }
 
-// newReadyGauge makes the metric of what /readyz says.
+// newReadyGauge makes the metric of what /readyz answers.
 func newReadyGauge(reg prometheus.Registerer) *prometheus.GaugeVec {
 	return metric.In{Registerer: reg}.Gauges("perpkeeper_ready",
 		"1 while a condition of readiness holds, 0 while it does not; /readyz says why.", "condition")

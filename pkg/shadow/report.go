@@ -11,7 +11,8 @@ import (
 
 // Rules are how trials are judged.
 type Rules struct {
-	// BeginMs and EndMs bound what is judged, by the blocks' times: executions within them, and jobs heard within them.
+	// BeginMs and EndMs bound what is judged, by the blocks' times: executions within them, and jobs observed within
+	// them.
 	BeginMs, EndMs uint64
 	// Grace is for how long (ms) before EndMs nothing is blamed yet: a real keeper may still execute what the shadow
 	// would have sent, and the state may be behind.
@@ -22,7 +23,7 @@ type Rules struct {
 type Score struct {
 	Kind job.Kind
 	// Before, Same and After count the executions by others that the shadow would have sent too: to an earlier block,
-	// to the same, to a later one or only when it was done. Never counts those of which its planner said nothing.
+	// to the same, to a later one or only when it was done. Never counts those that its planner did not publish.
 	Before, Same, After, Never int
 	// Wrong counts the jobs that were not due: the simulated call reverted again and again while the planner held on to
 	// them, or it went through and nobody executed them.

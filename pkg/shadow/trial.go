@@ -2,7 +2,7 @@
 // did on the chain. It is pure. The sender in mode "shadow" writes [Trial]s, pg reads the [Fate]s that the state has
 // seen, and keeperctl shadow report prints the [Report].
 //
-// Guaranteed: each trial and each fate is counted once; what cannot be told is said to be open, and neither praised
+// Guaranteed: each trial and each fate is counted once; what cannot be decided is counted as open, and neither praised
 // nor blamed. Not guaranteed: that a transaction would have landed in the block after it was sent. A real one may be
 // outbid or late; a shadow knows only when it could have sent.
 package shadow

@@ -15,7 +15,7 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// Config says where a keeper's keys are: in exactly one of three places. Start from DefaultConfig.
+// Config is where a keeper's keys are: in exactly one of three places. Start from DefaultConfig.
 type Config struct {
 	KeystoreDir string `toml:"keystore_dir" help:"folder of encrypted keys as geth writes them: NAME.json, and its password in NAME.password"`
 
@@ -128,7 +128,7 @@ func openDevs(texts []secret.String) (all []Signer, err error) {
 	return all, nil
 }
 
-// openDev says no word about the key's digits, not even which one is wrong.
+// openDev writes nothing about the key's digits, not even which one is wrong.
 func openDev(text secret.String) (Signer, error) {
 	key, err := crypto.HexToECDSA(strings.TrimPrefix(text.Reveal(), "0x"))
 	if err != nil {

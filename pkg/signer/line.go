@@ -45,7 +45,7 @@ type RefusedError struct {
 	Message string
 }
 
-// Error repeats the beginning of what the signer said.
+// Error repeats the beginning of the signer's answer.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("it refused: %.*q (code %d)", maxMessage, e.Message, e.Code)
 }
@@ -72,7 +72,7 @@ type answer struct {
 	} `json:"error"`
 }
 
-// call makes one request. An error says nothing about whether the request was obeyed.
+// call makes one request. After an error it is unknown whether the request was obeyed.
 func (l *line) call(ctx context.Context, method string, param any) (json.RawMessage, error) {
 	id := l.last.Add(1)
 	status, body, err := l.post(ctx, request{Version: "2.0", ID: id, Method: method, Params: []any{param}})

@@ -24,7 +24,7 @@ type rowCounter struct {
 
 var errNotCopy = errors.New("these are no rows as COPY writes them")
 
-// Write never fails, so that whoever writes rows is not stopped by who counts them: end says what is wrong.
+// Write never fails, so that whoever writes rows is not stopped by who counts them: end returns what is wrong.
 func (c *rowCounter) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0 && c.wrong == nil; {
 		rest = rest[c.take(rest):]

@@ -17,7 +17,7 @@ import (
 // bytes of length before each), ended by a frame of length 0. A name of length 0 ends the file.
 const (
 	frameBytes = 64 << 10
-	// A decoder takes no more memory than this, whatever a file says of itself.
+	// A decoder takes no more memory than this, whatever the header of a file asks for.
 	windowBytes = 8 << 20
 )
 
@@ -38,7 +38,7 @@ func newWriter(out io.Writer) (*Writer, error) {
 	return &Writer{packed: packed, out: m}, nil
 }
 
-// Table writes a table: writeRows writes its rows, in the binary form of COPY, and says how many they were.
+// Table writes a table: writeRows writes its rows, in the binary form of COPY, and returns how many they were.
 func (w *Writer) Table(name string, writeRows func(io.Writer) (rows int64, err error)) error {
 	if len(name) == 0 || len(name) > 255 {
 		return fmt.Errorf("%q is no name of a table", name)

@@ -16,7 +16,7 @@ import (
 // format is the version of manifest and files. It is raised by whoever changes either.
 const format = 1
 
-// Manifest says what a snapshot is, and what its files have to be.
+// Manifest describes a snapshot, and what its files have to be.
 type Manifest struct {
 	Format int `json:"format"`
 	// Layout is the version of the state's tables; rows of another one cannot be restored.

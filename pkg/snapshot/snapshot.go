@@ -126,7 +126,7 @@ func ReadPart(ctx context.Context, from Source, m Manifest, partition int,
 	return nil
 }
 
-// Verify reads all of a snapshot and says whether it is what was written.
+// Verify reads all of a snapshot and reports whether it is what was written.
 func Verify(ctx context.Context, from Source, name string) (Manifest, error) {
 	m, err := Read(ctx, from, name)
 	if err != nil {

@@ -1,10 +1,10 @@
 // Package ttl runs a callback for each entry at its expiry, and again until the work is reported as done.
 //
 // Entries wait in the ttl queue until they expire, and then in the pending queue until somebody reports on them:
-// [Try.Remove] says that the work is done, [Try.Retry] that it failed. The report may come from the callback or later,
-// from any goroutine; an error or a panic of the callback is a Retry. Both queues are ordered by (expiry, key) (TTL-1).
-// There is no goroutine inside: [Queue.Turn] does a bounded piece of work and says how long to sleep, and [Queue.Run]
-// is the loop around it.
+// [Try.Remove] reports that the work is done, [Try.Retry] that it failed. The report may come from the callback or
+// later, from any goroutine; an error or a panic of the callback is a Retry. Both queues are ordered by (expiry, key)
+// (TTL-1). There is no goroutine inside: [Queue.Turn] does a bounded piece of work and returns how long to sleep, and
+// [Queue.Run] is the loop around it.
 //
 // # Guaranteed
 //

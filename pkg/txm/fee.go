@@ -38,7 +38,7 @@ type Policy struct {
 
 // Tariff is what one lane pays.
 type Tariff struct {
-	// Percentile says with how many of the others the first offer keeps up; see [Market].
+	// Percentile is how many percent of the others the first offer keeps up with; see [Market].
 	Percentile uint64 `toml:"percentile" help:"the first offer keeps up with this share of what recent blocks were paid, in percent"`
 	// Patience is after how many blocks without a receipt the price is raised.
 	Patience uint64 `toml:"replace_blocks" help:"after how many blocks without a receipt the price is raised"`

@@ -30,7 +30,7 @@ func GivenUp(o job.Outcome, tries uint32) bool {
 // failures wait 2, 4, 8 seconds (LIQ-10), others and the last one half a minute. A job that goes on failing on the
 // chain, although its simulated call succeeds each time, waits twice as long after each further failure, up to ten
 // minutes: every try costs gas, and in the beginning a cause that passes has passed. What was done, here or elsewhere,
-// and what was withdrawn, waits for as long as settled says, so that the state derived from the chain can catch up. A
+// and what was withdrawn, waits for the time settled, so that the state derived from the chain can catch up. A
 // condition that did not hold may hold at the next price.
 func CoolDown(o job.Outcome, tries uint32, settled time.Duration) time.Duration {
 	switch {

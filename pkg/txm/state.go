@@ -19,7 +19,7 @@ const (
 	Signed State = "SIGNED"
 	Sent   State = "SENT"  // it does not say that any node still has the transaction
 	Mined  State = "MINED" // it does not say that the block stays, nor that the job was done
-	// FinalOK does not say that the order was executed: the venue may have cancelled or frozen it. The outcome says
+	// FinalOK does not mean that the order was executed: the venue may have cancelled or frozen it. The outcome says
 	// which.
 	FinalOK       State = "FINAL_OK"
 	FinalReverted State = "FINAL_REVERTED"  // it does not say that the job is still pending

@@ -28,9 +28,9 @@ type Store interface {
 // Queue is the intents that have no nonce yet.
 type Queue interface {
 	// Enqueue stores a job that a planner found in a state of the chain, and wakes whoever listens. Any sender may: a
-	// job is one job however often it is said. Which of two sayings is newer is told by the chain's time of that state,
-	// and by no other clock. The error wraps [ErrUnknownSigner] when the job is routed to a signer that was never
-	// registered.
+	// job is one job however often it is published. Which of two publications is newer shows the chain's time of that
+	// state, and by no other clock. The error wraps [ErrUnknownSigner] when the job is routed to a signer that was
+	// never registered.
 	Enqueue(ctx context.Context, j job.Job) (Admission, error)
 	// Heads returns the most urgent queued intents of a signer that could be claimed now, see [Pick]. There is none
 	// when the signer is paused.
@@ -43,7 +43,7 @@ type Queue interface {
 	Skip(ctx context.Context, f lease.Fence, intent int64, e Ending) error
 }
 
-// Pick says which queued intents are looked for. Those whose key is in flight, and liquidations of an account that has
+// Pick is which queued intents are looked for. Those whose key is in flight, and liquidations of an account that has
 // one in flight, are left out: they would be refused, and whoever tried them first would let less urgent ones go before
 // them.
 type Pick struct {
@@ -57,7 +57,7 @@ type Pick struct {
 	Urgent bool
 }
 
-// Admission is what became of a job that was said.
+// Admission is what became of a job that was published.
 type Admission string
 
 // The admissions.
@@ -137,7 +137,7 @@ type Flights interface {
 	// Finish ends the intents of stored receipts whose blocks are final, and consumes their nonces: all of them or,
 	// where an intent has moved on, none.
 	Finish(ctx context.Context, f lease.Fence, finals ...FinalReceipt) error
-	// Disown ends an intent whose nonce was spent by somebody else, and pauses the signer, unless a resync has said
+	// Disown ends an intent whose nonce was spent by somebody else, and pauses the signer, unless a resync has found
 	// that this may come.
 	Disown(ctx context.Context, f lease.Fence, intent int64, e Ending) error
 	// Pause keeps a signer from claiming, until an operator has looked. What it has in flight goes on.
@@ -164,7 +164,7 @@ type Replacement struct {
 	Cancel Verdict
 }
 
-// Reports are the intents that have ended and were not yet told to the world.
+// Reports are the intents that have ended and were not yet published.
 type Reports interface {
 	// Unreported lists the oldest of a signer's.
 	Unreported(ctx context.Context, signer chain.Address, limit int) ([]Ended, error)

@@ -69,8 +69,8 @@ const (
 // EmptyGas is what a payment of nothing to oneself burns.
 const EmptyGas = 21_000
 
-// Filler is the kind of the jobs that are a sender's own: to spend a number. No planner says them and nobody is told of
-// them.
+// Filler is the kind of the jobs that are a sender's own: to spend a number. No planner publishes them and nobody is
+// notified of them.
 const Filler job.Kind = "fill"
 
 // Tx is one signed transaction of an intent, as stored. All transactions of an intent have the same nonce.

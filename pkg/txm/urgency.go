@@ -21,8 +21,8 @@ func (p Policy) Pays(l job.Lane, gas uint64, m Market) bool {
 // Inherit returns the lane that each of a signer's flights, which are given by nonce, is to be paid and pressed for:
 // the most urgent one among its own, those of the flights behind it, and that of what waits for a nonce; waiting is
 // empty for nothing. Nothing behind a nonce is mined before it (priority inheritance). A flight lends its lane to those
-// before it while it is to be executed: not when it is mined, or its job was given up, or presses says that it is not
-// ours to press.
+// before it while it is to be executed: not when it is mined, or its job was given up, or presses decides that it is
+// not ours to press.
 func Inherit(flights []Flight, waiting job.Lane, presses func(Flight) bool) []job.Lane {
 	inherited := make([]job.Lane, len(flights))
 	behind := waiting

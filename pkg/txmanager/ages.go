@@ -38,7 +38,7 @@ func (a ages) keep(flying map[int64]bool) {
 	maps.DeleteFunc(a.known, func(id int64, _ *age) bool { return !flying[id] })
 }
 
-// late tells, once, that an intent has been in flight for longer than the timeout.
+// late reports, once, that an intent has been in flight for longer than the timeout.
 func (a ages) late(intent int64) bool {
 	of := a.see(intent)
 	if of.reported || a.clock().Sub(of.seen) < a.timeout {

@@ -52,7 +52,7 @@ type sent struct {
 	hidden      int64 // the intent, if only private endpoints were given it the last time
 }
 
-// transmitter gives a signed transaction to every endpoint, public or private; nil says that one has it. Private ones
+// transmitter gives a signed transaction to every endpoint, public or private; nil means that one has it. Private ones
 // that can bound when it is mined do so by untilMs (Unix ms, the chain's clock; 0 = they need not).
 type transmitter interface {
 	SendRaw(ctx context.Context, raw []byte) error
@@ -127,7 +127,7 @@ func (b *broadcast) update(hash chain.Hash, change func(*sent)) {
 	b.last[hash] = s
 }
 
-// close waits for what is still being said to nodes, public and private.
+// close waits for what is still being sent to nodes, public and private.
 func (b *broadcast) close() {
 	b.launches.running.Wait()
 	b.private.Wait()

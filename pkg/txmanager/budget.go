@@ -38,7 +38,7 @@ type banker interface {
 // blocks, and so many of them in a day that they are not summed up with every pass.
 const fundsFresh = 30 * time.Second
 
-// count reads what was spent and, now and then, what was earned and what is left, and tells people.
+// count reads what was spent and, now and then, what was earned and what is left, and reports it.
 func (b *budget) count(ctx context.Context) error {
 	spent, err := b.store.Spent(ctx, b.signer)
 	if err != nil {
@@ -76,7 +76,7 @@ func (b *budget) look(ctx context.Context, spent txm.ByLane) error {
 	return nil
 }
 
-// take sets wei aside for a lane, or says that the lane may not spend so many.
+// take sets wei aside for a lane, or returns an error if the lane may not spend so many.
 func (b *budget) take(lane job.Lane, wei uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

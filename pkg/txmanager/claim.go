@@ -27,7 +27,8 @@ type claim struct {
 	budget  *budget
 	store   txm.Claims
 	cursor  *cursor
-	// expect tells that a transaction is about to be broadcast, so that nobody else does it as soon as it is stored.
+	// expect announces that a transaction is about to be broadcast, so that nobody else does it as soon as it is
+	// stored.
 	expect  func(chain.Hash)
 	metrics *Metrics
 	log     zerolog.Logger

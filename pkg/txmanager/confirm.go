@@ -122,13 +122,13 @@ func (c *confirm) remember(flights []txm.Flight) {
 	c.ages.keep(intents)
 }
 
-// abandoned tells of a flight that it is another tier's for good until that one has had its window. What is claimed
+// abandoned reports whether a flight is another tier's for good until that one has had its window. What is claimed
 // behind it makes way for itself, see [txm.Sight]; so nobody has to wait until it lands.
 func (c *confirm) abandoned(f txm.Flight) bool {
 	return c.turns.Ask(f.Intent.Job).Passed && !f.Leaving()
 }
 
-// press does what the policy says about a flight that is not mined, or not any more.
+// press does what the policy decides about a flight that is not mined, or not any more.
 func (c *confirm) press(ctx context.Context, f txm.Flight, s txm.Sight, step txm.Step) error {
 	switch step { //nolint:exhaustive // what is mined is recorded and finished together with others
 	case txm.TakeBack:
@@ -149,8 +149,8 @@ func (c *confirm) press(ctx context.Context, f txm.Flight, s txm.Sight, step txm
 	return nil
 }
 
-// watch tells people of what waits for its receipt for too long in this tenure. How long it was queued before, for its
-// turn or its price, is no matter here.
+// watch notifies people of what waits for its receipt for too long in this tenure. How long it was queued before, for
+// its turn or its price, is no matter here.
 func (c *confirm) watch(f txm.Flight, s txm.Sight) {
 	if s.Receipt != nil || !c.ages.late(f.Intent.ID) {
 		return

@@ -11,7 +11,7 @@ import (
 )
 
 // cursor is the tenure's memory of the next nonces. It is read from the store when the tenure begins and whenever it
-// turned out to be old, and used by one goroutine, but for what says otherwise.
+// turned out to be old, and used by one goroutine, except where stated otherwise.
 type cursor struct {
 	known *nonce.Cursor
 	open  func(ctx context.Context) (nonce.Cursor, error)

@@ -23,7 +23,7 @@
 //   - An intent ends only on a final block, or before it has a nonce; how it ended is published at least once.
 //   - A write that the store refuses because the lease has moved on ends the tenure and is counted; the intent goes on
 //     with the next owner (NON-8).
-//   - What waits or is refused keeps nothing else from being sent, unless a stage says that nothing can be.
+//   - What waits or is refused keeps nothing else from being sent, unless a stage decides that nothing can be.
 //
 // # Not guaranteed
 //

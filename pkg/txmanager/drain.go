@@ -244,7 +244,7 @@ func (d *drain) send(ctx context.Context, tasks []*Task) (open bool, err error) 
 	return d.send(ctx, tasks[first:])
 }
 
-// obey does what a verdict says about an intent. It returns false where it holds for every other one too.
+// obey does what a verdict asks for an intent. It returns false where it holds for every other one too.
 func (d *drain) obey(ctx context.Context, stage string, i txm.Intent, v Verdict) (open bool, err error) {
 	if v.Kind == Closed {
 		d.metrics.waits.WithLabelValues(stage).Inc()

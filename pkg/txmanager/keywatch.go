@@ -75,7 +75,7 @@ func (w KeyWatch) look(ctx context.Context, account chain.Address, seen map[chai
 	return retry.Stop(&inUseError{account, before, count})
 }
 
-// Await watches those of the signers that are new here. It tells first that it does.
+// Await watches those of the signers that are new here. It reports first that it does.
 func (w KeyWatch) Await(ctx context.Context, signers []chain.Address, tell func(reason string)) error {
 	if w.Span == 0 {
 		return nil

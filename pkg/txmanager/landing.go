@@ -17,7 +17,7 @@ type landing struct {
 	below  *uint64 // the number that the store was told of last
 }
 
-// look returns the signer's next nonce in the newest block as anybody has it, and tells the store below which number
+// look returns the signer's next nonce in the newest block as anybody has it, and stores below which number
 // transactions are mined as two hosts have it: these take no places any more. Asking for the signer's nonce is asking
 // once for all of them. While too few answer, places stay taken. What blocks take moves the limits.
 func (l *landing) look(ctx context.Context, flights []txm.Flight) (newest uint64, err error) {

@@ -62,7 +62,7 @@ func that(looks []*look, need txm.Step) []*look {
 }
 
 // see finds out what flights need now. While no two endpoints agree on how many nonces were spent for good, a flight's
-// own is not: it is broadcast and replaced as ever, which costs nothing if it was, and the doubt is told.
+// own is not: it is broadcast and replaced as ever, which costs nothing if it was, and the doubt is reported.
 func (c *confirm) see(ctx context.Context, looks []*look, at tip) error {
 	each(looks, func(l *look) { c.view.see(ctx, l, at) })
 	var doubts []error

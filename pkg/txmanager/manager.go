@@ -17,19 +17,19 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// Config says how a manager works its signers. No value has a default.
+// Config is how a manager works its signers. No value has a default.
 type Config struct {
 	ChainID uint64
 	Owner   lease.Owner   // of the leases
 	TTL     time.Duration // for how long a lease is taken
 	// Batch is the most tasks of one signer that are looked at side by side and claimed in one statement.
 	Batch int
-	// MaxWait is for how long a task may be told to wait before its attempt ends as expired. The time before its turn
+	// MaxWait is for how long a task may be made to wait before its attempt ends as expired. The time before its turn
 	// does not count.
 	MaxWait time.Duration
 	// Cooldown is how long a job that was done is not taken up again; see [txm.CoolDown].
 	Cooldown time.Duration
-	// ConfirmTimeout is after how long without a receipt people are told (LIQ-10). It frees nothing.
+	// ConfirmTimeout is after how long without a receipt people are notified (LIQ-10). It frees nothing.
 	ConfirmTimeout time.Duration
 	Private        Private
 	// Shared is true when other keepers may execute what this one does not: a signer whose transactions do not land
@@ -52,7 +52,7 @@ type Parts struct {
 	Open func(account chain.Address, look func()) Work
 	// Results begins to publish, for one tenure, all that has ended, and what was given up.
 	Results func() (ended, givenUp Publisher)
-	// Notice tells readiness why a part is not doing its work; an empty reason says that all is well with it.
+	// Notice sets, for readiness, why a part is not doing its work; an empty reason means that all is well with it.
 	Notice  func(part, reason string)
 	Metrics *Metrics
 	Log     zerolog.Logger

@@ -7,10 +7,10 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// pause is how long a task that was told to wait is passed over.
+// pause is how long a task that has to wait is passed over.
 const pause = 300 * time.Millisecond
 
-// passedOver are the tasks that were told to wait.
+// passedOver are the tasks that have to wait.
 type passedOver struct {
 	clock   func() time.Time
 	head    func() uint64       // the newest head's number
@@ -55,7 +55,7 @@ func (p *passedOver) sleep(i txm.Intent, rest time.Duration) {
 	p.asleep[i.ID] = nap{until: p.clock().Add(rest)}
 }
 
-// rested passes a task over for as long as a verdict says.
+// rested passes a task over for as long as its verdict asks.
 func (p *passedOver) rested(i txm.Intent, v Verdict) {
 	if v.Heads > 0 {
 		p.asleep[i.ID] = nap{head: p.head() + v.Heads, news: v.News}

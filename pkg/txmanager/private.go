@@ -9,7 +9,7 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// Private says what private endpoints are used for.
+// Private is what private endpoints are used for.
 type Private struct {
 	// Endpoints is true when there are private endpoints: they are given every transaction.
 	Endpoints bool

@@ -11,7 +11,7 @@ import (
 
 // Stage is one stretch of the pipeline from a queued intent to a claimed nonce. It fills in what the next one needs.
 //
-// An error says that the stage could not tell: something is away, or the tenure is over. The intent stays queued.
+// An error means that the stage could not decide: something is away, or the tenure is over. The intent stays queued.
 type Stage struct {
 	Name string
 	Run  func(ctx context.Context, t *Task) (Verdict, error)
@@ -35,7 +35,7 @@ type Call struct {
 	To   chain.Address
 	Data []byte
 	Gas  uint64 // limit
-	// Rehearsal is the call of the same contract that tells whether the venue would execute an order that may wait; nil
+	// Rehearsal is the call of the same contract that shows whether the venue would execute an order that may wait; nil
 	// for everything else.
 	Rehearsal []byte
 }

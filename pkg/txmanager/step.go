@@ -10,7 +10,7 @@ import (
 )
 
 // Stepper works one signer without a goroutine or a timer that waits: what its loops do when they are woken is done
-// when the caller says so. It is for one goroutine at a time.
+// when the caller asks for one. It is for one goroutine at a time.
 type Stepper struct {
 	worker *worker
 	steady func() time.Time

@@ -36,7 +36,7 @@ func (w *worker) passes(t *lease.Tenure, b *broadcast) []pass {
 	}
 }
 
-// hasEnded has the end of an attempt told, and looked at whether another is to follow.
+// hasEnded has the end of an attempt published, and looks whether another is to follow.
 func (w *worker) hasEnded() {
 	w.retries.ended.Store(true)
 	signal(w.ended)

@@ -25,7 +25,7 @@ type tip struct {
 	asked  uint64 // the head at which all this was asked for
 }
 
-// watcher tells what became of transactions.
+// watcher finds what became of transactions.
 type watcher interface {
 	Counter
 	settled
@@ -47,7 +47,7 @@ type settled interface {
 }
 
 // tip asks before the receipts are asked for: what is final then has its receipt. While no two endpoints agree on what
-// is final, nothing is: flights are followed all the same, none ends, and it is said what for.
+// is final, nothing is: flights are followed all the same, none ends, and the reason is reported.
 func (v view) tip(ctx context.Context, latest uint64) (at tip, err error) {
 	at.latest = latest
 	final, err := v.node.Finalized(ctx)
@@ -64,8 +64,8 @@ func (v view) tip(ctx context.Context, latest uint64) (at tip, err error) {
 	return at, err
 }
 
-// spent returns the signer's next nonce in the newest final block, if anybody says that a flight's number was used and
-// there is no receipt of ours: only then does it matter.
+// spent returns the signer's next nonce in the newest final block, if any endpoint reports that a flight's number was
+// used and there is no receipt of ours: only then does it matter.
 func (v view) spent(ctx context.Context, f txm.Flight, at tip) (uint64, error) {
 	if at.Final == 0 || f.Intent.Nonce >= at.latest && !v.broadcast.spent(f.Newest().Hash) {
 		return 0, nil
@@ -73,7 +73,7 @@ func (v view) spent(ctx context.Context, f txm.Flight, at tip) (uint64, error) {
 	return v.node.SettledNonce(ctx, v.signer, at.Final)
 }
 
-// foreign reports whether an endpoint says that a flight's nonce was spent in a final block, and that none of the
+// foreign reports whether, by an endpoint, a flight's nonce was spent in a final block, and that none of the
 // flight's transactions was mined.
 func (v view) foreign(ctx context.Context, one evm.Reader, f txm.Flight) bool {
 	if next, err := one.NonceAt(ctx, v.signer, evm.Finalized); err != nil || next <= f.Intent.Nonce {
@@ -106,7 +106,7 @@ func (v view) receipt(ctx context.Context, f txm.Flight, at tip) (*evm.Receipt, 
 	return nil, nil //nolint:nilnil // as of the node's own answer: what is not mined is no error
 }
 
-// stands tells of a receipt whether its block is one of the chain's, as far as that is settled: an endpoint that is
+// stands reports whether the block of a receipt is one of the chain's, as far as that is settled: an endpoint that is
 // stuck on a branch that the others have left goes on giving its receipts, and the number of their block becomes final
 // all the same.
 func (v view) stands(ctx context.Context, r *evm.Receipt, final uint64) (bool, error) {

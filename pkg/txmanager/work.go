@@ -13,8 +13,8 @@ import (
 type Work struct {
 	// Pipeline makes the stages from a queued intent to its claim, for one tenure. They are run in their order.
 	Pipeline func(Standing) []Stage
-	// Early hears of a job that is about to be queued. Ready says that it will be taken from the queue at once, as far
-	// as is known: what its stages will ask may be asked already, beside the road.
+	// Early is called with a job that is about to be queued. Ready means that it will be taken from the queue at once,
+	// as far as is known: what its stages will ask may be asked already, beside the road.
 	Early func(j job.Job, ready bool)
 	// Read looks up together what the stages of some tasks need, as of now, and notes it with each of them
 	// ([Task.Read]). It is called for all tasks of a batch at once, before the first stage of any.
@@ -37,21 +37,21 @@ type Standing struct {
 	Reconciled func() bool
 }
 
-// Judge says what a mined transaction did to its job.
+// Judge finds what a mined transaction did to its job.
 type Judge interface {
-	// Outcome is how the job's attempt ends, and why. An error says that nobody could be asked.
+	// Outcome is how the job's attempt ends, and why. An error means that nobody could be asked.
 	Outcome(ctx context.Context, j job.Job, r evm.Receipt) (job.Outcome, string, error)
 	// Settlement is what a transaction that succeeded came to for a position's owner; nil where it did nothing to a
 	// position.
 	Settlement(j job.Job, r evm.Receipt) (*job.Settlement, error)
 }
 
-// Turns says whose turn a job is where several keepers share the jobs, and hears what became of it.
+// Turns decides whose turn a job is where several keepers share the jobs, and takes what became of it.
 type Turns interface {
 	Ask(j job.Job) Turn
-	// Taken is told of a job that was given a nonce.
+	// Taken is called with a job that was given a nonce.
 	Taken(j job.Job)
-	// Ended is told of an attempt that has ended.
+	// Ended is called with an attempt that has ended.
 	Ended(id string, o job.Outcome)
 }
 
@@ -62,7 +62,7 @@ type Turn struct {
 	// Passed is true when another keeper's turn has begun. A turn that is neither mine nor passed is about to end: what
 	// was sent may land, and nothing more is done for it.
 	Passed bool
-	// Verdict is what becomes of a task of the job that has no nonce. The zero verdict says that it may get one.
+	// Verdict is what becomes of a task of the job that has no nonce. The zero verdict means that it may get one.
 	Verdict Verdict
 }
 
@@ -76,7 +76,7 @@ type Limits interface {
 	Observe(t txm.Taken)
 }
 
-// Publisher tells the world of attempts that have ended. After an error some may be told of and some not; all are told
+// Publisher publishes attempts that have ended. After an error some may be published and some not; all are published
 // of again.
 type Publisher interface {
 	Publish(ctx context.Context, ended []txm.Ended) error

@@ -165,7 +165,7 @@ func (w *worker) gate() string { return w.name + " gate" }
 // part names a pass in notices.
 func (w *worker) part(p pass) string { return w.name + " " + p.name }
 
-// notice tells readiness how a pass went, and the log when that has changed.
+// notice reports to readiness how a pass went, and logs it when that has changed.
 func (w *worker) notice(part, before string, err error) string {
 	now := ""
 	if err != nil {

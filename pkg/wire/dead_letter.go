@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// mostReason is how many bytes of a reason are told.
+// mostReason is how many bytes of a reason are kept.
 const mostReason = 1024
 
-// Legible is a reason as it can be told: contracts give any bytes, and messages hold text of a certain length.
+// Legible is a reason as it can be shown: contracts give any bytes, and messages hold text of a certain length.
 func Legible(reason string) string {
 	valid := strings.ToValidUTF8(reason, "\uFFFD")
 	return strings.ToValidUTF8(valid[:min(len(valid), mostReason)], "")

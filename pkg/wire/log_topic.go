@@ -39,7 +39,7 @@ type Param struct {
 // Audited reports whether the word was read by an audit.
 func (m Param) Audited() bool { return !m.Read.Hash.IsZero() }
 
-// Event is what the record says, in a block of a time (ms).
+// Event is the event of the record, in a block of a time (ms).
 func (m Param) Event(blockTimeMs uint64) perp.Event {
 	if m.Audited() {
 		return perp.ParameterAudited{Name: m.Name, Parameter: perp.Parameter{
@@ -53,7 +53,7 @@ func (m Param) Event(blockTimeMs uint64) perp.Event {
 	}}
 }
 
-// Audit says that every word that rules read for a market has been compared with the exchange's DataStore at the hash
+// Audit means that every word that rules read for a market has been compared with the exchange's DataStore at the hash
 // of the final block Read. The PARAMs of what differed stand in every partition in earlier blocks than Block, in whose
 // batch this record stands.
 type Audit struct {
@@ -63,7 +63,7 @@ type Audit struct {
 	Words  uint32 // how many, those of the whole exchange included
 }
 
-// Event is what the record says, in a block of a time (ms).
+// Event is the event of the record, in a block of a time (ms).
 func (m Audit) Event(blockTimeMs uint64) perp.Event {
 	return perp.Audit(m.Market, m.Read.Number, perp.Stamp{Block: m.Block.Number, TimeMs: blockTimeMs})
 }
@@ -80,8 +80,8 @@ type BlockEnd struct {
 	// Attempt is the number of the newest [Correction] when the block was published, 0 before the first: it is no count
 	// of the block's own publications.
 	Attempt uint32
-	// FinalDepth says that the block's ancestor so many blocks below it is final, as a [Finalized] would; 0 says
-	// nothing. A reader that does not hold the ancestor learns it from a later record.
+	// FinalDepth is how far below the block (blocks) its newest final ancestor is, as in a [Finalized]; 0 means that
+	// none is named. A reader that does not hold the ancestor learns it from a later record.
 	FinalDepth uint32
 }
 
@@ -112,8 +112,8 @@ type RangeEnd struct {
 	Verified bool
 }
 
-// Correction says that the logs of the child of Ancestor were published incomplete or wrong: it and everything above it
-// up to OldTip is taken back as by a [Reorg], and follows anew under Attempt, which is higher than that of any block
+// Correction means that the logs of the child of Ancestor were published incomplete or wrong: it and everything above
+// it up to OldTip is taken back as by a [Reorg], and follows anew under Attempt, which is higher than that of any block
 // taken back. The hashes stay what they are, so a correction may go below the finalized block.
 type Correction struct {
 	chain.Reorg
@@ -121,7 +121,7 @@ type Correction struct {
 	Reason  string
 }
 
-// Halt says that the chain contradicts what it had called final, and that nobody may act on the state until the
+// Halt means that the chain contradicts what it had called final, and that nobody may act on the state until the
 // operator has looked. What follows it, if anything, is a [Reorg] the operator has accepted.
 type Halt struct {
 	Block  chain.BlockRef // the block that is not where it was said to be for good
@@ -139,7 +139,7 @@ type Reorg struct {
 // Finalized moves the finalized block; it never goes back.
 type Finalized struct{ Block chain.BlockRef }
 
-// Proven says that a block whose [BlockEnd] was not verified has been proven since to be what the topic says of it,
+// Proven means that a block whose [BlockEnd] was not verified has been proven since to be as the topic has it,
 // under this attempt. A block that is taken back by a [Correction] in place of that never gets one.
 type Proven struct {
 	Block   chain.BlockRef
@@ -179,7 +179,7 @@ func Digest(records []Record) [32]byte {
 	return [32]byte(d.Sum(nil))
 }
 
-// Fingerprint is a hash of one record, with its headers: of what it says and of the epoch that says it, but not of when
+// Fingerprint is a hash of one record, with its headers: of its content and of the epoch that wrote it, but not of when
 // it was written.
 func Fingerprint(r Record) [32]byte {
 	d := sha256.New()

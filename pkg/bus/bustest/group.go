@@ -99,7 +99,7 @@ func (s *site) join(w *watch, group bus.GroupConfig, name string,
 	return m
 }
 
-// settled waits until each member holds as many partitions as wanted and has been told so.
+// settled waits until each member holds as many partitions as wanted and its handler has been called with them.
 func (s *site) settled(w *watch, want map[*member]int) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("partitions settle as %v", sizes(want)), func() bool {

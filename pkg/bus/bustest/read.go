@@ -60,7 +60,7 @@ func holeStopsReader(s *site) {
 	}
 }
 
-// A reader that watches begins only behind the record it is told of, and says where the log is another one.
+// A reader that watches begins only behind the record it is given, and reports where the log is another one.
 func replacedRecordStopsReader(s *site) {
 	topic, c := s.topic(1), s.client()
 	s.fill(topic, 20, 10)

@@ -23,7 +23,7 @@ func (s *site) witness(opts ...kgo.Opt) *witness {
 	return &witness{s: s, client: client}
 }
 
-// partition is what metadata says about one partition.
+// partition is the metadata of one partition.
 type partition struct {
 	topicID  [16]byte
 	leader   *kgo.Broker

@@ -21,7 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Config says where a broker listens and keeps its data. The zero Config is one broker on a free port of this machine
+// Config is where a broker listens and keeps its data. The zero Config is one broker on a free port of this machine
 // that keeps nothing.
 type Config struct {
 	// DataDir keeps topics, records and groups over restarts; it is created if need be. Empty = memory.

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Config says where the server keeps its data and how careful it is. The zero Config gives a throw-away server on a
-// free port.
+// Config is where the server keeps its data, and how durable its writes are. The zero Config gives a throw-away server
+// on a free port.
 type Config struct {
 	// DataDir holds the data, the log and the password. Empty means a fresh directory that Stop removes; otherwise a
 	// server that ran there before goes on with its data.

@@ -1,4 +1,4 @@
-// Package receivers is the [notify] section of the configuration: who is told of what, and the list of the plug-ins.
+// Package receivers is the [notify] section of the configuration: who is notified of what, and the list of plug-ins.
 package receivers
 
 import (
@@ -16,8 +16,8 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// Config is the [notify] section. Nobody is told of anything by default. Every list of a [notify.Plugin] is a plug-in:
-// a new one is a line here.
+// Config is the [notify] section. Nobody is notified of anything by default. Every list of a [notify.Plugin] is a
+// plug-in: a new one is a line here.
 type Config struct {
 	Webhook  []webhook.Config  `toml:"webhook" help:"programs that are posted signed JSON"`
 	Telegram []telegram.Config `toml:"telegram" help:"chats of Telegram"`
@@ -34,7 +34,7 @@ type Config struct {
 	LongPause  time.Duration `toml:"longest_pause" help:"longest pause between two tries"`
 }
 
-// DefaultConfig tells nobody, and would give a message up after about a minute of refusals.
+// DefaultConfig notifies nobody, and would give a message up after about a minute of refusals.
 func DefaultConfig() Config {
 	return Config{Timeout: 5 * time.Second, Attempts: 8, FirstPause: 500 * time.Millisecond,
 		LongPause: 30 * time.Second}

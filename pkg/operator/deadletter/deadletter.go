@@ -31,7 +31,7 @@ type Topic struct {
 	Keeper wire.Config
 }
 
-// State says how far the state is.
+// State returns how far the state is.
 type State interface {
 	Standing(ctx context.Context) (pg.Standing, error)
 }

@@ -16,7 +16,7 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// Topic says which records a partition of a topic has.
+// Topic returns which records a partition of a topic has.
 type Topic interface {
 	Bounds(ctx context.Context, topic string, partition int) (first, end int64, err error)
 }

@@ -57,7 +57,7 @@ func (y *Story) addChain(ctx context.Context, db *pg.DB, key chain.Hash) error {
 	return err
 }
 
-// addLog tells of the log that made a row what it is, and where the topic has it.
+// addLog adds the log that made a row what it is, and where the topic has it.
 func (y *Story) addLog(ctx context.Context, at perp.Stamp, what, detail string) {
 	where := fmt.Sprintf("block %d log %d", at.Block, at.Log)
 	if offset := y.locate(ctx, at); offset != "" {
@@ -66,7 +66,7 @@ func (y *Story) addLog(ctx context.Context, at perp.Stamp, what, detail string) 
 	y.addf(time.UnixMilli(int64(at.TimeMs)), "", 0, what, where, "%s", detail)
 }
 
-// addEnd tells of the newest log of a row, and who sent its transaction.
+// addEnd adds the newest log of a row, and who sent its transaction.
 func (y *Story) addEnd(ctx context.Context, db *pg.DB, birth, at perp.Stamp, detail string) error {
 	if at == birth {
 		y.addf(time.Now(), "", 0, "now", fmt.Sprintf("block %d log %d", at.Block, at.Log), "%s", detail)

@@ -1,6 +1,6 @@
-// Package jobstory tells one job's whole story, from the log that made it to its result: what this keeper stored,
+// Package jobstory collects the history of one job, from the log that made it to its result: what this keeper stored,
 // signed and sent, what the state has of the order, request or position, what planners and senders have published, and
-// who executed it in the end. Every line says where it stands: a block, a row, or a topic's partition and offset.
+// who executed it in the end. Every line names where it stands: a block, a row, or a topic's partition and offset.
 //
 // It is for people: topics are read around the times that the stores know, by their records' clocks.
 package jobstory
@@ -98,7 +98,7 @@ func (y *Story) Age(l Line) (age time.Duration, known bool) {
 	return l.At.Sub(time.UnixMilli(int64(birth))), true
 }
 
-// born notes a birth of a job, and tells which of those that are known it is, from 1.
+// born notes a birth of a job, and returns its number among those that are known, from 1.
 func (y *Story) born(id string, birthMs uint64) int {
 	births := y.births[id]
 	if birthMs == 0 {

@@ -22,7 +22,7 @@ const (
 	mostRead    = 200_000 // records of a partition
 )
 
-// scan visits the records of a partition between two times, until the visit says that it is enough.
+// scan visits the records of a partition between two times, until the visit returns that it is enough.
 func (s Source) scan(ctx context.Context, topic string, partition int, from, to time.Time,
 	visit func(bus.Record) (enough bool)) error {
 	if from.UnixMilli() < 0 {
@@ -139,7 +139,7 @@ func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
 	return nil
 }
 
-// addReports tells of the price reports that a birth was first said with, and where the topic has them.
+// addReports adds the price reports that a birth was first published with, and where the topic has them.
 func (y *Story) addReports(ctx context.Context, b *publishedBirth) error {
 	topic, wanted := wire.PriceTopic(y.Keeper.ChainID), slices.Clone(b.job.Evidence.Reports)
 	if len(wanted) == 0 {

@@ -1,4 +1,4 @@
-// Package market reads what the price topic says of a venue's prices: of each token the newest report of every source
+// Package market reads a venue's prices from the price topic: of each token the newest report of every source
 // that served it of late, and the mode that the prices' movement calls for (LIQ-1).
 //
 // Guaranteed: nothing but what the topic holds, so that everybody is shown the same. Not guaranteed: that a planner is
@@ -36,7 +36,7 @@ type Price struct {
 	Moved perp.Uint
 }
 
-// Look is what the topic says of a window of time.
+// Look is what the topic holds of a window of time.
 type Look struct {
 	Mode   liquidation.Mode
 	Prices []Price // by token, the newest of each first

@@ -1,6 +1,6 @@
-// Package replay repeats decisions of the planner from the topics alone (PIPE-9): the log topic says how the state was
-// at a block, the price topic which reports there were, and the job topic what the planner said then. The rules are
-// those of the planner itself (pkg/due), and the moment is put together by the same code.
+// Package replay repeats decisions of the planner from the topics alone (PIPE-9): the log topic shows how the state was
+// at a block, the price topic which reports there were, and the job topic what the planner published then. The rules
+// are those of the planner itself (pkg/due), and the moment is put together by the same code.
 //
 // Guaranteed: no database is asked, so that what a keeper decided can be told apart from what its tables hold today.
 // Not guaranteed: which report of a foreign token the planner had seen last. It is not part of the evidence, and moves

@@ -22,8 +22,8 @@ type PublishedJob struct {
 	Where string // topic, partition and offset
 }
 
-// ReadJobs reads what planners said from the states of some blocks, of one position, order or request where a key is
-// given.
+// ReadJobs reads what planners published from the states of some blocks, of one position, order or request where a key
+// is given.
 func ReadJobs(ctx context.Context, client *bus.Client, keeper wire.Config, first, last uint64,
 	key chain.Hash) (published []PublishedJob, err error) {
 	topic := wire.JobTopic(keeper.ChainID)
@@ -91,7 +91,7 @@ func Repeat(p *Past, d execution.Decoder, r *Reports, t Terms, published []Publi
 	return all, nil
 }
 
-// repeat decides by every reading of the price topic that is possible, until one says the same.
+// repeat decides by every reading of the price topic that is possible, until one gives the same.
 func (a *Repeated) repeat(s *state, at chain.BlockRef, r *Reports, t Terms, counts []int) {
 	var before uint64
 	for i, n := range counts {
@@ -154,7 +154,7 @@ func (s *state) moment(at chain.BlockRef, generation uint32, t Terms,
 	}, t.PriceMaxAge, newest)
 }
 
-// unknown is what is said of a key that the state does not have.
+// unknown is the text for a key that the state does not have.
 const unknown = "the state does not have it"
 
 // decide decides about what a job is about.

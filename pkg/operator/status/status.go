@@ -39,7 +39,7 @@ func (l *Looks) addf(wrong bool, what, format string, args ...any) {
 // Patience is for one source; the others are shown all the same.
 const Patience = 4 * time.Second
 
-// Source is something that is looked at. An error says that it could not be reached.
+// Source is something that is looked at. An error means that it could not be reached.
 type Source struct {
 	What string
 	Ask  func(context.Context, *Looks) error

@@ -39,7 +39,7 @@ func Price(v perp.Uint, decimals int) string {
 	return "$" + whole
 }
 
-// Percent is a 30-decimal factor in percent, cut to two decimals; what is beyond a thousand times is said to be.
+// Percent is a 30-decimal factor in percent, cut to two decimals; above a thousand times it is shown as such.
 func Percent(factor perp.Uint) string {
 	if perp.U64(1000).Mul(perp.One).Cmp(factor) <= 0 {
 		return "> 100000 %"

@@ -1,5 +1,5 @@
 // Package whynot judges the present moment as the planner does: by its rules, on the state and the price reports that
-// there are. It says of every position, order and request whether it is due, and why not.
+// there are. It gives for every position, order and request whether it is due, and why not.
 package whynot
 
 import (

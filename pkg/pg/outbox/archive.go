@@ -91,7 +91,7 @@ var (
 // numberOf joins the number n that an intent i has spent. One that was given to another intent since is that one's.
 const numberOf = `n.signer = i.signer AND n.nonce = i.nonce AND n.intent = i.id AND n.state = 'CONSUMED'`
 
-// errArchiving says that another process is at work on the archive.
+// errArchiving means that another process is at work on the archive.
 var errArchiving = errors.New("another process works on the archive")
 
 // Await implements retention.Store.

@@ -23,7 +23,7 @@ var (
 		FROM keeper.preflight_check WHERE intent = ANY ($1)`)
 )
 
-// CheckLog is what was said of attempts before they got their nonces.
+// CheckLog stores the verdicts of checks on attempts before they got their nonces.
 type CheckLog struct{ db *pg.DB }
 
 // NewCheckLog returns the log of checks.
@@ -49,7 +49,7 @@ func (s CheckLog) Prune(ctx context.Context, before time.Time) error {
 	return err
 }
 
-// Of returns what is kept of some attempts, by their intents, in the order in which it was said.
+// Of returns what is kept of some attempts, by their intents, in the order in which it was noted.
 func (s CheckLog) Of(ctx context.Context, intents []int64) ([]checklog.Entry, error) {
 	entries, err := pg.List(ctx, s.db, "reading what checks have said",
 		func(row pgx.CollectableRow) (e checklog.Entry, err error) {

@@ -14,5 +14,5 @@
 //
 // # Not guaranteed
 //
-//   - Nothing here retries. An error that is no refusal says that it is unknown whether a write took effect.
+//   - Nothing here retries. After an error that is no refusal it is unknown whether a write took effect.
 package outbox

@@ -98,7 +98,7 @@ type PendingLiquidation struct {
 	Ratio   string      // remaining over required collateral, 30 decimals
 }
 
-// Pending lists the liquidations of active positions that this keeper was told of and that are not done, in the order
+// Pending lists the liquidations of active positions that this keeper was given and that are not done, in the order
 // in which they are taken up.
 func (s Emergencies) Pending(ctx context.Context) (found []PendingLiquidation, err error) {
 	err = s.db.ReadActive(ctx, "listing pending liquidations", func(ctx context.Context, tx pgx.Tx, g int) error {

@@ -30,7 +30,7 @@ func present(owner string) string {
 		AND k.objid = ('x' || right(` + lockOf(owner) + `, 8))::bit(32)::bigint::oid)`
 }
 
-// holderGone tells, in a row of the lease, that its holder had a session and has none.
+// holderGone is true, in a row of the lease, when its holder had a session and has none.
 var holderGone = `coalesce(present = owner, false) AND expires_at > clock_timestamp() AND NOT ` + present("owner")
 
 var (
@@ -57,7 +57,8 @@ var (
 		SELECT fencing_token FROM won`)
 )
 
-// ErrPooled says that the database is reached through a pooler, behind which a session tells nothing of a process.
+// ErrPooled means that the database is reached through a pooler, behind which a session does not show that a process
+// lives.
 var ErrPooled = errors.New("the database is reached through a pooler")
 
 // checkEvery is how often a session is looked after: within a [lease.Moment] of its end there is another one.
@@ -149,7 +150,7 @@ func sleepOn(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// closeSession says good-bye for a moment at most; a server that does not listen will notice anyway.
+// closeSession closes the connection, within a moment at most; a server that does not listen will notice anyway.
 func closeSession(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 
 // fenceHeld is how every write under a fence begins, but for the claim: its arguments $1, $2 and $3 are the fence's. It
 // locks the lease row in the statement that writes. Without the lock a stale owner's write could pass while the lease
-// moves on; the token decides, the clock only says when to give up.
+// moves on; the token decides, the clock only decides when to give up.
 const fenceHeld = `held AS (SELECT 1 AS one FROM keeper.signer_lease
 	WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp() FOR SHARE)`
 

@@ -107,7 +107,7 @@ func (s Signers) Pause(ctx context.Context, signer chain.Address, reason string)
 }
 
 // Resume lets a paused signer claim again and returns why it was paused, empty if it was not. It is refused where only
-// a resync helps: after the database has gone back in time (nonce.Behind tells), and after a stranger's transaction has
+// a resync helps: after the database has gone back in time (see nonce.Behind), and after a stranger's transaction has
 // spent a number of the signer.
 func (s Signers) Resume(ctx context.Context, signer chain.Address) (was string, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {

@@ -18,7 +18,7 @@ type Fault int
 const (
 	// LoseReply lets the server commit and cuts the connection instead of answering.
 	LoseReply Fault = iota + 1
-	// LoseCommit cuts the connection on both sides before the server hears of the COMMIT.
+	// LoseCommit cuts the connection on both sides before the COMMIT reaches the server.
 	LoseCommit
 	// Stall cuts the client off and keeps the server waiting in the open transaction, as a network does that swallows
 	// packets.
@@ -107,7 +107,7 @@ func (p *Proxy) Kill(n int, dies func()) {
 
 // Hold counts the requests of clients from now on, each of one or more statements that are written at once, and keeps
 // the n-th (from 1) back, as if the client's process were paused at this moment. The channel is closed when it has come
-// to that; resume lets the request go on, if there is still somebody to hear it.
+// to that; resume lets the request go on, if there is still somebody to receive it.
 func (p *Proxy) Hold(n int) (held <-chan struct{}, resume func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

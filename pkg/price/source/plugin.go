@@ -18,8 +18,8 @@ type Plugin struct {
 	// Needs are the keys that a table must give, Knows those that it may give beside them: of url, stream_url, key,
 	// secret and provider.
 	Needs, Knows []string
-	// Feed reports what is wrong with what a token is called by the service. It is nil where tokens are told by their
-	// address, and where none are named all are meant.
+	// Feed validates a token's name at the service, and returns what is wrong with it. It is nil where tokens are named
+	// by their address, and where none are named all are meant.
 	Feed func(feed string) error
 	// Open returns the source of a valid table. Nothing is asked yet. The table's durations are set.
 	Open func(t Table, env Env) price.Source

@@ -25,5 +25,5 @@
 //
 // Not guaranteed: keys are compared without regard to case, and sections that only other processes have are not looked
 // into, so that one file and one environment can serve a whole keeper. What a command does not need of its program's
-// sections is passed over if the program says so (Restrict).
+// sections is passed over if the program asks for that (Restrict).
 package config

@@ -181,7 +181,7 @@ func (s *Set) keys() []string {
 	return keys
 }
 
-// filesVariable names the files where no flag does, so that a container's commands need not be told.
+// filesVariable names the files where no flag does, so that a container's commands need no flag.
 const filesVariable = envPrefix + "CONFIG"
 
 // file is one TOML file.

@@ -93,7 +93,7 @@ func (s *Set) foreign(rest string) bool {
 // flagName matches the part of a mistyped flag that is safe to repeat: after anything else there may be a value.
 var flagName = regexp.MustCompile(`^[a-zA-Z0-9._-]*`)
 
-// FlagProblem says in one line what is wrong with a command line that could not be parsed. pflag's own texts quote
+// FlagProblem describes in one line what is wrong with a command line that could not be parsed. pflag's own texts quote
 // whole arguments, values included.
 func FlagProblem(flags *pflag.FlagSet, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {

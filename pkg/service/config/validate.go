@@ -99,7 +99,7 @@ func keyOf(line string) string {
 	return key
 }
 
-// prefixLines turns an error of several lines into one error per line, each told where it comes from.
+// prefixLines turns an error of several lines into one error per line, each with where it comes from.
 func prefixLines(where string, err error) []error {
 	if err == nil {
 		return nil

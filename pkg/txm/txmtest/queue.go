@@ -36,7 +36,7 @@ func oneJob(b *bench) {
 	b.depth(signer, 0)
 }
 
-// However many senders hear of a job at the same moment. Many jobs, because the moment is short.
+// However many senders receive a job at the same moment. Many jobs, because the moment is short.
 func crowdedQueue(b *bench) {
 	signer := b.signer()
 	for i := range 25 {
@@ -64,7 +64,8 @@ func crowdedQueue(b *bench) {
 	}
 }
 
-// TIER-12: the next attempt needs the end of the last one, its cooling down, and a planner that says so afterwards.
+// TIER-12: the next attempt needs the end of the last one, its cooling down, and a planner that publishes it
+// afterwards.
 func nextAttempt(b *bench) {
 	n, signer := b.sender()
 	j := anOrder(signer, 1)
@@ -84,7 +85,7 @@ func nextAttempt(b *bench) {
 	}
 }
 
-// LIQ-6: the ratio that counts is the last one said, and the signer too.
+// LIQ-6: the ratio that counts is the last one published, and the signer too.
 func refresh(b *bench) {
 	first, second := b.signer(), b.signer()
 	old := aLiquidation(first, 1, 1)

@@ -272,7 +272,7 @@ func (b *bench) flights(signer chain.Address) []txm.Flight {
 	return flights
 }
 
-// ended demands how many ended attempts the world has not been told of, and returns them.
+// ended demands how many ended attempts have not been published, and returns them.
 func (b *bench) ended(signer chain.Address, want int) []txm.Ended {
 	b.Helper()
 	ended, err := b.Intents.Unreported(b.Context(), signer, want+1)

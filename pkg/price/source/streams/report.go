@@ -26,7 +26,7 @@ type reportV3 struct {
 	price, bid, ask              perp.Uint // USD per whole token, with the feed's decimals
 }
 
-// decodeFullReport reads what a signed report says: the ABI encoding of (bytes32[3] context, bytes report, bytes32[]
+// decodeFullReport decodes a signed report: the ABI encoding of (bytes32[3] context, bytes report, bytes32[]
 // rs, bytes32[] ss, bytes32 vs). The signatures are not looked at.
 func decodeFullReport(full []byte) (r reportV3, err error) {
 	const head, place = 7 * word, 3 * word // words of the tuple; where the offset of the report stands
