@@ -31,11 +31,11 @@ type Config struct {
 	Notify   receivers.Config `toml:"notify"`
 	// Liquidation is the venue's, by which pages judge.
 	Liquidation liquidation.Config `toml:"liquidation"`
-	// Emergency is what a monitor says its alarms call for.
+	// Emergency is what a monitor's alarms call for.
 	Emergency emergency.Config `toml:"emergency"`
 }
 
-// DefaultConfig tells nobody of anything, and lacks the venue and the database.
+// DefaultConfig notifies nobody, and lacks the venue and the database.
 func DefaultConfig() Config {
 	return Config{
 		Own:    Settings{Users: "console-users"},

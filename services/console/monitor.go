@@ -38,7 +38,7 @@ type monitor struct {
 	trouble func(reason string) // for readiness
 	posts   []*alarmPost        // one for each receiver of the operators
 	// idleMs is since when nobody executes anything, on the chain's clock; 0 while somebody does, and once that has
-	// been told as an emergency.
+	// been reported as an emergency.
 	idleMs uint64
 	// What positions did not cover, of late; nil debts for a monitor that does not look.
 	debts        debts
@@ -46,12 +46,12 @@ type monitor struct {
 	debtReported bool
 }
 
-// heads tells of the chain's newest blocks.
+// heads reports the chain's newest blocks.
 type heads interface {
 	Heads(ctx context.Context) <-chan chain.BlockRef
 }
 
-// monitorMetrics are what a monitor tells.
+// monitorMetrics are the metrics of a monitor.
 type monitorMetrics struct {
 	evidence *evidence.Metrics
 	alarm    *prometheus.GaugeVec
@@ -97,7 +97,7 @@ func (m *monitor) Run(ctx context.Context) error {
 }
 
 // read takes in the evidence until ctx ends. Where the reader meets something that it does not understand the monitor
-// is blind, and says so.
+// is blind, and reports that.
 func (m *monitor) read(ctx context.Context) error {
 	err := evidence.NewReader(m.client, m.cfg.Keeper, m.decoder, m.seen, m.passOver).Run(ctx)
 	if ctx.Err() != nil {
@@ -109,7 +109,7 @@ func (m *monitor) read(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// passOver tells of a record of the job topic that nobody can read. The sender that owns the partition sets it aside,
+// passOver reports a record of the job topic that nobody can read. The sender that owns the partition sets it aside,
 // where there is one.
 func (m *monitor) passOver(topic string, r bus.Record, why error) {
 	m.log.Error().Err(why).Str("topic", topic).Int("partition", r.Partition).Int64("offset", r.Offset).
@@ -160,8 +160,8 @@ func (m *monitor) report(a tier.Alarm) {
 	m.queue(messageOf(m.cfg.Keeper.ChainID, a))
 }
 
-// protocol says once which emergency actions it calls for that nobody executes anything, or that positions are closed
-// without covering their costs (LIQ-15). It takes none: a monitor has neither a key nor a sender.
+// protocol reports once which emergency actions it calls for that nobody executes anything, or that positions are
+// closed without covering their costs (LIQ-15). It takes none: a monitor has neither a key nor a sender.
 func (m *monitor) protocol() {
 	protocol, since := m.cfg.Emergency, m.idleMs
 	if !protocol.Automatic {

@@ -18,7 +18,7 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// notifier tells people of results (LIQ-12). It reads the result topic as anybody else would, so that no receiver,
+// notifier notifies people of results (LIQ-12). It reads the result topic as anybody else would, so that no receiver,
 // however slow, is in the way of a transaction. Each receiver has a place of its own in the topic: one that is away
 // keeps nothing from the others, and gets everything when it is back.
 //

@@ -16,7 +16,7 @@ import (
 )
 
 // startPages serves what operators see in a browser. They are there before the stores are, and say which are away.
-// Where nobody can sign in yet, the log says where the first user is made.
+// Where nobody can sign in yet, the log shows where the first user is made.
 func startPages(sh *service.Shell, cfg Config, db *pg.DB, client *bus.Client, node *evm.Client) error {
 	users, err := signin.OpenUsers(cfg.Own.Users)
 	if err != nil {
@@ -50,7 +50,8 @@ func startPages(sh *service.Shell, cfg Config, db *pg.DB, client *bus.Client, no
 	return nil
 }
 
-// siteOf is what a browser calls the pages by. A process in a container, or behind a proxy, has to be told.
+// siteOf is what a browser calls the pages by. For a process in a container, or behind a proxy, it has to be
+// configured.
 func siteOf(s Settings, listen string) string {
 	if s.URL != "" {
 		return strings.TrimSuffix(s.URL, "/")

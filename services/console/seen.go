@@ -29,7 +29,7 @@ type publishedJob struct {
 	birthMs, dueMs uint64
 }
 
-// remembered is for how long, of chain time, a job is remembered that no planner says any more.
+// remembered is for how long, of chain time, a job is remembered that no planner publishes any more.
 const remembered = 20 * time.Minute
 
 func newSeen(cfg tier.Config, metrics *evidence.Metrics) *seen {

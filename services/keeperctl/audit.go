@@ -167,7 +167,7 @@ func (d auditDesk) lineEnd(r audit.Result) error {
 	}{r.From.Number, r.To.Number, r.Unproven, d.report(r)}})
 }
 
-// watch says every few seconds how far a long audit is.
+// watch prints every few seconds how far a long audit is.
 func (d auditDesk) watch() audit.Watch {
 	const every = 5 * time.Second
 	last := d.now()

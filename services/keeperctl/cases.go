@@ -181,7 +181,7 @@ func (c *riskCase) judge(state *fold, tokens tokenNames, worth map[chain.Address
 	}, err
 }
 
-// agrees compares what a case says of its position beside the key with the position.
+// agrees compares the fields of a case's position, beside the key, with the position.
 func (c *riskCase) agrees(p perp.Position) error {
 	switch {
 	case c.Account != nil && *c.Account != p.Account:

@@ -14,14 +14,14 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// tokenName is a token that prices are given for by symbol. Of a symbol nobody was told about only the decimals are
+// tokenName is a token that prices are given for by symbol. Of a symbol that is not given only the decimals are
 // known, or not even these.
 type tokenName struct {
 	address  chain.Address
 	decimals int
 }
 
-// tokenNames says what symbols mean: those that --tokens names, and the decimals of well-known ones.
+// tokenNames maps symbols to tokens: those that --tokens names, and the decimals of well-known ones.
 type tokenNames map[string]tokenName
 
 // wellKnownDecimals are those of the tokens of the recordings and of the usual markets on BSC.
@@ -83,9 +83,9 @@ func (names tokenNames) quotes(given map[string]casePrice) []quote {
 	return quotes
 }
 
-// prices finds out which symbols stand for a market's tokens, which no log tells, and returns their prices per smallest
+// prices finds out which symbols stand for a market's tokens, which no log shows, and returns their prices per smallest
 // unit. It takes the matching in which the tokens' prices are nearest to those at which open positions were opened; it
-// says so when two matchings are alike.
+// returns an error when two matchings are alike.
 func (names tokenNames) prices(given map[string]casePrice, m perp.Market,
 	worth map[chain.Address]float64) (map[chain.Address]perp.Price, error) {
 	tokens := m.Tokens()
@@ -125,7 +125,7 @@ func (names tokenNames) prices(given map[string]casePrice, m perp.Market,
 // search tries every way to give each token a quote of its own and keeps the likeliest.
 type search struct {
 	quotes []quote
-	// what a unit of each token was worth when positions were opened, in USD with 30 decimals; 0 where none tells
+	// what a unit of each token was worth when positions were opened, in USD with 30 decimals; 0 where none shows it
 	seen         []float64
 	short        []bool // which token is the short one
 	chosen       []int
@@ -150,7 +150,7 @@ func (s *search) match(tokens []chain.Address, taken []int, unlikeliness float64
 	}
 }
 
-// unlikely is how far a quote is from what a token was worth, as the logarithm of their ratio. Where nothing tells the
+// unlikely is how far a quote is from what a token was worth, as the logarithm of their ratio. Where nothing shows the
 // token's worth, the short token of a market is the stable one.
 func (s *search) unlikely(q quote, i int) float64 {
 	price := q.price.Min.float()

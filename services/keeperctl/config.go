@@ -24,8 +24,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// Config is what the commands can be told: sections of the keeper's own configuration, and [keeperctl]. Each command
-// names what it needs of it; the rest is neither asked for nor judged.
+// Config is the configuration of the commands: sections of the keeper's own configuration, and [keeperctl]. Each
+// command names what it needs of it; the rest is neither asked for nor judged.
 type Config struct {
 	Own         Settings            `toml:"keeperctl"`
 	Log         service.LogSettings `toml:"log"`

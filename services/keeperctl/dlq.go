@@ -132,7 +132,7 @@ func readable(value []byte) string {
 	return string(value)
 }
 
-// replay has one job, or every job that was given up, said again.
+// replay has one job, or every job that was given up, published again.
 func (d deadLetters) replay(ctx context.Context, args []string) error {
 	chosen, err := d.choose(ctx, args[0])
 	if err != nil {

@@ -68,7 +68,7 @@ func (s *session) facts(ctx context.Context, pre bool) *doctor.Facts {
 	return f
 }
 
-// settings are what the processes are told of it.
+// settings are what the processes are configured with.
 func (s *session) settings() doctor.Settings {
 	gates := s.Scanner.Price.Gates
 	own := s.Planner.Signers

@@ -156,7 +156,7 @@ func (p *probe) ask(ctx context.Context, s *session) {
 	f.PerSecond = p.client.Endpoints()[0].RequestsPerSecond
 }
 
-// state is nil where an endpoint executes a call on the state after a block; what the contract says to it is no matter.
+// state is nil where an endpoint executes a call on the state after a block; the contract's answer does not matter.
 func (p *probe) state(ctx context.Context, contract chain.Address, block chain.Hash) error {
 	_, err := p.client.Call(ctx, contract, nil, block)
 	if _, reverted := evm.RevertData(err); reverted {

@@ -55,7 +55,7 @@ func (s *session) machine(ctx context.Context, f *doctor.Facts) {
 	}
 }
 
-// unwatched reports whether Alertmanager has heard nothing of the Watchdog; false where it cannot be asked.
+// unwatched reports whether Alertmanager has received no Watchdog; false where it cannot be asked.
 func (s *session) unwatched(ctx context.Context) bool {
 	body, code, err := status.Get(ctx, s.alertmanager("/api/v2/alerts?filter=alertname%3D%22Watchdog%22"))
 	return err == nil && code == http.StatusOK && strings.TrimSpace(body) == "[]"

@@ -57,7 +57,8 @@ func (s *session) askSources(ctx context.Context, f *doctor.Facts, node *evm.Cli
 	wait.Wait()
 }
 
-// wantedOf are the tokens a source is expected to show: those it is told, or those of the exchange's markets.
+// wantedOf are the tokens a source is expected to show: those it is configured with, or those of the exchange's
+// markets.
 func wantedOf(m price.Member, v *doctor.Venue) map[chain.Address]bool {
 	wanted := map[chain.Address]bool{}
 	for _, token := range m.Tokens {

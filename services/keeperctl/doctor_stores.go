@@ -155,7 +155,7 @@ func (s *session) countUnread(ctx context.Context, client *bus.Client, topics *d
 	}
 }
 
-// lookAtLedger notes how the signers stand in the database, and what the chain says to it. The chain is asked first, as
+// lookAtLedger notes the state of the signers in the database, and on the chain. The chain is asked first, as
 // a number is stored before it is sent.
 func (s *session) lookAtLedger(ctx context.Context, f *doctor.Facts) {
 	if f.State == nil || f.State.Error != nil || f.State.Schema != nil {

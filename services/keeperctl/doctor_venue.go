@@ -136,7 +136,7 @@ func rolesOf(ctx context.Context, at gmx.Asker, roles, account chain.Address) ma
 	return held
 }
 
-// marketsBefore is how many markets there were when the record begins; -1 where that cannot be told: before the
+// marketsBefore is how many markets there were when the record begins; -1 where that is not known: before the
 // DataStore was made there is nobody to ask.
 func marketsBefore(ctx context.Context, p *probes, start uint64, store chain.Address) int {
 	hash, err := p.start.HashAt(ctx, start-1)

@@ -232,8 +232,8 @@ func (s emergencySender) Send(ctx context.Context, d emergency.Step, signed func
 	return s.follow(ctx, node, hash, answer)
 }
 
-// follow waits for the transaction's block. What the nodes answered to the broadcast is told only where no block shows
-// it: a lost answer may hide a success.
+// follow waits for the transaction's block. What the nodes answered to the broadcast is printed only where no block
+// shows it: a lost answer may hide a success.
 func (s emergencySender) follow(ctx context.Context, node sendingNode, hash chain.Hash, answer error) error {
 	for {
 		switch r, err := node.Receipt(ctx, hash); {

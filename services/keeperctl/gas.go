@@ -154,7 +154,7 @@ func (c gasCase) work() (gmx.Work, error) {
 	return work, nil
 }
 
-// notedOrders is how the note of a decrease tells how many orders end with its position.
+// notedOrders is the note of a decrease on how many orders end with its position.
 var notedOrders = regexp.MustCompile(`(\d+) auto-cancel order`)
 
 func (c gasCase) autoCancelOrders() int {

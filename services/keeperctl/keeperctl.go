@@ -225,7 +225,7 @@ func (c command) check(output string, args []string, justPrint bool) error {
 	return nil
 }
 
-// load reads the configuration, where the command has any. It tells whether that was all that was asked for.
+// load reads the configuration, where the command has any. It reports whether that was all that was asked for.
 func (s *session) load(l *loader) (done bool, err error) {
 	if l == nil {
 		return false, nil
@@ -277,7 +277,7 @@ func (c command) arity() (least, most int) {
 }
 
 // verbs do what the verbs of a command are for, by their names in the table of commands. They are given the words after
-// the verb, as many as the table says.
+// the verb, as many as the table has.
 type verbs map[string]func(ctx context.Context, args []string) error
 
 func (v verbs) do(ctx context.Context, name string, args []string) error {

@@ -11,8 +11,8 @@ import (
 )
 
 // raisePartitions walks through a higher number of partitions, from what keeper.log_partitions and
-// keeper.job_partitions are to be: it does what a running keeper can bear, and says in one line what somebody has to do
-// before it can go on. It may be run at any time, and goes on from how things stand.
+// keeper.job_partitions are to be: it does what a running keeper can bear, and prints in one line what somebody has to
+// do before it can go on. It may be run at any time, and goes on from how things stand.
 func raisePartitions(ctx context.Context, s *session, _ []string) error {
 	client, err := s.kafka()
 	if err != nil {
@@ -86,7 +86,7 @@ func raiseJobs(ctx context.Context, client *bus.Client, s *session, count map[st
 		s.Keeper.JobPartitions)
 }
 
-// raise fills a generation from the new log topic, and says what is next.
+// raise fills a generation from the new log topic, and prints what is next.
 func (r Rebuilder) raise(ctx context.Context, out printer) error {
 	all, err := r.DB.Generations(ctx)
 	if err != nil {

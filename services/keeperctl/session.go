@@ -15,7 +15,7 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// session is one invocation of a command: what it was told, and the ways to what it asks.
+// session is one invocation of a command: its settings, and its connections.
 type session struct {
 	Config
 

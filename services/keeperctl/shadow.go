@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// shadowSettles is for how long after the first job that was heard nothing is judged: planner and sender have just
-	// started.
+	// shadowSettles is for how long after the first job that was observed nothing is judged: planner and sender have
+	// just started.
 	shadowSettles = 10 * time.Second
 	// shadowLooksBack is by how much what is read is older than what is judged, so that a job found before the range
 	// and executed in it is known.

@@ -187,7 +187,7 @@ func (d signerDesk) resync(ctx context.Context, node action.Accounts, chosen []o
 		"senders may be started\n", next)
 }
 
-// askAgain is how often the database is asked whether the sender has heard the wish.
+// askAgain is how often the database is asked whether the sender has taken the request.
 const askAgain = 200 * time.Millisecond
 
 // cancel has the sender that holds a signer's lease give a number to a payment to oneself. No key is at hand here, and
@@ -254,7 +254,7 @@ func (d signerDesk) awaitCancel(ctx context.Context, signer chain.Address, befor
 	}
 }
 
-// operator is who is told to have asked: the configured name, or the account and the machine.
+// operator is who is recorded to have asked: the configured name, or the account and the machine.
 func operator(configured string) string {
 	if configured != "" {
 		return configured

@@ -13,7 +13,7 @@ import (
 	"perpkeeper/services/simulator"
 )
 
-// simulation is what `keeperctl simulate` is told.
+// simulation is the options of `keeperctl simulate`.
 type simulation struct {
 	scenario   string
 	table      string
@@ -68,7 +68,7 @@ func (s *simulation) run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// adapted is the scenario with what the command line says otherwise.
+// adapted is the scenario with what the command line changes.
 func (s *simulation) adapted(scenario simulator.Scenario) simulator.Scenario {
 	if s.policy != "" {
 		scenario.Tier.Policy = s.policy

@@ -9,7 +9,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// swapCheck holds the swap rule against every swap that a recording says the exchange has executed, each on the state
+// swapCheck compares the swap rule with every swap that the exchange has executed by a recording, each on the state
 // right before it: what it gave, took and charged, and what it left of the pools.
 type swapCheck struct {
 	Swaps  int          `json:"swaps"`
@@ -74,7 +74,7 @@ func (t *checking) before(e perp.Event) {
 	}
 }
 
-// swap works out what the rule says of a swap, on the state before it.
+// swap works out a swap by the rule, on the state before it.
 func (t *checking) swap(s gmx.ExecutedSwap, block uint64) {
 	t.check.Swaps++
 	t.after = map[perp.RowKey]perp.MarketValue{}

@@ -39,7 +39,7 @@ func whyNot(ctx context.Context, s *session, args []string) error {
 	return explain(ctx, s.out, db, moment, key)
 }
 
-// rules are those of a planner as this command is told.
+// rules are those of a planner with this command's settings.
 func (s *session) rules() due.Rules {
 	return due.Rules{FireRatio: s.Liquidation.FireRatio.Factor, SliceFactor: s.Liquidation.Slice.Factor,
 		FrozenRole: s.Own.FrozenRole}

@@ -14,7 +14,7 @@ import (
 )
 
 // missingWord is a word of the exchange's store that no event carries: what was written under a key in a block. Fn is
-// the store's function; without it the value's own form tells its type.
+// the store's function; without it the value's own form shows its type.
 type missingWord struct {
 	Block uint64          `json:"block"`
 	Fn    string          `json:"fn"`

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// births says since when the condition of a price-born job has held without a break (TIER-9): the time, in whole
-// seconds of the price source, of the first report at which it held. What a second says is what its newest reports say
+// births records since when the condition of a price-born job has held without a break (TIER-9): the time, in whole
+// seconds of the price source, of the first report at which it held. A second is judged by its newest reports
 // together. A condition that breaks is born anew.
 //
 // A job that is new to this planner may be old: its condition may have held while the planner was away, or before it
@@ -47,7 +47,7 @@ func newBirths(q *quotes) *births { return &births{quotes: q, known: map[string]
 func (b *births) begin() { b.moments = map[momentKey]*due.Moment{} }
 
 // of returns the birth (ms) of a job that is due now, and whether it is born again now, having been due without a break
-// for as long as jobs may be. Was says whether it would have been due at another moment.
+// for as long as jobs may be. Was reports whether it would have been due at another moment.
 func (b *births) of(d due.Decision, now *due.Moment, was func(*due.Moment) bool) (birthMs uint64, again bool) {
 	var second uint64
 	for _, token := range d.Job.Tokens {

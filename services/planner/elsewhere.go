@@ -46,7 +46,7 @@ const (
 	// elsewhereMost is how many positions are asked for: of a side more are seldom needed at once, and what is needed
 	// after these is chosen when they are done.
 	elsewhereMost = 200
-	// elsewhereAge is after how long an answer says nothing any more.
+	// elsewhereAge is after how long an answer does not count any more.
 	elsewhereAge = time.Minute
 	// elsewhereRest is how long an answer is good enough.
 	elsewhereRest = 2 * time.Second

@@ -96,7 +96,7 @@ func RegisterMetrics(reg prometheus.Registerer) {
 	registerDelayed(reg)
 }
 
-// passOver counts a record that nobody can read, and says where it is.
+// passOver counts a record that nobody can read, and logs where it is.
 func (m *Metrics) passOver(log zerolog.Logger) func(bus.Record, error) {
 	return func(r bus.Record, why error) {
 		m.damaged.Inc()

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// notes remembers which failures an operator has been told of. Passes look at other markets each time, many times a
-// second, so what the last one did not say is not mended: a failure is told once, until everything has been judged
-// without any. The zero notes remembers none.
+// notes remembers which failures have been logged. Passes look at other markets each time, many times a
+// second, so a failure that the last one did not have is not mended: it is logged once, until everything has been
+// judged without any. The zero notes remembers none.
 type notes struct{ logged map[string]bool }
 
 // maxLogged is how many failures one message names; a market without a price fails for each of its positions.

@@ -6,10 +6,10 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// outlived tells of jobs that could have been executed, and that no keeper has (TIER-11). Orders and requests that
-// expired are told of once each, while that is news: a keeper that was down, or could not reach the chain, finds them
-// only then, so that no sender has ever heard of them. Jobs that a price made due are told of each time they are born
-// again, because only the planner knows that their condition has held without a break.
+// outlived reports jobs that could have been executed, and that no keeper has (TIER-11). Orders and requests that
+// expired are reported once each, while that is recent: a keeper that was down, or could not reach the chain, finds
+// them only then, so that no sender has ever received them. Jobs that a price made due are reported each time they are
+// born again, because only the planner knows that their condition has held without a break.
 type outlived struct {
 	metrics  *Metrics
 	log      zerolog.Logger

@@ -66,7 +66,7 @@ func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 	}
 }
 
-// sweepTimer says when the next sweep is due.
+// sweepTimer fires when the next sweep is due.
 type sweepTimer struct {
 	*time.Timer
 	interval time.Duration // that it was started with
@@ -209,7 +209,7 @@ func (p *Planner) everything(ctx context.Context, repeat bool) error {
 	return p.look(ctx)
 }
 
-// observe follows the mark prices, whose volatility says how often to sweep (LIQ-1).
+// observe follows the mark prices, whose volatility decides how often to sweep (LIQ-1).
 func (p *Planner) observe(m *due.Moment) {
 	for market := range p.book.indexed() {
 		if quote, reported := p.finder.indexQuote(market, m); reported {
@@ -248,7 +248,7 @@ func (p *Planner) announce(ctx context.Context, jobs []job.Job, fresh bool) erro
 	return nil
 }
 
-// note tells of positions that could not be judged.
+// note logs positions that could not be judged.
 func (p *Planner) note(failures error) {
 	if unlogged, count := p.noted.unlogged(failures); count > 0 {
 		p.log.Error().Err(fmt.Errorf("some positions could not be judged: %s", unlogged)).Int("new", count).

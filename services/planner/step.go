@@ -12,12 +12,12 @@ import (
 )
 
 // Stepper is a planner that somebody else drives: the passes that [Planner.Run] makes when it is woken are made when
-// the caller says so. It has no goroutine and no timer of its own; where time is simulated it is the whole planner, but
-// for the wire. It is for one goroutine at a time.
+// the caller asks for it. It has no goroutine and no timer of its own; where time is simulated it is the whole planner,
+// but for the wire. It is for one goroutine at a time.
 type Stepper struct{ planner *Planner }
 
-// NewStepper wires a planner that tells its jobs to say. What say returns is what a broker would answer: after an error
-// all live jobs are said again.
+// NewStepper wires a planner that passes its jobs to publish. What publish returns is what a broker would answer: after
+// an error all live jobs are published again.
 func NewStepper(cfg Config, log zerolog.Logger, metrics *Metrics, store Store,
 	publish func(context.Context, []job.Job) error) *Stepper {
 	p := newPlanner(cfg, log, metrics, store)
@@ -59,7 +59,7 @@ func (s *Stepper) Reload(ctx context.Context) error {
 	return err
 }
 
-// Sweep judges every position exactly, says every live job again, and returns after how long the next sweep is due
+// Sweep judges every position exactly, publishes every live job again, and returns after how long the next sweep is due
 // (LIQ-1).
 func (s *Stepper) Sweep(ctx context.Context) (next time.Duration, err error) {
 	err = s.planner.sweep(ctx)

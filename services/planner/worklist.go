@@ -58,7 +58,7 @@ func (w *worklist) begin(markets map[chain.Address]bool, repeat bool) {
 	w.left, w.passing, w.repeat, w.took = markets, true, repeat, 0
 }
 
-// end ends the pass, if nothing is left of it. It tells how long the pass took, and whether another is to follow.
+// end ends the pass, if nothing is left of it. It returns how long the pass took, and whether another is to follow.
 func (w *worklist) end() (ended bool, took time.Duration, after *bool) {
 	if !w.passing || len(w.left) > 0 {
 		return false, 0, nil

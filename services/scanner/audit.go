@@ -13,12 +13,12 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// errNotFinal says that the chain is not as far as an audit wants to look.
+// errNotFinal means that the chain is not as far as an audit wants to look.
 var errNotFinal = errors.New("no block to audit is final yet")
 
 // auditWords compares the words that rules read with the chain: when this tenure has caught up with the head, when a
-// market appears, after a reorg has taken back what was said, and every interval. It never holds up publishing, and
-// never ends the tenure: what cannot be read is tried again, ever more rarely.
+// market appears, after a reorg has taken back what was published, and every interval. It never holds up publishing,
+// and never ends the tenure: what cannot be read is tried again, ever more rarely.
 func (t *tenure) auditWords(ctx context.Context) error {
 	select {
 	case <-t.caughtUp:
@@ -60,7 +60,7 @@ func (t *tenure) auditWords(ctx context.Context) error {
 // notFinalPause is how often the final block is asked for while an audit waits for it.
 const notFinalPause = 250 * time.Millisecond
 
-// notFinalPatience is after which time readiness says that an audit waits for a final block.
+// notFinalPatience is after which time readiness shows that an audit waits for a final block.
 const notFinalPatience = time.Minute
 
 // rests waits for a time, or less if an audit is asked for meanwhile. It is false when ctx has ended.
@@ -174,7 +174,7 @@ func (a audit) passed() (passed []wire.Audit, held []chain.Address) {
 	return passed, held
 }
 
-// unread counts the words that could not be read, and says why the first could not.
+// unread counts the words that could not be read, and logs why the first could not.
 func (a audit) unread() (count int, first error) {
 	for i, one := range a.answers {
 		if one.err == nil {

@@ -67,7 +67,7 @@ func (t *tenure) settleTails(ctx context.Context, final uint64) error {
 	return nil
 }
 
-// errCorrectable says that a range holds what nobody has proven and could be corrected, if it was published block by
+// errCorrectable means that a range holds what nobody has proven and could be corrected, if it was published block by
 // block.
 var errCorrectable = errors.New("not proven, and above what can be undone")
 

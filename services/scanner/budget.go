@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// budget bounds what a backfill holds in memory, and says how wide the next range should be: so that ranges hold about
-// a fixed number of bytes, be they dense or empty.
+// budget bounds what a backfill holds in memory, and computes how wide the next range should be: so that ranges hold
+// about a fixed number of bytes, be they dense or empty.
 type budget struct {
 	cfg   Backfill
 	freed chan struct{} // holds a token after something was given back

@@ -93,7 +93,7 @@ func (s *Scanner) claim(ctx context.Context) (*tenure, error) {
 // learn takes in a message that was on the topic before this tenure.
 func (t *tenure) learn(m wire.Message) {
 	t.collector.learn(m)
-	t.words.hear(m)
+	t.words.observe(m)
 }
 
 // declare writes EPOCH to a partition and reads everything up to it: from here on nothing written under a lower epoch

@@ -209,14 +209,14 @@ func (c *collector) route(ctx context.Context, block chain.BlockRef, logs []chai
 	return routed, nil
 }
 
-// unroutableError reports that a log's place in the topic cannot be told: its event is unknown, or it names nobody.
+// unroutableError reports that a log's place in the topic cannot be found: its event is unknown, or it names nobody.
 type unroutableError struct{ cause error }
 
 func (e *unroutableError) Error() string { return e.cause.Error() }
 
 func (e *unroutableError) Unwrap() error { return e.cause }
 
-// keys routes the logs of one transaction. What neither the transaction nor memory tells is looked up.
+// keys routes the logs of one transaction. What neither the transaction nor memory shows is looked up.
 func (c *collector) keys(ctx context.Context, block chain.BlockRef, logs []chain.Log) ([]chain.Hash, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,7 +254,7 @@ func (c *collector) lookUp(ctx context.Context, block chain.BlockRef, key chain.
 	return chain.Address{}, nil
 }
 
-// errUnproven says that no node's receipts hash to a block's receipts root.
+// errUnproven means that no node's receipts hash to a block's receipts root.
 var errUnproven = errors.New("no node proves the block's receipts")
 
 // proof returns a block's receipts only if they are proven.

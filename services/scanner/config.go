@@ -25,7 +25,7 @@ type Config struct {
 
 // Settings is the [scanner] section.
 type Settings struct {
-	// StartBlock matters while the topic is empty only; afterwards the topic says where it began.
+	// StartBlock matters while the topic is empty only; afterwards the topic shows where it began.
 	StartBlock uint64 `toml:"start_block" help:"first block of an empty topic: the one the exchange was deployed in"`
 	// Signers are externally owned accounts, as whoever signs is. Their history needs nodes that keep old states: else
 	// the body of every block is read, some ten times as much as its header.

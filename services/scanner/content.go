@@ -7,7 +7,7 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// content is what the topic says of one block.
+// content is what the topic holds of one block.
 type content struct {
 	block    chain.BlockRef
 	params   []wire.Param
@@ -17,7 +17,7 @@ type content struct {
 	verified bool
 }
 
-// routedLog is a log and the key that says which partition it belongs to.
+// routedLog is a log and its key, which decides the partition.
 type routedLog struct {
 	chain.Log
 	key chain.Hash
@@ -73,7 +73,7 @@ func toAll(batches [][]wire.Record, encode encoder, m wire.Message) error {
 	return err
 }
 
-// batches makes the batch of each partition: its records, and BLOCK_END behind them. Depths says by partition how far
+// batches makes the batch of each partition: its records, and BLOCK_END behind them. Depths is by partition how far
 // below the block lies what its end calls final.
 func (c content) batches(depths []uint32, attempt uint32, encode encoder) ([][]wire.Record, error) {
 	batches := make([][]wire.Record, len(depths))

@@ -52,8 +52,8 @@ func (t *tenure) correctable(f finding) (ancestor chain.BlockRef, possible bool)
 	return ancestor, true
 }
 
-// prove says to every partition that holds it unverified that a block is what it was said to be, however deep it lies
-// by now. What cannot be taken back waits for that.
+// prove publishes, to every partition that holds it unverified, that a block is as it was published, however deep it
+// lies by now. What cannot be taken back waits for that.
 func (t *tenure) prove(ctx context.Context, f finding) error {
 	d := f.doubt
 	return t.each(func(st *stream) error {

@@ -1,4 +1,4 @@
-// Package scanner copies what the exchange says on chain to Kafka: in order, nothing left out, nothing twice in effect,
+// Package scanner copies the exchange's events to Kafka: in order, nothing left out, nothing twice in effect,
 // reorgs included (PIPE-2).
 //
 // # What is on the log topic
@@ -19,7 +19,7 @@
 //
 // PARAMs are words of the DataStore that no event carries. The configured ones are read at the topic's first block and
 // stand in it. All others are read by audits, at an earlier final block (adr 0011), and stand in the next new block of
-// every partition. An AUDIT says in a later one that every word that rules read for a market was compared. A TX stands
+// every partition. An AUDIT in a later one means that every word that rules read for a market was compared. A TX stands
 // beside every transaction with one of our logs, and beside every transaction of a configured signer.
 //
 // # How it goes on
@@ -49,7 +49,7 @@
 // taken back by a CORRECTION in every partition and published again under a higher attempt, below the finalized block
 // too; one too deep for that is counted by scanner_corrections_too_deep_total. A block's identity is its number, hash
 // and attempt; the blocks above a correction carry its attempt, later ones included. Ranges carry none: a tenure that
-// finds nothing above one begins at 0. A block that turns out to be what it was said to be gets a PROVEN in each
+// finds nothing above one begins at 0. A block that turns out to be as it was published gets a PROVEN in each
 // partition that has it unverified.
 //
 // In ranges, blocks that hold transactions of signers alone are found by the signers' nonces: ends and finds are what
@@ -72,8 +72,8 @@
 //   - Headers of history are linked to each other by recomputed hashes, up to the finalized block. Who sealed them is
 //     not checked: a node alone could make up a chain.
 //   - A reorg deeper than the memory of a partition (1000 blocks, and never into a range) stops the scanner: its
-//     readers could not undo it. A wrong block that deep is not corrected, but counted and said in the log; one that
-//     was right is still said to be proven, while the process lives.
+//     readers could not undo it. A wrong block that deep is not corrected, but counted and logged; one that
+//     was right is still published as proven, while the process lives.
 //   - A single record that is larger than a batch may be stops publishing until the operator raises kafka.max_bytes.
 //   - An event unknown to pkg/gmx stops the scanner: it cannot be routed, and skipping it would hide it.
 //   - The price topic may repeat a report after a restart or a lost reply; readers know a report by token and time.

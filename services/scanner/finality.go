@@ -13,11 +13,11 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// finalPause is how long a partition waits for a block whose end says what is final, before it is said by a record of
-// its own: two blocks of BNB Smart Chain.
+// finalPause is how long a partition waits for a block whose end names what is final, before it is published by a
+// record of its own: two blocks of BNB Smart Chain.
 const finalPause = time.Second
 
-// finalize asks for the newest block that two hosts call final. The end of the next block says so to every partition.
+// finalize asks for the newest block that two hosts call final. The end of the next block brings it to every partition.
 func (t *tenure) finalize(ctx context.Context) {
 	final, err := t.chain.Finalized(ctx)
 	t.status.decided(err)
@@ -30,14 +30,14 @@ func (t *tenure) finalize(ctx context.Context) {
 	t.called = final
 }
 
-// lacksFinal reports whether a partition holds the block that was called final last, and has not been told of it, nor
-// of a newer one: nodes forget (PIPE-2).
+// lacksFinal reports whether a partition holds the block that was called final last, and was not given that it is
+// final, nor of a newer one: nodes forget (PIPE-2).
 func (t *tenure) lacksFinal(st *stream) bool {
 	return t.called.Number > st.finalized.Number && st.branch.has(t.called)
 }
 
-// depths is how far below a block lies what its end calls final, by partition; 0 where it says nothing: the partition
-// has been told, or something is taken back first.
+// depths is how far below a block lies what its end calls final, by partition; 0 where it names nothing: the partition
+// has it already, or something is taken back first.
 func (t *tenure) depths(block chain.BlockRef) []uint32 {
 	depths := make([]uint32, len(t.streams))
 	for i, st := range t.streams {
@@ -67,7 +67,7 @@ func (t *tenure) publishFinal(ctx context.Context) error {
 	})
 }
 
-// violation says that the chain has left a block it had called final.
+// violation means that the chain has left a block it had called final.
 type violation struct {
 	final    chain.BlockRef // the newest block that was said to be final
 	ancestor chain.BlockRef // the newest block of ours that is on the chain still
@@ -138,7 +138,7 @@ func (t *tenure) doubted(ctx context.Context, v *violation) error {
 		v.final.Number, v.final.Hash, source, err)
 }
 
-// halt says to every partition that nobody may act on the state any more.
+// halt publishes to every partition that nobody may act on the state any more.
 func (t *tenure) halt(ctx context.Context, h wire.Halt) error {
 	t.metrics.halted.Set(1)
 	t.log.Error().Uint64("block", h.Block.Number).Stringer("hash", h.Block.Hash).Str("reason", h.Reason).Msg("halted")
@@ -156,7 +156,7 @@ func (t *tenure) halt(ctx context.Context, h wire.Halt) error {
 	})
 }
 
-// halted is what the topic's HALT says, from whichever partition has one: a scanner may have ended before it reached
+// halted returns the topic's HALT, from whichever partition has one: a scanner may have ended before it reached
 // all.
 func (t *tenure) halted() (wire.Halt, bool) {
 	for _, st := range t.streams {
@@ -167,7 +167,7 @@ func (t *tenure) halted() (wire.Halt, bool) {
 	return wire.Halt{}, false
 }
 
-// rest is what a scanner does where only the operator can help: nothing, and it says why.
+// rest is what a scanner does where only the operator can help: nothing, and it reports why.
 func (t *tenure) rest(ctx context.Context, heads <-chan chain.BlockRef, reason error) error {
 	t.status.fail(reason)
 	for {

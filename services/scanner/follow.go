@@ -25,8 +25,8 @@ func (t *tenure) run(ctx context.Context, heads <-chan chain.BlockRef) error {
 	return group.Wait()
 }
 
-// serve follows the chain for as long as it keeps its word, and rests on a topic that has halted, or at a record that
-// no batch can hold: ending the process would leave an EPOCH on the topic at each restart.
+// serve follows the chain for as long as it does not contradict itself, and rests on a topic that has halted, or at a
+// record that no batch can hold: ending the process would leave an EPOCH on the topic at each restart.
 func (t *tenure) serve(ctx context.Context, heads <-chan chain.BlockRef) error {
 	err := t.follow(ctx, heads)
 	if v, broken := errors.AsType[*violation](err); broken {
@@ -82,8 +82,8 @@ func (t *tenure) settle(ctx context.Context, f finding) error {
 }
 
 // next waits for a head, and settles what is found meanwhile about blocks without proof. After a correction it returns
-// none: the blocks that were taken back are to be published again at once. Where no head comes for a while it says what
-// is final.
+// none: the blocks that were taken back are to be published again at once. Where no head comes for a while it publishes
+// what is final.
 func (t *tenure) next(ctx context.Context, heads <-chan chain.BlockRef) (head chain.BlockRef, err error) {
 	pause := time.NewTimer(finalPause)
 	defer pause.Stop()
@@ -147,7 +147,7 @@ func (t *tenure) isCaughtUp() {
 	}
 }
 
-// errLifted says that a violation of finality was accepted, so that publishing goes on.
+// errLifted means that a violation of finality was accepted, so that publishing goes on.
 var errLifted = errors.New("the operator has accepted the reorg")
 
 // mend does what can be done about an error of publishing, and returns what is left of it.

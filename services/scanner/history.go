@@ -7,7 +7,7 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// history is what the topic says of a range of finalized blocks.
+// history is what the topic holds of a range of finalized blocks.
 type history struct {
 	before chain.BlockRef   // number and hash only
 	refs   []chain.BlockRef // every block of the range

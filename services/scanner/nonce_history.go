@@ -52,7 +52,7 @@ func (h *nonceHistory) find(a evm.AccountAt) (points []noncePoint, i int, exact 
 	return points, i, exact
 }
 
-// note adds what two hosts say. It fails where that cannot be, beside what two hosts have said before.
+// note adds what two hosts agree on. It fails where that contradicts what two hosts have agreed on before.
 func (h *nonceHistory) note(a evm.AccountAt, nonce uint64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

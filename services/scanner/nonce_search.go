@@ -10,13 +10,13 @@ import (
 	"perpkeeper/pkg/evm"
 )
 
-// nonces is who says how many transactions an account had sent at old blocks; an evm.Client.
+// nonces returns how many transactions an account had sent at old blocks; an evm.Client.
 type nonces interface {
 	OldNonces(ctx context.Context, asked []evm.AccountAt) ([]uint64, error)
 	SettledNonces(ctx context.Context, asked []evm.AccountAt) ([]uint64, error)
 }
 
-// errNonces says that nonces contradict each other, or the transactions that were found.
+// errNonces means that nonces contradict each other, or the transactions that were found.
 var errNonces = errors.New("nonces contradict each other")
 
 // used are the nonces that accounts have used in a range, from first to before next. Accounts that used none are left
@@ -156,8 +156,8 @@ func (g gap) split(at []evm.AccountAt, nonces []uint64) (parts []gap, err error)
 	return parts, nil
 }
 
-// confirm asks two hosts for the nonces on both sides of each step. Where they are what one endpoint has said there is
-// no step between these blocks.
+// confirm asks two hosts for the nonces on both sides of each step. Where they are what one endpoint has answered there
+// is no step between these blocks.
 func confirm(ctx context.Context, of nonces, settled *nonceHistory, single []gap) error {
 	var asked []evm.AccountAt
 	var want []uint64

@@ -21,7 +21,7 @@ type ownSearch struct {
 }
 
 // survey begins anew to search for transactions of the signers, between a block and a later one: a signer that has sent
-// nothing in between, or nothing at all, is asked for no more. Where that cannot be told each range asks for itself.
+// nothing in between, or nothing at all, is asked for no more. Where that cannot be known each range asks for itself.
 func (c *collector) survey(ctx context.Context, before, last uint64) {
 	c.settled = newNonceHistory()
 	for _, block := range []uint64{last, before} {
@@ -134,7 +134,7 @@ func (e *readError) Error() string { return e.cause.Error() }
 
 func (e *readError) Unwrap() error { return e.cause }
 
-// fallBack has every block of the range read where nonces do not tell which are needed, and says so, once a backfill.
+// fallBack has every block of the range read where nonces do not show which are needed, and logs that, once a backfill.
 func (o *ownSearch) fallBack(ctx context.Context, err error) error {
 	if _, reading := errors.AsType[*readError](err); err == nil || reading || ctx.Err() != nil || evm.WrongChain(err) {
 		return err

@@ -15,8 +15,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// publish brings one block to every partition that lacks it. What is final is said before anything is taken back, and
-// by a record of its own where it lies deeper than readers of the block's end remember.
+// publish brings one block to every partition that lacks it. What is final is published before anything is taken back,
+// and by a record of its own where it lies deeper than readers of the block's end remember.
 func (t *tenure) publish(ctx context.Context, block evm.Block) error {
 	if t.forks(block.BlockRef) || block.Number-t.called.Number > chain.UndoHorizon {
 		if err := t.publishFinal(ctx); err != nil {
@@ -62,7 +62,7 @@ func (t *tenure) publish(ctx context.Context, block evm.Block) error {
 	return nil
 }
 
-// isNew reports whether no partition holds a block: only then does what is said in it reach all of them.
+// isNew reports whether no partition holds a block: only then does what is published in it reach all of them.
 func (t *tenure) isNew(block chain.BlockRef) bool {
 	return !slices.ContainsFunc(t.streams, func(st *stream) bool {
 		n, _ := st.branch.needs(block)

@@ -119,7 +119,7 @@ func (s *stream) begin(number uint64) {
 	}
 }
 
-// reorg takes a branch back. One that was taken back before is said again, and read over: what has grown on the
+// reorg takes a branch back. One that was taken back before is published again, and read over: what has grown on the
 // ancestor since is not what it speaks of.
 func (s *stream) reorg(m wire.Reorg) error {
 	if !m.Accepted && s.branch.has(m.Ancestor) && !s.branch.has(m.OldTip) {
@@ -135,7 +135,7 @@ func (s *stream) reorg(m wire.Reorg) error {
 }
 
 // correct takes back what was published wrong. Attempts rise with each correction, so one that is not above the
-// branch's is said again.
+// branch's is published again.
 func (s *stream) correct(ancestor chain.BlockRef, attempt uint32) error {
 	if s.branch.has(ancestor) && attempt <= s.branch.attempt {
 		return nil
@@ -153,7 +153,7 @@ func (s *stream) finalize(block chain.BlockRef) {
 	}
 }
 
-// finalizeBelow notes that the block so far below one of the branch is final; 0 says nothing, and so does a block that
+// finalizeBelow notes that the block so far below one of the branch is final; 0 names none, and so does a block that
 // is no longer remembered.
 func (s *stream) finalizeBelow(block chain.BlockRef, depth uint32) {
 	if final, on := s.branch.at(block.Number - uint64(depth)); on && depth > 0 && s.branch.has(block) {

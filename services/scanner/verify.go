@@ -49,7 +49,7 @@ func (t *tenure) doubtAll() {
 }
 
 // verify proves in the background what was published without proof, until ctx ends. What it finds is handed to the
-// publishing goroutine, which says that the block is proven, or corrects it.
+// publishing goroutine, which publishes that the block is proven, or corrects it.
 func (t *tenure) verify(ctx context.Context) error {
 	tries := retry.New(retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second})
 	for tries.Next(ctx) {
@@ -143,7 +143,7 @@ func (t *tenure) hand(ctx context.Context, f finding) error {
 	}
 }
 
-// examine compares a block on the topic with what its receipts prove. An error says that they could not be had, or
+// examine compares a block on the topic with what its receipts prove. An error means that they could not be had, or
 // prove nothing.
 func (t *tenure) examine(ctx context.Context, d doubt) (finding, error) {
 	block, err := t.chain.BlockWithReceipts(ctx, d.block.Hash)
@@ -159,28 +159,28 @@ func (t *tenure) examine(ctx context.Context, d doubt) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	saidLogs, saidTxs, err := t.said(ctx, d)
+	topicLogs, topicTxs, err := t.onTopic(ctx, d)
 	if err != nil {
 		return finding{}, err
 	}
-	if slices.EqualFunc(saidLogs, logs, sameLog) && slices.EqualFunc(saidTxs, txs, sameTx) {
+	if slices.EqualFunc(topicLogs, logs, sameLog) && slices.EqualFunc(topicTxs, txs, sameTx) {
 		return finding{doubt: d}, nil
 	}
 	proven := found{block: d.block, logs: logs, txs: txs, verified: true}
 	return finding{doubt: d, wrong: true, proven: proven,
 		reason: fmt.Sprintf("published with %d logs and %d transactions, the receipts prove %d and %d%s",
-			len(saidLogs), len(saidTxs), len(logs), len(txs), likeCounts(saidLogs, logs))}, nil
+			len(topicLogs), len(topicTxs), len(logs), len(txs), likeCounts(topicLogs, logs))}, nil
 }
 
-func likeCounts(said, proven []chain.Log) string {
-	if len(said) == len(proven) {
+func likeCounts(onTopic, proven []chain.Log) string {
+	if len(onTopic) == len(proven) {
 		return " (others)"
 	}
 	return ""
 }
 
-// said reads from the topic what it says of a block: its logs in the order of their index, and its transactions.
-func (t *tenure) said(ctx context.Context, d doubt) (logs []chain.Log, txs []chain.Tx, err error) {
+// onTopic reads from the topic what it holds of a block: its logs in the order of their index, and its transactions.
+func (t *tenure) onTopic(ctx context.Context, d doubt) (logs []chain.Log, txs []chain.Tx, err error) {
 	for p, at := range d.places {
 		messages, err := t.reread(ctx, p, at)
 		if err != nil {

@@ -10,24 +10,24 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// words is what this tenure knows of the DataStore: every word that events or PARAMs of the topic have said, and what
-// an audit has found that is not on the topic yet. A word of which nothing is known is said by the first audit,
+// words is what this tenure knows of the DataStore: every word that events or PARAMs of the topic have set, and what
+// an audit has found that is not on the topic yet. A word of which nothing is known is published by the first audit,
 // whatever it is: the fold knows whether it differs. It is safe for concurrent use.
 type words struct {
 	decoder *gmx.Decoder
 	wake    chan struct{} // holds a token if something asks for an audit
 
 	mu      sync.Mutex
-	said    map[chain.Hash]saying // by key
-	pending []wire.Param          // differences that wait for a block
-	passed  []wire.Audit          // markets that are audited once those are on the topic
-	least   uint64                // the next audit is to read this block or a later one
-	tip     uint64                // the newest block that was published
-	final   chain.BlockRef        // the newest block of the topic that is final
+	inTopic map[chain.Hash]topicWord // by key
+	pending []wire.Param             // differences that wait for a block
+	passed  []wire.Audit             // markets that are audited once those are on the topic
+	least   uint64                   // the next audit is to read this block or a later one
+	tip     uint64                   // the newest block that was published
+	final   chain.BlockRef           // the newest block of the topic that is final
 }
 
-// saying is the last that the topic said of a word.
-type saying struct {
+// topicWord is the last value that the topic has of a word.
+type topicWord struct {
 	value chain.Hash
 	block uint64 // at which it had this value
 	in    uint64 // whose records say so
@@ -35,11 +35,11 @@ type saying struct {
 }
 
 func newWords(emitter chain.Address) *words {
-	return &words{decoder: gmx.NewDecoder(emitter), wake: make(chan struct{}, 1), said: map[chain.Hash]saying{}}
+	return &words{decoder: gmx.NewDecoder(emitter), wake: make(chan struct{}, 1), inTopic: map[chain.Hash]topicWord{}}
 }
 
-// hear notes a message of the topic, of what was there before this tenure.
-func (w *words) hear(m wire.Message) {
+// observe notes a message of the topic, of what was there before this tenure.
+func (w *words) observe(m wire.Message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch m := m.(type) {
@@ -64,7 +64,7 @@ func (w *words) note(l chain.Log) {
 	for _, e := range events {
 		switch e := e.(type) {
 		case perp.ParameterSet:
-			w.said[e.Parameter.Key] = saying{e.Parameter.Value, l.Block, l.Block, true}
+			w.inTopic[e.Parameter.Key] = topicWord{e.Parameter.Value, l.Block, l.Block, true}
 		case perp.MarketListed:
 			w.ask(l.Block)
 		}
@@ -80,16 +80,16 @@ func (w *words) ask(block uint64) {
 	}
 }
 
-// drop forgets what was said above a block. The mutex is held.
+// drop forgets what was published above a block. The mutex is held.
 func (w *words) drop(ancestor uint64) {
-	for key, s := range w.said {
+	for key, s := range w.inTopic {
 		if s.in > ancestor {
-			delete(w.said, key)
+			delete(w.inTopic, key)
 		}
 	}
 }
 
-// forgetAbove forgets what was said above a block, which is taken back: an audit says it again.
+// forgetAbove forgets what was published above a block, which is taken back: an audit publishes it again.
 func (w *words) forgetAbove(ancestor uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,7 +97,7 @@ func (w *words) forgetAbove(ancestor uint64) {
 	w.ask(0)
 }
 
-// reached notes a block that stands in all partitions, with what was said in it.
+// reached notes a block that stands in all partitions, with what was published in it.
 func (w *words) reached(c content) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,8 +107,8 @@ func (w *words) reached(c content) {
 		if !p.Audited() {
 			read = p.Block.Number
 		}
-		if known := w.said[p.Key]; !known.event || known.block < read {
-			w.said[p.Key] = saying{p.Value, read, c.block.Number, false}
+		if known := w.inTopic[p.Key]; !known.event || known.block < read {
+			w.inTopic[p.Key] = topicWord{p.Value, read, c.block.Number, false}
 		}
 	}
 	for _, l := range c.logs {
@@ -117,18 +117,18 @@ func (w *words) reached(c content) {
 	w.settle(c)
 }
 
-// settle takes out of what waits what a block has said. The mutex is held.
+// settle takes out of what waits what a block has published. The mutex is held.
 func (w *words) settle(c content) {
 	type reading struct{ key, at chain.Hash }
-	said := map[reading]bool{}
+	inTopic := map[reading]bool{}
 	for _, p := range c.params {
-		said[reading{p.Key, p.Read.Hash}] = true
+		inTopic[reading{p.Key, p.Read.Hash}] = true
 	}
-	w.pending = slices.DeleteFunc(w.pending, func(p wire.Param) bool { return said[reading{p.Key, p.Read.Hash}] })
+	w.pending = slices.DeleteFunc(w.pending, func(p wire.Param) bool { return inTopic[reading{p.Key, p.Read.Hash}] })
 	w.passed = slices.DeleteFunc(w.passed, func(a wire.Audit) bool {
-		return slices.ContainsFunc(c.audits, func(said wire.Audit) bool {
-			return said.Market == a.Market &&
-				said.Read == a.Read
+		return slices.ContainsFunc(c.audits, func(published wire.Audit) bool {
+			return published.Market == a.Market &&
+				published.Read == a.Read
 		})
 	})
 }
@@ -140,11 +140,11 @@ func (w *words) finalize(final chain.BlockRef, tip uint64) {
 	w.final, w.tip = final, tip
 }
 
-// mostPerBlock is how many words an audit says in one block: about a quarter of a megabyte in each partition.
+// mostPerBlock is how many words an audit publishes in one block: about a quarter of a megabyte in each partition.
 const mostPerBlock = 1000
 
-// next returns what is to be said in a block: words that differ, or, once all of them stand in earlier blocks, which
-// markets are audited.
+// next returns what is to be published in a block: words that differ, or, once all of them stand in earlier blocks,
+// which markets are audited.
 func (w *words) next(block chain.BlockRef) ([]wire.Param, []wire.Audit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,19 +164,19 @@ func (w *words) next(block chain.BlockRef) ([]wire.Param, []wire.Audit) {
 	return nil, audits
 }
 
-// differ reports whether a word as an audit has read it at a block is not what was said. An event of that block or a
-// later one is the better witness.
+// differ reports whether a word as an audit has read it at a block is not what was published. An event of that block or
+// a later one is the better witness.
 func (w *words) differ(key, value chain.Hash, read uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	known, is := w.said[key]
+	known, is := w.inTopic[key]
 	if is && known.event && known.block >= read {
 		return false
 	}
 	return !is || known.value != value
 }
 
-// offer takes in what an audit has found, in place of what an earlier one has found and has not been said yet.
+// offer takes in what an audit has found, in place of what an earlier one has found and has not been published yet.
 func (w *words) offer(differing []wire.Param, passed []wire.Audit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

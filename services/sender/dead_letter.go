@@ -8,8 +8,8 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// newDeadLetters publishes the jobs that this keeper has given up: written to the dead letter topic as they were said,
-// so that a copy to the partition of the job topic that the headers name says them again.
+// newDeadLetters publishes the jobs that this keeper has given up: written to the dead letter topic as they were
+// published, so that a copy to the partition of the job topic that the headers name publishes them again.
 func newDeadLetters(client *bus.Client, cfg wire.Config) *publisher {
 	topic := wire.DeadLetterTopic(cfg.ChainID)
 	return &publisher{client, client.Producer(topic), topic, "dead letters",

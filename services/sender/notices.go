@@ -24,7 +24,7 @@ type notices struct {
 	reasons map[string]string
 }
 
-// set gives the reason of a part; an empty one says that all is well with it.
+// set sets the reason of a part; an empty one means that all is well with it.
 func (n *notices) set(part, reason string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

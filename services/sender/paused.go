@@ -12,8 +12,8 @@ import (
 	"perpkeeper/pkg/pg/outbox"
 )
 
-// pauses tells whether the signers of this process are paused, whoever paused them: a sender that gave up on one, or an
-// operator at another machine.
+// pauses checks whether the signers of this process are paused, whoever paused them: a sender that gave up on one, or
+// an operator at another machine.
 type pauses struct {
 	signers interface {
 		List(ctx context.Context) ([]outbox.SignerStanding, error)

@@ -8,7 +8,7 @@ import (
 	"perpkeeper/pkg/tier"
 )
 
-// notPeers refuses signers that the configuration says are another keeper's.
+// notPeers refuses signers that are another keeper's by the configuration.
 func notPeers(cfg tier.Config, keys []signer.Signer) error {
 	for i, p := range cfg.Peers {
 		for _, key := range keys {

@@ -54,7 +54,7 @@ func (p *publisher) Publish(ctx context.Context, ended []txm.Ended) error {
 	return nil
 }
 
-// settlementOf is what a transaction came to, as it can be told.
+// settlementOf is what a transaction came to, as it is published.
 func settlementOf(r *txm.Receipt) *job.Settlement {
 	if r.Settlement == nil {
 		return nil

@@ -86,7 +86,7 @@ type schema interface {
 	WatchLayout(ctx context.Context) error
 }
 
-// listener hears of intents that any process has queued. It may hear what was not said.
+// listener is notified of intents that any process has queued. It may be notified without one.
 type listener interface {
 	WaitChange(ctx context.Context) error
 	Close()
@@ -95,7 +95,7 @@ type listener interface {
 // session is by what other processes can tell that this one lives.
 type session interface {
 	Attend(ctx context.Context, owner lease.Owner, m *lease.Metrics) error
-	// Gone tells, at the second look, that the holder of a signer's lease is gone.
+	// Gone reports, at the second look, that the holder of a signer's lease is gone.
 	Gone(ctx context.Context, signer chain.Address) (bool, error)
 }
 

@@ -36,9 +36,9 @@ type Parts struct {
 	Clock, Steady func() time.Time
 }
 
-// Stepper is a sender that somebody else drives: what its loops do when they are woken is done when the caller says so.
-// It has no goroutine and no timer that waits; where time is simulated it is the whole sender, but for the wire. It is
-// for one goroutine at a time.
+// Stepper is a sender that somebody else drives: what its loops do when they are woken is done when the caller asks for
+// it. It has no goroutine and no timer that waits; where time is simulated it is the whole sender, but for the wire. It
+// is for one goroutine at a time.
 type Stepper struct {
 	sender  *Sender
 	signers []*txmanager.Stepper
@@ -69,7 +69,7 @@ type publishBy func([]txm.Ended) error
 // Publish hands over what has ended.
 func (p publishBy) Publish(_ context.Context, ended []txm.Ended) error { return p(ended) }
 
-// toNobody is for what is told elsewhere as well.
+// toNobody is for what is published elsewhere as well.
 func toNobody([]txm.Ended) error { return nil }
 
 // Head takes in the newest block.
@@ -92,7 +92,7 @@ func (s *Stepper) Job(ctx context.Context, j job.Job) error {
 // PastJob takes in a job of the past, which other keepers may have had the time to execute. Nothing is done about it.
 func (s *Stepper) PastJob(j job.Job) { s.sender.turns.Published(j) }
 
-// Executed takes in what a block of the log topic shows to have been executed. Past says that blocks follow that are
+// Executed takes in what a block of the log topic shows to have been executed. Past means that blocks follow that are
 // there already: while they are being read nothing is sent.
 func (s *Stepper) Executed(at chain.BlockRef, found []execution.Execution, past bool) {
 	s.sender.turns.Executed(found)

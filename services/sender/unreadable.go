@@ -55,7 +55,7 @@ func newUnreadable(found *prometheus.CounterVec, log zerolog.Logger) *unreadable
 	return &unreadable{found: found, log: log, prices: make(chan damaged, mostDamaged), reported: map[place]bool{}}
 }
 
-// report counts a record and says where it is, once.
+// report counts a record and logs where it is, once.
 func (u *unreadable) report(topic string, r bus.Record, why error) {
 	if u.knows(place{topic, r.Partition, r.Offset}) {
 		return

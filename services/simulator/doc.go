@@ -1,15 +1,15 @@
 // Package simulator runs several keepers in simulated time: the real planner and the real sender of each, over stores
 // in memory and a fake chain, from one seed.
 //
-// A [Scenario] says how many keepers there are, which jobs come into the world, what goes wrong when and where, and
+// A [Scenario] sets how many keepers there are, which jobs come into the world, what goes wrong when and where, and
 // what must come of it. [Run] plays it: a single goroutine takes one event after the other from a queue (a block, a
 // head that reaches a keeper, a price report, a pass that is due, a fault that begins) and moves the time to it. Nobody
 // sleeps, and ten thousand jobs take seconds.
 //
 // What is real: the planner's book, price indexes, verdicts and births; the sender's queue, gate, turns, evidence,
 // claims, confirmations, fees, retries and records; leases, fences, nonces; the decoding of the logs by which a keeper
-// learns who executed what. What is simulated: blocks and the transaction pool, the venue's contracts (by their observable
-// behaviour), Postgres, Kafka, nodes' answers, and how long each takes to reach whom.
+// learns who executed what. What is simulated: blocks and the transaction pool, the venue's contracts (by their
+// observable behaviour), Postgres, Kafka, nodes' answers, and how long each takes to reach whom.
 //
 // # Guaranteed
 //

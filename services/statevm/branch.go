@@ -56,7 +56,7 @@ func (b *branch) againstFinality(ref chain.BlockRef) bool {
 	return !b.finalized.Hash.IsZero() && ref.Number == b.finalized.Number && ref.Hash != b.finalized.Hash
 }
 
-// prove notes that a block is what it was said to be.
+// prove notes that a block is as it was published.
 func (b *branch) prove(p wire.Proven) {
 	for i := range b.kept {
 		if b.kept[i].Hash == p.Block.Hash && b.kept[i].Attempt == p.Attempt {

@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// contradiction is a block that cannot be applied: it cannot be decoded, or what it says does not fit the rows. Among
+// contradiction is a block that cannot be applied: it cannot be decoded, or its events do not fit the rows. Among
 // proven blocks that is the end of what this build understands, and the partition halts. While it, or a block below it,
 // is published without proof, the record that takes the cause back may stand a few records further on: the partition
 // reads on without applying anything, until then.

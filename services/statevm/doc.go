@@ -8,7 +8,7 @@
 //     the stored offset.
 //   - The apply rule: what stands on the last block is applied, be it a block or a range; what is known is skipped; a
 //     reorg and a correction take blocks back once. Anything else halts the partition: a hole, another branch without a
-//     reorg, a batch that is not what its end says, an unknown record or event, an event that contradicts the rows, a
+//     reorg, a batch that does not match its end, an unknown record or event, an event that contradicts the rows, a
 //     block that contradicts finality. But while the block of such an event, or one below it, is unproven and can be
 //     taken back, the partition reads on without applying anything (adr 0013).
 //   - A partition that was halted has committed everything before the record it cannot accept, and nothing of it. A
@@ -25,7 +25,7 @@
 //
 // # Halts
 //
-// A halted partition stays halted, and the process stays up: the other partitions go on, readiness is false and says
+// A halted partition stays halted, and the process stays up: the other partitions go on, readiness is false and shows
 // which record and why, statevm_halted is 1. Exiting would only make a supervisor restart it into the same record,
 // disturbing the other partitions each time. Whoever owns the partition next (after a restart with a build that
 // understands the record) tries again.
@@ -34,7 +34,7 @@
 // planner and sender see it. When the scanner has found it out (a HALT record), reading goes on, and the reorg that the
 // operator accepts lifts it. When the topic contradicts itself, the partition halts at the record.
 //
-// Kafka or Postgres being away is no reason to halt or to exit: both are waited for, and readiness says for what.
+// Kafka or Postgres being away is no reason to halt or to exit: both are waited for, and readiness shows for what.
 //
 // # Generations
 //

@@ -68,7 +68,7 @@ func logsOf(messages []wire.Message) []chain.Log {
 	return logs
 }
 
-// blamed finds the record whose log could not be decoded, where the error says which; else it is the first of the
+// blamed finds the record whose log could not be decoded, where the error names it; else it is the first of the
 // transaction.
 func blamed(err error, records []bus.Record, messages []wire.Message) *bus.Record {
 	var at gmx.Place

@@ -61,7 +61,7 @@ func (s *Statevm) supervise(ctx context.Context) error {
 	}
 }
 
-// wanted lists the generations to keep up to date, and says which one readers use.
+// wanted lists the generations to keep up to date, and returns which one readers use.
 func (s *Statevm) wanted(ctx context.Context) (wanted map[int]bool, active int, err error) {
 	all, err := s.db.Generations(ctx)
 	if err != nil {

@@ -33,7 +33,7 @@ func halts(err error) bool {
 	return own || gap || foreign || pg.Refused(err)
 }
 
-// contradicts reports whether an error says that finality was broken.
+// contradicts reports whether an error means that finality was broken.
 func contradicts(err error) bool {
 	h, own := errors.AsType[halt](err)
 	return own && h.broken

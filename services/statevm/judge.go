@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// judge does with a step what the rule says, and with what a block's end says beside: which block is final.
+// judge does with a step what the rule asks for, and with what a block's end carries beside: which block is final.
 func (f *follower) judge(ctx context.Context, s step) error {
 	if err := f.judgeOne(ctx, s); err != nil {
 		return err

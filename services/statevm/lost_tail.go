@@ -151,7 +151,7 @@ func (f *follower) meet(ctx context.Context, s step) (met bool, err error) {
 	return false, f.resume(ctx)
 }
 
-// lacks reports whether a step is the next block that the topic has lost, and says the same.
+// lacks reports whether a step is the next block that the topic has lost, and has the same content.
 func (t *lostTail) lacks(s step) bool {
 	want, got := t.lacking[0], s.share.last
 	return want.Hash == got.Hash && want.Number == got.Number && want.Attempt == got.Attempt &&

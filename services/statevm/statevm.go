@@ -27,7 +27,7 @@ type Statevm struct {
 	decoder *gmx.Decoder
 	node    string // names this process in claims, for people
 
-	// What readiness is made of; each is told the reason, or nothing when all is well.
+	// What readiness is made of; each is given the reason, or nothing when all is well.
 	partitions *board
 	schema     func(reason string)
 }

@@ -44,7 +44,7 @@ type share struct {
 	fault      error      // why they cannot be decoded
 }
 
-// isRange tells ranges from blocks.
+// isRange reports whether it is a range, and not a block.
 func (s *share) isRange() bool { return !s.before.Hash.IsZero() }
 
 // timeMs is the time of a block of the share.

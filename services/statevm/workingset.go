@@ -52,7 +52,7 @@ func (w *workingSet) Put(r perp.Row) {
 	home[k] = r
 }
 
-// expect notes a row that was not fetched: what Get says about it would be a guess.
+// expect notes a row that was not fetched: what Get returns for it would be a guess.
 func (w *workingSet) expect(k perp.RowKey) {
 	if _, fetched := w.rows[k]; !fetched {
 		w.strayed = append(w.strayed, k)

@@ -25,7 +25,7 @@ type Position struct {
 	// Price is the index price now and LiquidationPrice the estimate, in USD of 30 decimals a smallest unit of the
 	// token.
 	Price, LiquidationPrice perp.Uint
-	// Decision says why it is due or not, in the planner's words.
+	// Decision is why it is due or not, in the planner's words.
 	Decision due.Decision
 }
 

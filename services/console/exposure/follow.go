@@ -33,13 +33,13 @@ type Follower struct {
 	err   error
 }
 
-// ErrNotYet says that the first reading goes on, or the first one after nobody had looked for long.
+// ErrNotYet means that the first reading goes on, or the first one after nobody had looked for long.
 var ErrNotYet = errors.New("the positions are being judged; they will be here in a moment")
 
 const (
 	// fresh is for how long a ranking is given to all who ask.
 	fresh = 3 * time.Second
-	// outdated is the age of a ranking that says nothing of now: nobody has looked for that long.
+	// outdated is the age of a ranking that does not count as current: nobody has looked for that long.
 	outdated = time.Minute
 )
 

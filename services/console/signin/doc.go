@@ -1,5 +1,5 @@
-// Package signin says who may use the console: users with argon2id hashes in a file, sessions, and how often somebody
-// may try a password.
+// Package signin decides who may use the console: users with argon2id hashes in a file, sessions, and how often
+// somebody may try a password.
 //
 // # Guaranteed
 //

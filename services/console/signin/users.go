@@ -109,7 +109,7 @@ func parseUsers(text string) (all []User, err error) {
 	return all, lines.Err()
 }
 
-// parseUser never says what stands where the hash should: it may be a password.
+// parseUser's errors never show what stands where the hash should: it may be a password.
 func parseUser(fields []string) (user User, err error) {
 	if len(fields) != 3 {
 		return user, fmt.Errorf("it has %d words", len(fields))
@@ -127,7 +127,7 @@ func parseUser(fields []string) (user User, err error) {
 	return user, nil
 }
 
-// ErrTaken says that a user of this name exists.
+// ErrTaken means that a user of this name exists.
 var ErrTaken = errors.New("this name is taken")
 
 // Add writes one more user to the file, which only its owner may read.

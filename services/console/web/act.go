@@ -25,7 +25,7 @@ type act struct {
 	Title string
 	needs signin.Role
 	back  string // the page it belongs to
-	// Warning is said beside what will change.
+	// Warning is shown beside what will change.
 	Warning   string
 	WhyNeeded bool // a reason has to be given
 	// long is true when it takes longer than anybody waits for a page: it is done beside it, one at a time.

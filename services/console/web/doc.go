@@ -4,9 +4,9 @@
 // # Guaranteed
 //
 // A page shows nothing to who is not signed in, and does nothing for a role that may not. Every change is confirmed on
-// a page that says what will change, carries the session's own token, and stands in the console's record before it is
+// a page that shows what will change, carries the session's own token, and stands in the console's record before it is
 // done and after. Text from outside is written by html/template alone. No page has script or style in it: the policy
-// that browsers are told allows files of this process and nothing else, and nothing is fetched from anywhere else.
+// that browsers are given allows files of this process and nothing else, and nothing is fetched from anywhere else.
 //
 // However many browsers look at a page, its stores are asked once a moment: see live.go. A page whose store is away
 // says so in its place.

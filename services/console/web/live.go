@@ -17,7 +17,7 @@ const (
 
 var errTooManyWatch = errors.New("too many browsers look at this keeper; try again later")
 
-// look is what a topic's store said at a moment.
+// look is what a topic's store held at a moment.
 type look struct {
 	at   time.Time
 	view any

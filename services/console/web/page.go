@@ -141,7 +141,7 @@ func (c *console) stream(w http.ResponseWriter, r *http.Request, s signin.Sessio
 // sendTimeout is for one message to a browser that does not read.
 const sendTimeout = 10 * time.Second
 
-// send writes what a watch sees until either side has enough. A message that says nothing keeps the connection open,
+// send writes what a watch sees until either side has enough. An empty message keeps the connection open,
 // and finds out that a browser is gone.
 func (c *console) send(w http.ResponseWriter, r *http.Request, p page, watch *watch) {
 	control, last := http.NewResponseController(w), []byte(nil)

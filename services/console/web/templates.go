@@ -97,7 +97,7 @@ func outcomeTone(o job.Outcome) string {
 	return ""
 }
 
-// age is a duration for people: one unit, or two where the second says something.
+// age is a duration for people: one unit, or two where the second matters.
 func age(d time.Duration) string {
 	switch {
 	case d < 0:

@@ -24,7 +24,7 @@ const (
 	askFor   = 10 * time.Second
 )
 
-// decimals returns a token's; known is false where nobody has said.
+// decimals returns a token's; known is false where nothing has set them.
 func (t *tokens) decimals(token chain.Address) (decimals int, known bool) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

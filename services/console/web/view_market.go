@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/operator/text"
 )
 
-// marketView is what the price topic says, and what the scanner says of its sources.
+// marketView is what the price topic holds, and the scanner's status of its sources.
 type marketView struct {
 	market.Look
 
@@ -35,7 +35,7 @@ type priceRow struct {
 	Old                     bool          // too old to be judged with
 }
 
-// plannerMode is what a planner says its mode is.
+// plannerMode is a planner's mode, as its metrics show it.
 type plannerMode struct {
 	Process string
 	Mode    liquidation.Mode

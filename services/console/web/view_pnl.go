@@ -100,7 +100,7 @@ func signed(wei perp.Int) string {
 	return sign + coinsShort(wei.Abs())
 }
 
-// coinsShort is wei as the coin, cut to six decimals; what is less than that is said to be.
+// coinsShort is wei as the coin, cut to six decimals; less than that is shown as such.
 func coinsShort(wei perp.Uint) string {
 	exact := text.Coins(wei)
 	whole, fraction, _ := strings.Cut(exact, ".")

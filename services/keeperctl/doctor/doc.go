@@ -1,5 +1,5 @@
-// Package doctor holds what is known of a keeper against what it needs, and says of each fault what was seen, how to
-// mend it and which runbook tells more.
+// Package doctor compares what is known of a keeper with what it needs, and gives for each fault what was seen, how to
+// mend it and which runbook has more.
 //
 // It is pure: [Facts] are gathered by others, [Examine] judges them. Each check is one entry in the table of its area.
 // A fact that could not be had is nil, and is no fault of what depends on it: that nobody could be asked is a fault of
@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// Severity says how soon somebody has to act.
+// Severity is how soon somebody has to act.
 type Severity string
 
 // The severities. A warning is a fault that costs nothing yet.

@@ -29,7 +29,7 @@ type Facts struct {
 	Machine    Machine
 }
 
-// Settings is what the processes are told.
+// Settings is what the processes are configured with.
 type Settings struct {
 	ChainID                   uint64
 	StartBlock                uint64
@@ -58,7 +58,7 @@ type PriceSettings struct {
 	BoardMaxAge             time.Duration // the age beyond which planner and sender do not use a report
 }
 
-// Endpoint is one JSON-RPC endpoint by itself. An error says that it was asked and what for an answer there was; what
+// Endpoint is one JSON-RPC endpoint by itself. An error means that it was asked, and holds the answer; what
 // was not asked has none.
 type Endpoint struct {
 	Name    string // without its key
@@ -74,7 +74,7 @@ type Endpoint struct {
 	Settled                                          chain.Hash // what it has for Agreed
 	SettledNumber                                    uint64     // a block all of them call final; 0 = not asked
 	OldState                                         bool       // it has the state of the start block
-	// PerSecond is how many requests a second it has said that it takes, by refusing some; 0 = it refused none.
+	// PerSecond is how many requests a second it takes, found by its refusing some; 0 = it refused none.
 	PerSecond float64
 }
 
@@ -87,7 +87,7 @@ type Venue struct {
 	// MarketsAtStart is how many markets there were in the block before the start block; -1 where no endpoint knows.
 	MarketsAtStart int
 	Tokens         []Token
-	// Providers says of each provider of reports whether the exchange takes reports from it.
+	// Providers holds for each provider of reports whether the exchange takes reports from it.
 	Providers map[chain.Address]bool
 }
 
@@ -149,7 +149,7 @@ type Topics struct {
 	All   []Topic
 	// Lag is by partition of the log topic how many records statevm has not applied.
 	Lag []int64
-	// Unsent is how many results receivers have not been told, by the receiver's name.
+	// Unsent is how many results have not been delivered, by the receiver's name.
 	Unsent      map[string]int64
 	DeadLetters int64 // of the last hour
 	// Reports are the times of the newest report by token, on the price topic.
@@ -202,7 +202,7 @@ type AgeCount struct {
 // Process is one that is not ready.
 type Process struct{ Name, Why string }
 
-// Machine is where this runs, and who is told.
+// Machine is where this runs, and who receives its alerts.
 type Machine struct {
 	Now   time.Time
 	Disks []Disk

@@ -136,7 +136,7 @@ func (s Source) tokens() []chain.Address {
 	return slices.SortedFunc(maps.Keys(s.Reports), func(a, b chain.Address) int { return slices.Compare(a[:], b[:]) })
 }
 
-// clock is the chain's time in Unix milliseconds, or this machine's where no endpoint tells.
+// clock is the chain's time in Unix milliseconds, or this machine's where no endpoint answers.
 func (f *Facts) clock() uint64 {
 	return cmp.Or(f.best().TimeMs, uint64(f.Machine.Now.UnixMilli()))
 }

@@ -33,7 +33,7 @@ type Checker struct {
 	node    simulator
 	state   looker
 	early   *early
-	// second asks other endpoints before a job is held back for what one has said.
+	// second asks other endpoints before a job is held back for one's answer.
 	second  *secondCalls
 	metrics *Metrics
 	notes   *checklog.Log // nil where nobody is to read them
@@ -118,9 +118,9 @@ func (r *Checker) terms(ctx context.Context, t *txmanager.Task) (terms, txmanage
 	return r.pending.ask(ctx, t.Job())
 }
 
-// headsToWait is for how many heads a task is passed over after an answer that says nothing of its job. What is not as
-// urgent as a liquidation is asked about less and less often, so that many of them do not use up what the endpoints
-// allow.
+// headsToWait is for how many heads a task is passed over after an answer that decides nothing about its job. What is
+// not as urgent as a liquidation is asked about less and less often, so that many of them do not use up what the
+// endpoints allow.
 func headsToWait(j job.Job, waited time.Duration) uint64 {
 	const mostHeads, each = 8, 5 * time.Second
 	if j.Kind.Lane() == job.LiquidationLane {

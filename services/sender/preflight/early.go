@@ -77,8 +77,8 @@ func (e *early) close() {
 	e.running.Wait()
 }
 
-// begin looks at a job beside the road. What was said before is not looked at: it waits or is in flight. Nor is
-// anything while enough is being looked at, or where ready says that its turn in the queue will not be at once.
+// begin looks at a job in the background. What was published before is not looked at: it waits or is in flight. Nor is
+// anything while enough is being looked at, or where ready reports that its turn in the queue will not be at once.
 func (e *early) begin(j job.Job, ready bool, look func(context.Context, *earlyLook)) {
 	head, _ := e.head.Newest()
 	e.mu.Lock()
@@ -190,7 +190,7 @@ func same(a, b txmanager.Call) bool {
 	return a.To == b.To && a.Gas == b.Gas && bytes.Equal(a.Data, b.Data) && bytes.Equal(a.Rehearsal, b.Rehearsal)
 }
 
-// Early hears of a job that is about to be queued, and looks at it beside the road if ready says that its turn in the
+// Early takes a job that is about to be queued, and looks at it in the background if ready reports that its turn in the
 // queue will be at once: so long as nothing changes until then, [Checker.Read] and [Checker.Run] need not ask again.
 func (r *Checker) Early(j job.Job, ready bool) {
 	r.early.begin(j, ready, func(ctx context.Context, l *earlyLook) { r.look(ctx, j, l) })

@@ -15,7 +15,7 @@ import (
 )
 
 // wordsFresh is for how long the exchange's words on gas are used before they are read again. They change by
-// governance, and what changed meanwhile the simulated call tells.
+// governance, and what changed meanwhile the simulated call shows.
 const wordsFresh = 10 * time.Second
 
 // gasLimits gives transactions their gas limits, by the exchange's own words as the state has them, or by what the

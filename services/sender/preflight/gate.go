@@ -28,7 +28,7 @@ type Gate struct {
 	// head's own where no evidence is asked for, 0 while the past is still being read.
 	EvidenceMs func(headMs uint64) uint64
 	State      interface {
-		// Standing tells up to which block Postgres has come.
+		// Standing returns up to which block Postgres has come.
 		Standing(ctx context.Context) (pg.Standing, error)
 	}
 	// Endpoints tell of the heads that each of them has named.
@@ -36,7 +36,7 @@ type Gate struct {
 	Bounds    tier.Bounds
 }
 
-// Stage is the gate before a signer's tasks. Held says why the nodes would take nothing more of the signer, or is
+// Stage is the gate before a signer's tasks. Held returns why the nodes would take nothing more of the signer, or is
 // empty; reconciled, whether its nonces were compared with the chain in this tenure.
 func (g Gate) Stage(held func() string, reconciled func() bool) txmanager.Stage {
 	return txmanager.Stage{Name: "gate", Run: func(ctx context.Context, t *txmanager.Task) (txmanager.Verdict,

@@ -10,14 +10,14 @@ import (
 	"perpkeeper/pkg/txmanager"
 )
 
-// Judge says what a mined transaction did to its job.
+// Judge finds what a mined transaction did to its job.
 type Judge struct {
 	decoder *gmx.Decoder
 	checker *Checker
 }
 
 // Outcome reads the logs of a transaction that succeeded: it may have executed the job, or cancelled or frozen the
-// order. Why one failed no receipt says, so the call is made again on the newest state: whoever was first has left it
+// order. No receipt shows why one failed, so the call is made again on the newest state: whoever was first has left it
 // without the order or position.
 func (o Judge) Outcome(ctx context.Context, j job.Job, r evm.Receipt) (job.Outcome, string, error) {
 	if !r.OK {

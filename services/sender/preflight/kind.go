@@ -12,13 +12,13 @@ import (
 
 // kindRule is what is checked of one kind of job.
 type kindRule struct {
-	// pending tells by our own state's rows whether a job is still to be done.
+	// pending decides by our own state's rows whether a job is still to be done.
 	pending func(p pending, ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error)
 	// keys are those of the rows that pending asks for, as far as the job names them. What it asks for beside them
 	// takes another round trip.
 	keys func(job.Job) pg.Keys
 	// standsMs is for how long (ms, of chain time) a job stands that the planner does not say again; 0 = until our own
-	// state says otherwise.
+	// state shows otherwise.
 	standsMs uint64
 	// silent is true when no log of a transaction that succeeded names the job.
 	silent bool

@@ -23,12 +23,12 @@ func (r *Checker) Noted(check string, stage txmanager.Stage) txmanager.Stage {
 	return stage
 }
 
-// noteOwn keeps what this keeper itself has said of a task; an error says that nobody could be asked.
+// noteOwn notes this keeper's own verdict on a task; an error means that nobody could be asked.
 func (r *Checker) noteOwn(t *txmanager.Task, check string, v txmanager.Verdict, err error) {
 	note(r.notes, t, checklog.Entry{Check: check, By: ownWord}, v, err)
 }
 
-// ownWord is in place of endpoints and sources where this keeper itself is who says something.
+// ownWord stands in place of endpoints and sources where the verdict is this keeper's own.
 const ownWord = "this keeper"
 
 // note fills an entry in, for a log that may be nil. A shadow's trials are no attempts. What waits for another

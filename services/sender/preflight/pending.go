@@ -14,7 +14,7 @@ import (
 )
 
 // pending asks this keeper's own state whether a job is still to be done (TIER-4). Only the chain closes a job, and
-// this is how we hear of it.
+// this is how we learn of it.
 type pending struct {
 	state      looker
 	frozenRole bool
@@ -30,7 +30,7 @@ type terms struct {
 	first bool
 	// markets are those that the execution swaps in, or moves to, beside the job's own.
 	markets []chain.Address
-	// absent: what the job was found by is not there, and nothing says that it has been done since.
+	// absent: what the job was found by is not there, and nothing shows that it has been done since.
 	absent bool
 }
 
@@ -103,7 +103,7 @@ func (p pending) position(_ context.Context, read pg.Rows, j job.Job) (terms, tx
 		txmanager.Verdict{}, nil
 }
 
-// adl is pending while the exchange says that the side is to be deleveraged. It takes no reports of before it said so
+// adl is pending while the exchange has the side as to be deleveraged. It takes no reports of before it had it so
 // (LATEST_ADL_AT).
 func (p pending) adl(ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
 	t, v, err := p.position(ctx, read, j)
@@ -118,7 +118,7 @@ func (p pending) adl(ctx context.Context, read pg.Rows, j job.Job) (terms, txman
 	return t, txmanager.Verdict{}, nil
 }
 
-// adlState is pending until the exchange has said anything newer than what the job was found in.
+// adlState is pending until the exchange has set anything newer than what the job was found in.
 func (p pending) adlState(_ context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
 	last := read.Values[adlEnabled(j)].Row.Stamp
 	if j.ID != job.AdlStateID(j.Market, j.IsLong, last.Block) {

@@ -30,7 +30,7 @@ type Parts struct {
 	Quotes  *Quotes
 	Clock   func() time.Time // the machine's, compared with itself alone
 	Metrics *Metrics
-	// Notes take what each check said of an attempt; nil where nobody is to read it.
+	// Notes take the verdict of each check on an attempt; nil where nobody is to read it.
 	Notes *checklog.Log
 	Log   zerolog.Logger
 }
@@ -46,7 +46,7 @@ type Node interface {
 type State interface {
 	looker
 	gasState
-	// Standing tells up to which block Postgres has come.
+	// Standing returns up to which block Postgres has come.
 	Standing(ctx context.Context) (pg.Standing, error)
 }
 

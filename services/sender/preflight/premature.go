@@ -10,15 +10,15 @@ import (
 )
 
 // recentlyFoundMs is for how long (ms, of chain time) a job that is sent too early is asked about again after the
-// planner last said it: longer than it takes from one sweep to the next.
+// planner last published it: longer than it takes from one sweep to the next.
 const recentlyFoundMs = 15_000
 
 // premature decides about a job that the venue would not do yet, or not well. While the planner goes on saying it, it
 // waits and is asked about again each second, however long that takes: no attempt ends for it, and none fails. When it
-// is not said any more its condition is gone.
+// is not published any more its condition is gone.
 //
 // One is a liquidation of a position that the venue calls healthy by little: its account may have a referral discount,
-// which no event tells, so that we find it due a little before the venue does. Dropped, it would not be looked at
+// which no event shows, so that we find it due a little before the venue does. Dropped, it would not be looked at
 // before the next sweep, when it may long be due. The other is an order that the venue would freeze for a cause that
 // the state does not show.
 func premature(j job.Job, v txmanager.Verdict, headMs uint64) txmanager.Verdict {
@@ -31,8 +31,8 @@ func premature(j job.Job, v txmanager.Verdict, headMs uint64) txmanager.Verdict 
 	return txmanager.End(job.DroppedRecovered, v.Reason)
 }
 
-// isNearly tells of a position that the venue calls healthy whether what remains of it is at most a tenth above what
-// must: no discount on a position fee makes more of a difference.
+// isNearly reports, of a position that the venue calls healthy, whether what remains of it is at most a tenth above
+// what must: no discount on a position fee makes more of a difference.
 func isNearly(r gmx.Revert) bool {
 	remaining, known := r.Int("remainingCollateralUsd")
 	least, _ := r.Int("minCollateralUsd")

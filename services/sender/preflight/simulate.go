@@ -11,7 +11,7 @@ import (
 	"perpkeeper/pkg/txmanager"
 )
 
-// simulator executes a call on the newest state and forgets it. It tells who says that it succeeds.
+// simulator executes a call on the newest state and forgets it. It returns which endpoint reports that it succeeds.
 type simulator interface {
 	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) (evm.Source, error)
 }
@@ -25,8 +25,8 @@ type callResult struct {
 	short   bool       // the most gas a transaction may have is not enough
 }
 
-// gasTries is how often a call is simulated before its gas limit is said not to be the matter: as reckoned, with what
-// is said to be missing, with the most.
+// gasTries is how often a call is simulated before its gas limit is ruled out as the cause: as reckoned, with what
+// is reported to be missing, with the most.
 const gasTries = 3
 
 // simulate makes a call for nothing, and makes it again at once with more gas while that is what it wants. It returns
@@ -83,7 +83,7 @@ func (r *Checker) rehearse(ctx context.Context, node simulator, c txmanager.Call
 	return o, nil
 }
 
-// answer is what a node said of a call that did not succeed.
+// answer is a node's answer to a call that did not succeed.
 type answer struct {
 	revert gmx.Revert
 	// wantsGas is true when more gas may mend it. A call that the caller's own call took all gas from reverts without a
@@ -117,7 +117,7 @@ func (a answer) verdict() txmanager.Verdict {
 	return verdictOf(a.revert)
 }
 
-// odd is the verdict after an answer that says nothing of the job: it is asked about again at the next head.
+// odd is the verdict after an answer that decides nothing about the job: it is asked about again at the next head.
 func odd(reason string) txmanager.Verdict {
 	return txmanager.Verdict{Kind: txmanager.Waiting, Reason: reason, Heads: 1}
 }

@@ -5,7 +5,7 @@
 // Calls are simulated as the address that the planner routed a job to (planner.signers): name a signer of the venue's
 // real keepers there, which has the roles. Nobody needs its key for that.
 //
-// Guaranteed: a job's first success is kept, with the head it was on, however often the planner says it again. Not
+// Guaranteed: a job's first success is kept, with the head it was on, however often the planner publishes it again. Not
 // guaranteed: what a real sender is held back by beside the venue: prices of gas, money, nonces, places in flight.
 package shadow
 

@@ -55,7 +55,7 @@ func (t *Tracker) Stage() txmanager.Stage {
 	}}
 }
 
-// ours says by what a turn is this keeper's.
+// ours is by what a turn is this keeper's.
 func (t *Tracker) ours(turn tier.Turn) string {
 	if turn.Owner == 0 {
 		return "no other keeper is waited for"
@@ -68,8 +68,8 @@ func (t *Tracker) ours(turn tier.Turn) string {
 		turn.EndsMs-min(turn.EndsMs, t.now()))
 }
 
-// Observe makes a stage whose success the evidence hears of: a job that could be executed now could have been executed
-// in the window before (TIER-10).
+// Observe makes a stage whose success is added to the evidence: a job that could be executed now could have been
+// executed in the window before (TIER-10).
 func (t *Tracker) Observe(stage txmanager.Stage) txmanager.Stage {
 	run := stage.Run
 	stage.Run = func(ctx context.Context, task *txmanager.Task) (txmanager.Verdict, error) {
@@ -96,7 +96,7 @@ func (t *Tracker) feasible(j job.Job) {
 	}
 }
 
-// Taken notes that a job was claimed, and says so if it was another's before.
+// Taken notes that a job was claimed, and logs it if it was another's before.
 func (t *Tracker) Taken(j job.Job) {
 	if t.evidence == nil {
 		return

@@ -26,7 +26,7 @@ type Config struct {
 }
 
 // Tracker knows whose turn each job is (TIER-9, TIER-10), and guards what that rests on: the jobs this keeper has
-// heard of, and what the chain shows of the other keepers. A keeper that shares with nobody has every turn and gathers
+// observed, and what the chain shows of the other keepers. A keeper that shares with nobody has every turn and gathers
 // nothing. It is safe for concurrent use.
 type Tracker struct {
 	cfg   Config
@@ -45,7 +45,7 @@ type Tracker struct {
 	swept    time.Time          // when what is old was last forgotten
 }
 
-// sighting is what was heard of a need.
+// sighting is what was observed of a need.
 type sighting struct {
 	ids     []string  // the newest last
 	birthMs uint64    // of the newest
@@ -53,14 +53,14 @@ type sighting struct {
 	last    time.Time // when anything was last heard of it, by the machine's clock
 }
 
-// finding is when a job was first and last heard of, and its newest birth: that of a stored job may be of a former
+// finding is when a job was first and last observed, and its newest birth: that of a stored job may be of a former
 // life.
 type finding struct {
 	firstMs, birthMs uint64 // as in tier.Job
 	last             time.Time
 }
 
-// New makes a tracker that has heard of nothing yet.
+// New makes a tracker that has observed nothing yet.
 func New(c Config) *Tracker {
 	t := &Tracker{
 		cfg: c, keepers: c.Tier.Roster(c.Own),
@@ -126,7 +126,7 @@ func (t *Tracker) Published(j job.Job) {
 	}
 }
 
-// Admit reports whether a job that was heard of is to be stored now. If it is another tier's it waits in the queue, and
+// Admit reports whether a job that was observed is to be stored now. If it is another tier's it waits in the queue, and
 // if it was executed after the state it was found in it is dropped.
 func (t *Tracker) Admit(j job.Job) bool {
 	if !t.cfg.Tier.Enabled {
@@ -169,7 +169,7 @@ func (t *Tracker) doneAt(j job.Job) uint64 {
 	return 0
 }
 
-// find is what the policy has to know of a job. One that this keeper has not heard of yet it has found now.
+// find is what the policy has to know of a job. One that this keeper has not observed yet it has found now.
 func (t *Tracker) find(j job.Job) tier.Job {
 	now := t.now()
 	t.mu.Lock()
@@ -211,7 +211,7 @@ func (t *Tracker) Executed(found []execution.Execution) {
 	}
 }
 
-// sighted is what was heard of a need. The lock is held.
+// sighted returns what was observed of a need. The lock is held.
 func (t *Tracker) sighted(n job.Need) *sighting {
 	s := t.needs[n]
 	if s == nil {
@@ -245,7 +245,7 @@ func (t *Tracker) note(e execution.Execution) []string {
 	return ids
 }
 
-// learn lets the evidence learn, and tells everybody if that has changed what it says.
+// learn lets the evidence learn, and wakes all waiters if that has changed its result.
 func (t *Tracker) learn(from func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -268,7 +268,7 @@ func (t *Tracker) learn(from func()) {
 	t.changed, t.moved = make(chan struct{}), true
 }
 
-// suspects tells of each tier, from 1, whether it is suspected.
+// suspects returns for each tier, from 1, whether it is suspected.
 func (t *Tracker) suspects() []bool {
 	if t.evidence == nil {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"perpkeeper/pkg/tier"
 )
 
-// remembered is for how long what was heard and what was executed is kept, beyond the age of any job that waits.
+// remembered is for how long what was observed and what was executed is kept, beyond the age of any job that waits.
 const remembered = 15 * time.Minute
 
-// Ready returns the jobs whose turn has come, ends those that are too old, and tells how things stand.
+// Ready returns the jobs whose turn has come, ends those that are too old, and returns how things stand.
 func (t *Tracker) Ready() []job.Job {
 	if t.hasMoved() {
 		t.queue.LookAgain()
@@ -39,9 +39,9 @@ func (t *Tracker) hasMoved() bool {
 	return moved
 }
 
-// expire reports that a job has left the queue because of its age (TIER-11). Nobody has executed it, which is told of
-// what the venue takes no longer. Of a job without a deadline it may only mean that its condition does not hold any
-// more: whether it does the planner knows, who says the job again, and tells when it has held all the while.
+// expire reports that a job has left the queue because of its age (TIER-11). It is counted as executed by nobody only
+// where the venue takes no longer. Of a job without a deadline it may only mean that its condition does not hold any
+// more: whether it does the planner knows, which publishes the job again, with since when it has held.
 func (t *Tracker) expire(w tier.Waiting) {
 	age := t.cfg.Head.Age(w.Job.BirthMs)
 	if w.Job.ExpiresMs == 0 {

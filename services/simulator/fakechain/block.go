@@ -46,7 +46,7 @@ type included struct {
 	logs   []chain.Log // written when they are asked for
 }
 
-// receipt is what a node says of the transaction.
+// receipt is the node's receipt of the transaction.
 func (i *included) receipt() *evm.Receipt {
 	if i.logs == nil {
 		i.logs = venue.Logs(i.effect.Events)

@@ -1,4 +1,4 @@
-// Package fakechain is a chain for simulations in virtual time: blocks that are mined when somebody says so, a pool
+// Package fakechain is a chain for simulations in virtual time: blocks that are mined when somebody asks for it, a pool
 // with the nodes' rules of nonces and prices, an exchange ([perpkeeper/services/simulator/venue]), reorgs, and for each
 // keeper a view of it all through an endpoint and a derived state of its own, which may lag, lie still or be away.
 //

@@ -40,7 +40,7 @@ func (l *Ledger) Claim(_ context.Context, f lease.Fence, b txm.Batch) error {
 	})
 }
 
-// place finds the intents of a batch and a place for each, or says why there is none: in the order in which Postgres
+// place finds the intents of a batch and a place for each, or returns why there is none: in the order in which Postgres
 // finds out. Once the cursor and the signer's limit are in order the unique indexes speak first, of the intents that
 // are there.
 func (l *Ledger) place(a *account, signer chain.Address, b txm.Batch) (wanted []*intent, why txm.Refusal) {

@@ -41,13 +41,13 @@ func (l *Ledger) Reported(_ context.Context, f lease.Fence, ids []int64) error {
 	})
 }
 
-// Listener hears of intents that were queued.
+// Listener is notified of intents that were queued.
 type Listener struct {
 	ledger *Ledger
 	news   chan struct{} // holds one token while there is news
 }
 
-// Listener returns a listener that hears what is queued from now on.
+// Listener returns a listener that is notified of what is queued from now on.
 func (l *Ledger) Listener() *Listener {
 	l.mu.Lock()
 	defer l.mu.Unlock()

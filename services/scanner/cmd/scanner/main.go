@@ -1,4 +1,4 @@
-// Scanner copies what the exchange says on chain, and price reports, to Kafka.
+// Scanner copies the exchange's events, and price reports, to Kafka.
 package main
 
 import (
