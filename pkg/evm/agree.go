@@ -87,8 +87,8 @@ func (c *Client) SettledReceipt(ctx context.Context, tx chain.Hash) (block chain
 func same[T comparable](ctx context.Context, c *Client, purpose Purpose,
 	ask func(context.Context, Reader) (T, error)) (value T, err error) {
 	need := c.pool.required()
-	answers, err := decide(ctx, c, purpose, ask, func(said []agreement.Answer[T]) bool {
-		_, _, agreed := agreement.Same(said, need)
+	answers, err := decide(ctx, c, purpose, ask, func(all []agreement.Answer[T]) bool {
+		_, _, agreed := agreement.Same(all, need)
 		return agreed
 	})
 	if err != nil {
@@ -100,7 +100,7 @@ func same[T comparable](ctx context.Context, c *Client, purpose Purpose,
 	}
 	if len(by) > 1 {
 		for _, from := range agreement.Dissent(answers, value) {
-			c.contradicted(from, purpose, fmt.Sprintf("it says %v, others say %v", said(answers, from), value))
+			c.contradicted(from, purpose, fmt.Sprintf("it says %v, others say %v", answerOf(answers, from), value))
 		}
 	}
 	return value, nil
@@ -108,14 +108,14 @@ func same[T comparable](ctx context.Context, c *Client, purpose Purpose,
 
 // apart lists which host gave which answer.
 func apart[T any](answers []agreement.Answer[T]) string {
-	said := make([]string, len(answers))
+	lines := make([]string, len(answers))
 	for i, a := range answers {
-		said[i] = fmt.Sprintf("%s says %v", a.From, a.Value)
+		lines[i] = fmt.Sprintf("%s says %v", a.From, a.Value)
 	}
-	return "no two hosts agree: " + strings.Join(said, "; ")
+	return "no two hosts agree: " + strings.Join(lines, "; ")
 }
 
-func said[T any](answers []agreement.Answer[T], from string) (value T) {
+func answerOf[T any](answers []agreement.Answer[T], from string) (value T) {
 	for _, a := range answers {
 		if a.From == from {
 			value = a.Value

@@ -97,9 +97,9 @@ func (d *delivery) takes(a announcement) bool {
 		who = map[*endpoint]bool{}
 		d.by[a.head.Hash], d.order = who, append(d.order, a.head.Hash)
 	}
-	news := len(who) == 0 || who[a.from]
+	isNew := len(who) == 0 || who[a.from]
 	who[a.from] = true
-	return news
+	return isNew
 }
 
 // hears reports whether an endpoint that can push heads is good.
@@ -129,8 +129,8 @@ func (d *delivery) emit(head chain.BlockRef, via string) {
 func (p *pool) listen(ctx context.Context, e *endpoint, announced chan<- announcement) {
 	tries := retry.New(retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second})
 	for tries.Next(ctx) {
-		heard, err := p.listenTo(ctx, e, announced)
-		if heard {
+		received, err := p.listenTo(ctx, e, announced)
+		if received {
 			tries.Reset()
 		}
 		tries.Failed(err)
@@ -144,7 +144,7 @@ func (p *pool) listen(ctx context.Context, e *endpoint, announced chan<- announc
 }
 
 // listenTo passes on what an endpoint announces until it stops, or falls silent while the chain goes on.
-func (p *pool) listenTo(ctx context.Context, e *endpoint, announced chan<- announcement) (heard bool, err error) {
+func (p *pool) listenTo(ctx context.Context, e *endpoint, announced chan<- announcement) (received bool, err error) {
 	heads := make(chan json.RawMessage, 16)
 	sub, err := e.subscribe(ctx, heads)
 	if err != nil {
@@ -160,9 +160,9 @@ func (p *pool) listenTo(ctx context.Context, e *endpoint, announced chan<- annou
 			silence.Reset(p.cfg.MaxLag)
 			head, err := decodeBlock(raw)
 			if err != nil {
-				return heard, e.failed(ctx, methodSubscribe, err, 0)
+				return received, e.failed(ctx, methodSubscribe, err, 0)
 			}
-			heard, newest = true, head.Number
+			received, newest = true, head.Number
 			if !p.sawHead(e, head.BlockRef) {
 				continue
 			}
@@ -170,19 +170,19 @@ func (p *pool) listenTo(ctx context.Context, e *endpoint, announced chan<- annou
 			select {
 			case announced <- announcement{head.BlockRef, e}:
 			case <-ctx.Done():
-				return heard, ctx.Err()
+				return received, ctx.Err()
 			}
 		case <-silence.C:
-			if heard && p.highest() > newest {
-				return heard, e.failed(ctx, methodSubscribe,
+			if received && p.highest() > newest {
+				return received, e.failed(ctx, methodSubscribe,
 					fmt.Errorf("nothing was announced for %s while the chain went on", p.cfg.MaxLag), 0)
 			}
 			silence.Reset(p.cfg.MaxLag)
 		case err := <-sub.Err():
-			return heard, e.failed(ctx, methodSubscribe, fmt.Errorf("the subscription ended: %w", cmp.Or(err, io.EOF)),
-				0)
+			return received, e.failed(ctx, methodSubscribe,
+				fmt.Errorf("the subscription ended: %w", cmp.Or(err, io.EOF)), 0)
 		case <-ctx.Done():
-			return heard, ctx.Err()
+			return received, ctx.Err()
 		}
 	}
 }

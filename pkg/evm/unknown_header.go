@@ -13,12 +13,12 @@ import (
 
 // headerError is a header that does not hash to the hash the node gave with it.
 type headerError struct {
-	number         uint64
-	said, computed chain.Hash
+	number            uint64
+	claimed, computed chain.Hash
 }
 
 func (e *headerError) Error() string {
-	return fmt.Sprintf("the header of block %d hashes to %s, the node says %s", e.number, e.computed, e.said)
+	return fmt.Sprintf("the header of block %d hashes to %s, the node says %s", e.number, e.computed, e.claimed)
 }
 
 // unknownHeaders distinguishes liars from a fork of the chain whose headers this build cannot read: one endpoint whose
@@ -29,13 +29,13 @@ type unknownHeaders struct {
 	log   zerolog.Logger
 	shown prometheus.Gauge
 
-	mu    sync.Mutex
-	said  map[headerError][]*endpoint // who says so
-	known *headerError                // two hosts say it; nil while there is none
+	mu     sync.Mutex
+	claims map[headerError][]*endpoint // who claims it
+	known  *headerError                // two hosts claim it; nil while there is none
 }
 
-// mostSaid bounds what is remembered of headers that nobody else bears out.
-const mostSaid = 256
+// mostHeaders bounds what is remembered of headers that nobody else bears out.
+const mostHeaders = 256
 
 // note takes in what an endpoint says, and reports whether that is a fork. The endpoints are those that were excluded
 // for it before.
@@ -45,19 +45,19 @@ func (u *unknownHeaders) note(e *endpoint, header headerError) (fork bool, exclu
 	if u.known != nil {
 		return true, nil
 	}
-	if u.said == nil || len(u.said) >= mostSaid {
-		u.said = map[headerError][]*endpoint{}
+	if u.claims == nil || len(u.claims) >= mostHeaders {
+		u.claims = map[headerError][]*endpoint{}
 	}
-	for _, other := range u.said[header] {
+	for _, other := range u.claims[header] {
 		fork = fork || other.host != e.host
 	}
 	if !fork {
-		u.said[header] = append(u.said[header], e)
+		u.claims[header] = append(u.claims[header], e)
 		return false, nil
 	}
-	excluded, u.said, u.known = u.said[header], nil, &header
+	excluded, u.claims, u.known = u.claims[header], nil, &header
 	u.shown.Set(1)
-	u.log.Error().Uint64("block", header.number).Stringer("said", header.said).Stringer("computed", header.computed).
+	u.log.Error().Uint64("block", header.number).Stringer("said", header.claimed).Stringer("computed", header.computed).
 		Msg("evm: " + u.text())
 	return true, excluded
 }
@@ -88,7 +88,7 @@ func (u *unknownHeaders) text() string {
 	return fmt.Sprintf("two hosts agree on block %d %s, and this build computes %s of its header: the chain has a "+
 		"header that this build does not know, and no block of "+
 		"it is believed (install a build that knows the chain's fork; endpoints are not at fault)", u.known.number,
-		u.known.said, u.known.computed)
+		u.known.claimed, u.known.computed)
 }
 
 // forked notes a failure that may be a fork's, and takes back who was excluded for the same before.

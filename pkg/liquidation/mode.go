@@ -38,10 +38,10 @@ const calm = 80
 // and knows no clock but the times it is given. One that goes back, as a reorganised chain's does for a moment, calms
 // nothing.
 type Modes struct {
-	window  uint64 // ms
-	markets map[chain.Address]*extent
-	mode    Mode
-	nervous uint64 // ms; when the present mode was last called for
+	window     uint64 // ms
+	markets    map[chain.Address]*extent
+	mode       Mode
+	lastCalled uint64 // ms; when the present mode was last called for
 }
 
 // NewModes returns a Modes in Normal mode. The default window is 60 s.
@@ -71,9 +71,9 @@ func (m *Modes) Mode(nowMs uint64) Mode {
 	}
 	switch {
 	case m.mode == Normal || m.exceeds(m.mode.percent()*calm):
-		m.nervous = nowMs
-	case nowMs >= m.nervous+m.window:
-		m.mode, m.nervous = m.mode-1, nowMs
+		m.lastCalled = nowMs
+	case nowMs >= m.lastCalled+m.window:
+		m.mode, m.lastCalled = m.mode-1, nowMs
 	}
 	return m.mode
 }

@@ -144,7 +144,7 @@ func (w *Watch) Look(nowMs, readMs uint64) (changed []Alarm) {
 			w.idleCause(at)
 	}
 	for _, name := range alarmNames() {
-		if a, news := w.update(name, causes[name]); news {
+		if a, isNew := w.update(name, causes[name]); isNew {
 			changed = append(changed, a)
 		}
 	}
@@ -152,7 +152,7 @@ func (w *Watch) Look(nowMs, readMs uint64) (changed []Alarm) {
 }
 
 // update raises an alarm for which there is a cause, and ends one for which there has been none for long enough.
-func (w *Watch) update(name AlarmName, cause string) (a Alarm, news bool) {
+func (w *Watch) update(name AlarmName, cause string) (a Alarm, isNew bool) {
 	s, stands := w.raised[name]
 	switch {
 	case cause != "" && stands:

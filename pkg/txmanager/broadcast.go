@@ -74,9 +74,9 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 	answer := b.transmit(ctx, tx.Raw, private)
 	failpoint.Hit("sender.reply.before")
 	class := evm.SendClass(answer)
-	news := b.answered(tx.Hash, class)
+	changed := b.answered(tx.Hash, class)
 	b.metrics.broadcasts.WithLabelValues(string(class)).Inc()
-	b.log.WithLevel(level(news, class)).Err(answer).Str("job", i.Job.ID).Uint32("attempt", i.Attempt).
+	b.log.WithLevel(level(changed, class)).Err(answer).Str("job", i.Job.ID).Uint32("attempt", i.Attempt).
 		Uint64("nonce", tx.Nonce).
 		Str("hash", tx.Hash.Hex()).
 		Str("class", string(class)).Bool("private", hidden).Dur("age_ms", b.heads.Age(i.Job.BirthMs)).Msg("broadcast")
@@ -134,9 +134,9 @@ func (b *broadcast) close() {
 }
 
 // level is how loud a broadcast is logged: only news are, because the same bytes may be broadcast for a long time.
-func level(news bool, class evm.Class) zerolog.Level {
+func level(changed bool, class evm.Class) zerolog.Level {
 	switch {
-	case !news:
+	case !changed:
 		return zerolog.DebugLevel
 	case class == evm.Accepted:
 		return zerolog.InfoLevel
@@ -172,9 +172,9 @@ func (b *broadcast) expect(hash chain.Hash) {
 }
 
 // atCap notes that a transaction's price cannot be raised, and reports whether that is news.
-func (b *broadcast) atCap(hash chain.Hash) (news bool) {
-	b.update(hash, func(s *sent) { news, s.capped = !s.capped, true })
-	return news
+func (b *broadcast) atCap(hash chain.Hash) (changed bool) {
+	b.update(hash, func(s *sent) { changed, s.capped = !s.capped, true })
+	return changed
 }
 
 // restart forgets when a transaction was first broadcast: it was mined since, and is as good as new.
@@ -185,9 +185,9 @@ func (b *broadcast) restart(hash chain.Hash) {
 }
 
 // answered notes an answer and reports whether it is another one than before.
-func (b *broadcast) answered(hash chain.Hash, class evm.Class) (news bool) {
-	b.update(hash, func(s *sent) { news, s.class = s.class != class, class })
-	return news
+func (b *broadcast) answered(hash chain.Hash, class evm.Class) (changed bool) {
+	b.update(hash, func(s *sent) { changed, s.class = s.class != class, class })
+	return changed
 }
 
 // sending is what this tenure has done about a transaction.

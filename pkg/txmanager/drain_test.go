@@ -133,7 +133,7 @@ func TestDrainWaitsForHeads(t *testing.T) {
 	o := newQueueTest(t, func(j job.Job) (Verdict, error) {
 		v := odd("Panic(code 17)")
 		if j.ID == "b" {
-			v.Heads, v.News, news = 3, news, nil
+			v.Heads, v.Wake, news = 3, news, nil
 		}
 		return v, nil
 	})

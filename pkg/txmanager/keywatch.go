@@ -76,7 +76,7 @@ func (w KeyWatch) look(ctx context.Context, account chain.Address, seen map[chai
 }
 
 // Await watches those of the signers that are new here. It reports first that it does.
-func (w KeyWatch) Await(ctx context.Context, signers []chain.Address, tell func(reason string)) error {
+func (w KeyWatch) Await(ctx context.Context, signers []chain.Address, report func(reason string)) error {
 	if w.Span == 0 {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (w KeyWatch) Await(ctx context.Context, signers []chain.Address, tell func(
 	if len(fresh) == 0 {
 		return nil
 	}
-	tell(fmt.Sprintf("watching for %s whether the signers, which are new to this database, are in use elsewhere",
+	report(fmt.Sprintf("watching for %s whether the signers, which are new to this database, are in use elsewhere",
 		w.Span))
 	return w.watch(ctx, fresh)
 }

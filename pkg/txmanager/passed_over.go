@@ -22,12 +22,12 @@ type passedOver struct {
 type nap struct {
 	until time.Time
 	head  uint64
-	news  <-chan struct{}
+	wake  <-chan struct{}
 }
 
 func (n nap) over(now time.Time, head uint64) bool {
 	select {
-	case <-n.news:
+	case <-n.wake:
 		return true
 	default:
 	}
@@ -58,7 +58,7 @@ func (p *passedOver) sleep(i txm.Intent, rest time.Duration) {
 // rested passes a task over for as long as its verdict asks.
 func (p *passedOver) rested(i txm.Intent, v Verdict) {
 	if v.Heads > 0 {
-		p.asleep[i.ID] = nap{head: p.head() + v.Heads, news: v.News}
+		p.asleep[i.ID] = nap{head: p.head() + v.Heads, wake: v.Wake}
 		return
 	}
 	p.sleep(i, cmp.Or(v.Pause, pause))

@@ -44,9 +44,9 @@ func (r *roster) of(signer chain.Address) *worker {
 
 // follow wakes every worker when any process has queued something, until ctx ends. That somebody else queued it is what
 // NON-10 is about.
-func (r *roster) follow(ctx context.Context, heard func(context.Context) error) error {
+func (r *roster) follow(ctx context.Context, waitChange func(context.Context) error) error {
 	for {
-		if err := heard(ctx); err != nil {
+		if err := waitChange(ctx); err != nil {
 			return context.Cause(ctx)
 		}
 		r.mu.Lock()

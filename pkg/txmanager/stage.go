@@ -53,7 +53,7 @@ type Verdict struct {
 	Heads uint64
 	// Gate is true when the reason is to be shown to people while no other task goes on.
 	Gate bool
-	News <-chan struct{} // ends the wait when it is closed; nil = nothing does
+	Wake <-chan struct{} // ends the wait when it is closed; nil = nothing does
 }
 
 // Decision is what becomes of a task after a stage.

@@ -37,11 +37,11 @@ func DecodeJob(r Record) (job.Job, error) {
 	if err != nil {
 		return job.Job{}, err
 	}
-	said, is := m.(Job)
+	message, is := m.(Job)
 	if !is {
 		return job.Job{}, fmt.Errorf("a %T has no place among jobs (partition %d, offset %d)", m, r.Partition, r.Offset)
 	}
-	return said.Job, said.Validate()
+	return message.Job, message.Validate()
 }
 
 func (Price) kind() Kind  { return KindPrice }

@@ -59,7 +59,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		skew: in.Gauge("planner_partition_skew_blocks",
 			"By how many blocks the foremost partition is ahead of the watermark."),
 		mode: in.Gauge("planner_mode",
-			"How nervous the markets are: 0 normal, 1 volatile (5 % within the window), 2 extreme (10 %)."),
+			"How volatile the markets are: 0 normal, 1 volatile (5 % within the window), 2 extreme (10 %)."),
 		missed: in.Counter("planner_index_miss_total",
 			"Liquidatable positions and limit swaps in reach that a sweep found and the index had missed. Must be "+
 				"0."),

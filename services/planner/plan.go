@@ -81,7 +81,7 @@ func (s *sweepTimer) start(interval time.Duration) {
 	s.Reset(interval)
 }
 
-// hasten has the next sweep come within a shorter interval from now: markets that have become nervous do not wait out
+// hasten has the next sweep come within a shorter interval from now: markets that have become volatile do not wait out
 // the calm one (LIQ-1).
 func (s *sweepTimer) hasten(interval time.Duration) {
 	if interval < s.interval {

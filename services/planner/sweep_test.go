@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// LIQ-1: markets that become nervous are swept within the shorter interval at once, not only after the long one is
+// LIQ-1: markets that become volatile are swept within the shorter interval at once, not only after the long one is
 // over; calmer ones postpone no sweep.
 func TestNervousMarketsHastenTheSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -59,9 +59,9 @@ type Settings struct {
 	StateMaxLag time.Duration `toml:"state_max_lag" help:"nothing new is signed when the state in Postgres is further behind the chain than this"`
 	PriceMaxAge time.Duration `toml:"price_max_age" help:"nothing new is signed when the newest price report is older than the chain by more than this"`
 
-	Fee     txm.Policy    `toml:"fee"`
-	Nervous Nervous       `toml:"nervous"`
-	Gas     preflight.Gas `toml:"gas"`
+	Fee      txm.Policy    `toml:"fee"`
+	Volatile Volatile      `toml:"nervous"`
+	Gas      preflight.Gas `toml:"gas"`
 }
 
 // The modes (NON-9). A shadow holds no lease and signs nothing. For the others jobs are stored before anything is done
@@ -86,7 +86,7 @@ func DefaultConfig() Config {
 			PrivateDeadline: 2 * time.Second, ConfirmTimeout: 10 * time.Second,
 			HeadMaxAge: fresh.Head, HeadMaxSkew: fresh.Skew, StateMaxLag: fresh.Watermark,
 			PriceMaxAge: fresh.Price,
-			Fee:         txm.DefaultPolicy(), Nervous: defaultNervous(),
+			Fee:         txm.DefaultPolicy(), Volatile: defaultVolatile(),
 		},
 	}
 }

@@ -76,8 +76,8 @@ func (s *site) depositJob(by chain.Address) job.Job {
 // heads waits for so many blocks.
 func (s *site) heads(sn *running, n uint64) {
 	s.t.Helper()
-	from := sn.horizon.Number()
-	s.eventually("blocks come", func(context.Context) bool { return sn.horizon.Number() >= from+n })
+	from := sn.headTracker.Number()
+	s.eventually("blocks come", func(context.Context) bool { return sn.headTracker.Number() >= from+n })
 }
 
 // settled reports whether the sender has done for a liquidation all it can at this head: it is in flight, and neither

@@ -55,7 +55,7 @@ func TestFinalityStalls(t *testing.T) {
 	second := s.sender([]secret.String{key})
 	grow(blocks)
 	s.eventually("the sender has seen it all", func(context.Context) bool {
-		at, _ := second.horizon.Newest()
+		at, _ := second.headTracker.Newest()
 		return at.Number >= head+blocks
 	})
 	mined()
@@ -76,7 +76,7 @@ func TestFinalityStalls(t *testing.T) {
 func TestLiquidationDoesNotWaitForFinality(t *testing.T) {
 	const soon = 10 * time.Second
 	s := newSite(t)
-	s.cfg.Sender.MaxInFlight, s.cfg.Sender.Reserved, s.cfg.Sender.Nervous.MaxInFlight = 6, 0, 6
+	s.cfg.Sender.MaxInFlight, s.cfg.Sender.Reserved, s.cfg.Sender.Volatile.MaxInFlight = 6, 0, 6
 	by, key := s.keeper(0)
 	sn := s.sender([]secret.String{key})
 	opening := s.orderJob(s.marketOrder(1000), by)

@@ -109,7 +109,7 @@ func (s *Sender) store(ctx context.Context, j job.Job) error {
 		return nil
 	}
 	s.log.Info().Str("job", j.ID).Str("account", j.Account.Hex()).Str("signer", j.Signer.Hex()).
-		Dur("age_ms", s.horizon.Age(j.BirthMs)).Msg("queued")
+		Dur("age_ms", s.headTracker.Age(j.BirthMs)).Msg("queued")
 	s.manager.Wake(j.Signer)
 	return nil
 }
@@ -119,7 +119,7 @@ func (s *Sender) takeTurns(ctx context.Context) error {
 	const part = "turns"
 	defer s.notices.set(part, "")
 	for {
-		news, head := s.turns.News(), s.horizon.Next()
+		changed, head := s.turns.Changed(), s.headTracker.Next()
 		for _, j := range s.turns.Ready() {
 			if err := s.patiently(ctx, part, func(ctx context.Context) error { return s.store(ctx, j) }); err != nil {
 				return err
@@ -129,7 +129,7 @@ func (s *Sender) takeTurns(ctx context.Context) error {
 			s.log.Warn().Err(err).Msg("who has sent this tier's transactions is asked again")
 		}
 		select {
-		case <-news:
+		case <-changed:
 		case <-head:
 		case <-time.After(again):
 		case <-ctx.Done():

@@ -41,7 +41,7 @@ func keeps(of chain.Address, chainID uint64) spoiler {
 // the same account has a signer of its own, and is done meanwhile.
 func TestLiquidationsHaveASignerOfTheirOwn(t *testing.T) {
 	s := newSite(t)
-	s.cfg.Sender.MaxInFlight, s.cfg.Sender.Reserved, s.cfg.Sender.Nervous.MaxInFlight = 2, 0, 2
+	s.cfg.Sender.MaxInFlight, s.cfg.Sender.Reserved, s.cfg.Sender.Volatile.MaxInFlight = 2, 0, 2
 	first, firstKey := s.keeper(0)
 	second, secondKey := s.keeper(1)
 	all, account := []chain.Address{first, second}, chain.Address(s.trader.Address)

@@ -41,13 +41,13 @@ type Sender struct {
 	keys    []signer.Signer
 
 	outside
-	clock     func() time.Time // compared with itself alone
-	horizon   *headtrack.Tracker
-	quotes    *preflight.Quotes
-	turns     *turns.Tracker
-	preflight *preflight.Preflight // made, as the next, when the rest is there
-	manager   *txmanager.Manager
-	shadow    *shadow.Sender // of a keeper without keys, which has no manager; nil for others
+	clock       func() time.Time // compared with itself alone
+	headTracker *headtrack.Tracker
+	quotes      *preflight.Quotes
+	turns       *turns.Tracker
+	preflight   *preflight.Preflight // made, as the next, when the rest is there
+	manager     *txmanager.Manager
+	shadow      *shadow.Sender // of a keeper without keys, which has no manager; nil for others
 
 	unreadable *unreadable
 	notices    notices
@@ -187,11 +187,11 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 func newSender(cfg Config, log zerolog.Logger, metrics *Metrics, owner lease.Owner, keys []signer.Signer,
 	machine func() time.Time) *Sender {
 	s := &Sender{cfg: cfg, log: log, metrics: metrics, owner: owner, keys: keys, clock: machine,
-		quotes: preflight.NewQuotes(cfg.Sender.Nervous.Window)}
+		quotes: preflight.NewQuotes(cfg.Sender.Volatile.Window)}
 	s.unreadable = newUnreadable(metrics.unreadable, log)
 	clock := func() time.Time { return s.clock() }
-	s.horizon = headtrack.New(clock)
-	s.turns = turns.New(turns.Config{Tier: cfg.Tier, Own: s.addresses(), Head: s.horizon, Clock: clock,
+	s.headTracker = headtrack.New(clock)
+	s.turns = turns.New(turns.Config{Tier: cfg.Tier, Own: s.addresses(), Head: s.headTracker, Clock: clock,
 		Metrics: metrics.turns, Log: log})
 	return s
 }
@@ -199,14 +199,14 @@ func newSender(cfg Config, log zerolog.Logger, metrics *Metrics, owner lease.Own
 // gate is the freshness gate of this process.
 func (s *Sender) gate() preflight.Gate {
 	return preflight.Gate{
-		Head: s.horizon, Quotes: s.quotes, EvidenceMs: s.turns.EvidenceMs, State: s.state, Endpoints: s.node.Endpoints,
-		Bounds: s.cfg.Sender.bounds(),
+		Head: s.headTracker, Quotes: s.quotes, EvidenceMs: s.turns.EvidenceMs, State: s.state,
+		Endpoints: s.node.Endpoints, Bounds: s.cfg.Sender.bounds(),
 	}
 }
 
 func (s *Sender) newPreflight() *preflight.Preflight {
 	cfg := preflight.Config{Venue: s.cfg.Venue, Gas: s.cfg.Sender.Gas, FrozenRole: s.cfg.Sender.FrozenRole}
-	return preflight.New(cfg, preflight.Parts{Node: s.node, State: s.state, Head: s.horizon, Quotes: s.quotes,
+	return preflight.New(cfg, preflight.Parts{Node: s.node, State: s.state, Head: s.headTracker, Quotes: s.quotes,
 		Clock: s.clock, Metrics: s.metrics.preflight, Notes: s.checks, Log: s.log})
 }
 
@@ -253,7 +253,7 @@ func (s *Sender) attend(ctx context.Context) error {
 func (s *Sender) follow(ctx context.Context, group *errgroup.Group) {
 	id := s.cfg.Keeper.ChainID
 	jobs := bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)}
-	group.Go(func() error { return s.horizon.Follow(ctx, s.node.Heads(ctx)) })
+	group.Go(func() error { return s.headTracker.Follow(ctx, s.node.Heads(ctx)) })
 	group.Go(func() error { return s.quotes.Follow(ctx, s.client, wire.PriceTopic(id), s.unreadable.price) })
 	group.Go(func() error {
 		adopted := &adoption{s: s, stop: func() {}}

@@ -18,7 +18,7 @@ func (s *Sender) newShadow(store shadow.Store) *shadow.Sender {
 		Check: func(signer chain.Address, look func()) shadow.Check {
 			return s.preflight.Checker(signer, look)
 		},
-		Head: s.horizon, GasPrice: s.node.GasPrice, Store: store, Clock: s.clock, Log: s.log,
+		Head: s.headTracker, GasPrice: s.node.GasPrice, Store: store, Clock: s.clock, Log: s.log,
 	})
 }
 

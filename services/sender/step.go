@@ -73,7 +73,7 @@ func (p publishBy) Publish(_ context.Context, ended []txm.Ended) error { return 
 func toNobody([]txm.Ended) error { return nil }
 
 // Head takes in the newest block.
-func (s *Stepper) Head(at chain.BlockRef) { s.sender.horizon.Set(at, s.sender.clock()) }
+func (s *Stepper) Head(at chain.BlockRef) { s.sender.headTracker.Set(at, s.sender.clock()) }
 
 // Report takes in a price report.
 func (s *Stepper) Report(r price.Report) { s.sender.quotes.Add(r) }

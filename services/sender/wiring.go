@@ -16,7 +16,7 @@ func (s *Sender) newManager() *txmanager.Manager {
 			Deadline: settings.PrivateDeadline},
 		Shared: s.cfg.Tier.Enabled,
 	}, txmanager.Parts{
-		Node: s.node, Leases: s.leases, Nonces: s.nonces, Intents: s.intents, Heads: s.horizon, Clock: s.clock,
+		Node: s.node, Leases: s.leases, Nonces: s.nonces, Intents: s.intents, Heads: s.headTracker, Clock: s.clock,
 		Limits: s.limits(), Turns: s.turns, Open: s.open, Results: s.results, Notice: s.notices.set,
 		Metrics: s.metrics.Txs, Log: s.log,
 	})
@@ -42,7 +42,7 @@ func (s *Sender) open(account chain.Address, look func()) txmanager.Work {
 	}
 }
 
-// limits are what holds this sender back, by how nervous the markets are.
+// limits are what holds this sender back, by how volatile the markets are.
 func (s *Sender) limits() limits {
 	return limits{settings: s.cfg.Sender, mode: s.quotes.Mode, window: new(window)}
 }

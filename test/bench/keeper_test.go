@@ -123,8 +123,8 @@ func (k *keeper) serve(brokers string, f fleet) {
 		send.Chain.URLs = f.endpoints(k.devnet)
 	}
 	send.Signer.Dev = true
-	if f.inFlight > 0 { // the jump makes the markets nervous
-		send.Sender.MaxLiquidations, send.Sender.Nervous.MaxLiquidations = f.inFlight, f.inFlight
+	if f.inFlight > 0 { // the jump makes the markets volatile
+		send.Sender.MaxLiquidations, send.Sender.Volatile.MaxLiquidations = f.inFlight, f.inFlight
 	}
 	var signers []chain.Address
 	for _, a := range k.devnet.Record().Accounts {

@@ -43,7 +43,7 @@ type early struct {
 
 	mu    sync.Mutex
 	looks map[string]*earlyLook // by job
-	said  map[string]bool       // jobs that were said before
+	seen  map[string]bool       // jobs that were published before
 }
 
 // earlyLook is one look. What it fills in is read after its channels are closed.
@@ -57,7 +57,7 @@ type earlyLook struct {
 	call   txmanager.Call // to no contract where there is nothing to simulate
 
 	answered chan struct{} // closed when the next two are set
-	said     callResult
+	result   callResult
 	err      error
 
 	taken bool // it is settled what becomes of it; under the lock
@@ -66,7 +66,7 @@ type earlyLook struct {
 func newEarly(p Parts) *early {
 	life, end := context.WithCancel(context.Background())
 	return &early{head: p.Head, clock: p.Clock, count: p.Metrics.early, life: life, end: end,
-		looks: map[string]*earlyLook{}, said: map[string]bool{}}
+		looks: map[string]*earlyLook{}, seen: map[string]bool{}}
 }
 
 // close ends all looks.
@@ -83,13 +83,13 @@ func (e *early) begin(j job.Job, ready bool, look func(context.Context, *earlyLo
 	head, _ := e.head.Newest()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.said) >= maxSeenJobs {
-		clear(e.said)
+	if len(e.seen) >= maxSeenJobs {
+		clear(e.seen)
 	}
-	news := !e.said[j.ID] && e.head.Age(j.Evidence.Block.TimeMs) <= earlyMaxAge
-	e.said[j.ID] = true
+	isNew := !e.seen[j.ID] && e.head.Age(j.Evidence.Block.TimeMs) <= earlyMaxAge
+	e.seen[j.ID] = true
 	e.forget()
-	if !news || !ready || len(e.looks) >= mostEarly || e.life.Err() != nil {
+	if !isNew || !ready || len(e.looks) >= mostEarly || e.life.Err() != nil {
 		return
 	}
 	l := &earlyLook{at: e.clock(), head: head.Hash, looked: make(chan struct{}), answered: make(chan struct{})}
@@ -154,7 +154,7 @@ func (e *early) rows(ctx context.Context, id string) (read pg.Rows, is bool) {
 
 // answer returns what the simulated call of a job was answered with, if the very same call was made, as good as now,
 // and succeeds. Anything else has to be asked now: only what was asked on the road holds a job back, or ends it.
-func (e *early) answer(ctx context.Context, id string, call txmanager.Call) (said callResult, is bool) {
+func (e *early) answer(ctx context.Context, id string, call txmanager.Call) (answered callResult, is bool) {
 	l, fresh := e.of(id)
 	if l == nil {
 		return callResult{}, false
@@ -163,7 +163,7 @@ func (e *early) answer(ctx context.Context, id string, call txmanager.Call) (sai
 	switch {
 	case !fresh, !over(ctx, l.looked), !same(l.call, call):
 		result = "outdated"
-	case !over(ctx, l.answered), l.err != nil, l.said.verdict.Kind != txmanager.Onward:
+	case !over(ctx, l.answered), l.err != nil, l.result.verdict.Kind != txmanager.Onward:
 		result = "unsuccessful"
 	}
 	e.mu.Lock()
@@ -172,7 +172,7 @@ func (e *early) answer(ctx context.Context, id string, call txmanager.Call) (sai
 	if result != "used" {
 		return callResult{}, false // the call may still be under way
 	}
-	return l.said, true
+	return l.result, true
 }
 
 // over waits for a look, and reports whether it came to its end before the caller has to stop.
@@ -207,6 +207,6 @@ func (r *Checker) look(ctx context.Context, j job.Job, l *earlyLook) {
 	}
 	close(l.looked)
 	if l.call.To != (chain.Address{}) {
-		l.said, l.err = r.simulate(ctx, r.node, j, l.call)
+		l.result, l.err = r.simulate(ctx, r.node, j, l.call)
 	}
 }

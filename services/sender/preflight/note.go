@@ -35,7 +35,7 @@ const ownWord = "this keeper"
 // endpoint's word is no verdict yet.
 func note(log *checklog.Log, t *txmanager.Task, e checklog.Entry, v txmanager.Verdict, err error) {
 	switch {
-	case log == nil || t.Intent.Attempt == 0 || v.News != nil:
+	case log == nil || t.Intent.Attempt == 0 || v.Wake != nil:
 		return
 	case err != nil:
 		e.Verdict, e.Detail = "unknown", err.Error()

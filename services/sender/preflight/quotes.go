@@ -41,7 +41,7 @@ func (q *Quotes) Add(r price.Report) {
 // Complete reports that the board holds all that the topic held when this process began.
 func (q *Quotes) Complete() { q.complete.Store(true) }
 
-// Mode is how nervous the markets are as of the newest report (LIQ-14).
+// Mode is how volatile the markets are as of the newest report (LIQ-14).
 func (q *Quotes) Mode() liquidation.Mode {
 	q.mu.Lock()
 	defer q.mu.Unlock()

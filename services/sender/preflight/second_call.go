@@ -88,7 +88,7 @@ func (o *secondCalls) decide(intent int64, found uint64, first callResult, ask s
 	case <-q.done:
 	default:
 		first.verdict = txmanager.Verdict{Kind: txmanager.Waiting, Reason: first.verdict.Reason +
-			" (as one endpoint says; another is being asked)", Heads: 1, News: q.done}
+			" (as one endpoint says; another is being asked)", Heads: 1, Wake: q.done}
 		return first
 	}
 	o.mu.Lock()

@@ -82,11 +82,11 @@ func TestTwoHaveToSayIt(t *testing.T) {
 		got := o.decide(1, 100, c.first, ask)
 		release()
 		if c.asks {
-			if got.verdict.Kind != txmanager.Waiting || got.verdict.News == nil || got.verdict.Heads != 1 {
+			if got.verdict.Kind != txmanager.Waiting || got.verdict.Wake == nil || got.verdict.Heads != 1 {
 				t.Fatalf("%s: not waited for the second: %+v", name, got.verdict)
 			}
 			<-heard
-			<-got.verdict.News
+			<-got.verdict.Wake
 			got = o.decide(1, 100, c.first, ask)
 		}
 		o.close()

@@ -280,8 +280,8 @@ func (t *Tracker) suspects() []bool {
 	return all
 }
 
-// News is closed when the evidence has changed.
-func (t *Tracker) News() <-chan struct{} {
+// Changed is closed when the evidence has changed.
+func (t *Tracker) Changed() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.changed

@@ -195,7 +195,7 @@ func TestTurnAfterAnAttempt(t *testing.T) {
 func TestTurnFollowsEvidence(t *testing.T) {
 	b := newBench().head(birth)
 	b.Published(orderAt(9, birth)) // the probe of its minute
-	news := b.News()
+	news := b.Changed()
 	for n := byte(1); n <= 3; n++ {
 		b.Published(orderAt(n, birth+uint64(n)))
 	}

@@ -10,23 +10,23 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// Nervous is what a sender may do while prices move abruptly (LIQ-14): many positions are liquidatable at once then,
+// Volatile is what a sender may do while prices move abruptly (LIQ-14): many positions are liquidatable at once then,
 // and everybody wants to be in the next block. What is below the ordinary limit changes nothing.
-type Nervous struct {
+type Volatile struct {
 	Window          time.Duration `toml:"window" help:"over how long the movement of prices is looked at; as the planner's liquidation.volatility_window"`
 	MaxPrice        uint64        `toml:"max_price" help:"highest price that is offered for a liquidation then, in wei per gas"`
 	MaxInFlight     int           `toml:"max_in_flight" help:"most transactions of one signer in flight then; the limit rises towards it while the chain takes them"`
 	MaxLiquidations int           `toml:"max_liquidations" help:"most liquidations in flight then, over all senders of the keeper; the limit rises towards it while the chain takes them"`
 }
 
-// defaultNervous doubles the ordinary price. A block of BSC holds some 20 liquidations, and it takes two to three
+// defaultVolatile doubles the ordinary price. A block of BSC holds some 20 liquidations, and it takes two to three
 // blocks until what is sent is known to be mined.
-func defaultNervous() Nervous {
-	return Nervous{Window: time.Minute, MaxPrice: 10 * txm.Gwei, MaxInFlight: 64, MaxLiquidations: 100}
+func defaultVolatile() Volatile {
+	return Volatile{Window: time.Minute, MaxPrice: 10 * txm.Gwei, MaxInFlight: 64, MaxLiquidations: 100}
 }
 
 // Validate names every setting that cannot work.
-func (n Nervous) Validate() error {
+func (n Volatile) Validate() error {
 	return errors.Join(
 		check.Between("window", n.Window, time.Second, time.Hour),
 		check.Between("max_in_flight", n.MaxInFlight, 0, mostInFlight),
@@ -37,7 +37,7 @@ func (n Nervous) Validate() error {
 // limits are what holds a sender back, at this moment.
 type limits struct {
 	settings Settings
-	// mode is how nervous the markets are at this moment.
+	// mode is how volatile the markets are at this moment.
 	mode func() liquidation.Mode
 	// window is what the chain takes of what is sent.
 	window *window
@@ -53,15 +53,15 @@ type window struct {
 func (l limits) Fee() txm.Policy {
 	p := l.settings.Fee
 	if l.mode() > liquidation.Normal {
-		p.Liquidation.Cap = max(p.Liquidation.Cap, l.settings.Nervous.MaxPrice)
+		p.Liquidation.Cap = max(p.Liquidation.Cap, l.settings.Volatile.MaxPrice)
 	}
 	return p
 }
 
-// Flights are how many may be pending now. While the markets are nervous the limits follow what the chain takes; what is
-// pending when they calm down is seen through.
+// Flights are how many may be pending now. While the markets are volatile the limits follow what the chain takes; what
+// is pending when they calm down is seen through.
 func (l limits) Flights() txm.Limits {
-	n, most := l.settings.flights(), l.settings.Nervous
+	n, most := l.settings.flights(), l.settings.Volatile
 	if l.mode() > liquidation.Normal {
 		l.window.Lock()
 		defer l.window.Unlock()
@@ -73,10 +73,10 @@ func (l limits) Flights() txm.Limits {
 
 // Observe takes in what a block shows of what was sent.
 func (l limits) Observe(t txm.Taken) {
-	nervous := l.mode() > liquidation.Normal
+	volatile := l.mode() > liquidation.Normal
 	l.window.Lock()
 	defer l.window.Unlock()
-	if l.window.now = l.window.now.Observe(t); !nervous {
+	if l.window.now = l.window.now.Observe(t); !volatile {
 		l.window.now = txm.Window{}
 	}
 }

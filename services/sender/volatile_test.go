@@ -17,7 +17,7 @@ import (
 // is over, the ordinary limits hold again.
 func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	settings := DefaultConfig().Sender
-	q := preflight.NewQuotes(settings.Nervous.Window)
+	q := preflight.NewQuotes(settings.Volatile.Window)
 	var l limits
 	head := uint64(100)
 	taken := func() { // the chain takes all that was sent
@@ -59,24 +59,24 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	report(1200, time.Second)
 	expect("more than 10 %, and nodes refuse", liquidation.Extreme, 10, 40, 55)
 	for range 4 {
-		report(1200, settings.Nervous.Window)
+		report(1200, settings.Volatile.Window)
 		q.Mode()
 	}
 	taken()
 	expect("calm again", liquidation.Normal, 5, 16, 10)
 
-	settings.Nervous = Nervous{Window: time.Minute}
+	settings.Volatile = Volatile{Window: time.Minute}
 	l.settings = settings
 	report(1, time.Second)
 	taken()
 	expect("nervous, with nothing more permitted", liquidation.Extreme, 5, 16, 10)
 }
 
-func TestNervousSettings(t *testing.T) {
-	if err := defaultNervous().Validate(); err != nil {
+func TestVolatileSettings(t *testing.T) {
+	if err := defaultVolatile().Validate(); err != nil {
 		t.Errorf("refused: %v", err)
 	}
-	err := Nervous{MaxInFlight: 201, MaxLiquidations: -1}.Validate()
+	err := Volatile{MaxInFlight: 201, MaxLiquidations: -1}.Validate()
 	for _, key := range []string{"window: 0s", "max_in_flight: 201", "max_liquidations: -1"} {
 		if err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("%q is not in %v", key, err)
