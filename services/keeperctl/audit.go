@@ -19,7 +19,7 @@ const auditUsage = "audit FROM TO | last DURATION"
 
 // auditChain prints who executed which jobs in a range of blocks, by what the chain shows.
 func auditChain(ctx context.Context, s *session, args []string) error {
-	d := auditDesk{cfg: s.Config, out: s.out, progress: s.err, now: time.Now}
+	d := auditRun{cfg: s.Config, out: s.out, progress: s.err, now: time.Now}
 	d.cfg.Own.JSON = d.cfg.Own.JSON || s.out.json
 	which, err := parseAuditRange(args)
 	if err == nil {
@@ -68,15 +68,15 @@ type auditNode interface {
 	Finalized(ctx context.Context) (chain.BlockRef, error)
 }
 
-// auditDesk is one invocation of the command.
-type auditDesk struct {
+// auditRun is one invocation of the command.
+type auditRun struct {
 	cfg           Config
 	out, progress io.Writer
 	now           func() time.Time
 }
 
 // check demands to know at least one keeper.
-func (d auditDesk) check() error {
+func (d auditRun) check() error {
 	if len(d.roster()) == 0 {
 		return usagef(
 			"no keeper is known: set keeperctl.signers to this keeper's signers, or tier.peers to the others'")
@@ -84,9 +84,9 @@ func (d auditDesk) check() error {
 	return nil
 }
 
-func (d auditDesk) roster() tier.Roster { return d.cfg.Tier.Roster(d.cfg.Own.Signers) }
+func (d auditRun) roster() tier.Roster { return d.cfg.Tier.Roster(d.cfg.Own.Signers) }
 
-func (d auditDesk) run(ctx context.Context, node auditNode, which auditRange) error {
+func (d auditRun) run(ctx context.Context, node auditNode, which auditRange) error {
 	final, err := node.Finalized(ctx)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (d auditDesk) run(ctx context.Context, node auditNode, which auditRange) er
 }
 
 // report reckons with the given loss ratio where none was measured.
-func (d auditDesk) report(r audit.Result) ledger.Report {
+func (d auditRun) report(r audit.Result) ledger.Report {
 	rates := ledger.Rates{}
 	if d.cfg.Own.LossRatio > 0 {
 		for _, k := range job.Kinds() {
@@ -127,7 +127,7 @@ func (d auditDesk) report(r audit.Result) ledger.Report {
 }
 
 // table writes the heads of the columns with the first row, so that nothing stands above a complaint.
-func (d auditDesk) table() func(ledger.Row) error {
+func (d auditRun) table() func(ledger.Row) error {
 	begun := false
 	return func(r ledger.Row) error {
 		if !begun {
@@ -140,7 +140,7 @@ func (d auditDesk) table() func(ledger.Row) error {
 	}
 }
 
-func (d auditDesk) tableEnd(r audit.Result) error {
+func (d auditRun) tableEnd(r audit.Result) error {
 	span := time.Duration(r.To.TimeMs-r.From.TimeMs) * time.Millisecond
 	if err := sayf(d.out, "\nblocks %d to %d, %s of chain time\n\n", r.From.Number, r.To.Number, span); err != nil {
 		return err
@@ -154,11 +154,11 @@ func (d auditDesk) tableEnd(r audit.Result) error {
 	return sayf(d.out, "no node could prove the receipts of %d blocks: what they say was taken on trust\n", r.Unproven)
 }
 
-func (d auditDesk) line(r ledger.Row) error {
+func (d auditRun) line(r ledger.Row) error {
 	return json.NewEncoder(d.out).Encode(map[string]ledger.Row{"job": r})
 }
 
-func (d auditDesk) lineEnd(r audit.Result) error {
+func (d auditRun) lineEnd(r audit.Result) error {
 	return json.NewEncoder(d.out).Encode(map[string]any{"report": struct {
 		From     uint64 `json:"from"`
 		To       uint64 `json:"to"`
@@ -168,7 +168,7 @@ func (d auditDesk) lineEnd(r audit.Result) error {
 }
 
 // watch prints every few seconds how far a long audit is.
-func (d auditDesk) watch() audit.Watch {
+func (d auditRun) watch() audit.Watch {
 	const every = 5 * time.Second
 	last := d.now()
 	return func(at, first, to uint64) {

@@ -28,7 +28,7 @@ type auditBench struct {
 	t    *testing.T
 	site *devnettest.Site
 	node *evm.Client
-	auditDesk
+	auditRun
 }
 
 func newAuditBench(t *testing.T) *auditBench {
@@ -41,7 +41,7 @@ func newAuditBench(t *testing.T) *auditBench {
 	cfg.Chain.URLs = []secret.URL{secret.MustURL(b.site.RPC())}
 	cfg.Own.Signers = []chain.Address{chain.Address(b.site.Keeper(0))}
 	cfg.Tier.Peers = []tier.Peer{{Tier: 2, Signers: []chain.Address{chain.Address(b.site.Keeper(4))}}}
-	b.auditDesk = auditDesk{cfg: cfg, now: time.Now}
+	b.auditRun = auditRun{cfg: cfg, now: time.Now}
 	var err error
 	if b.node, err = evm.Dial(t.Context(), b.site.Deployment().ChainID, cfg.Chain, zerolog.Nop(),
 		evm.NewMetrics(prometheus.NewRegistry())); err != nil {
@@ -55,7 +55,7 @@ func newAuditBench(t *testing.T) *auditBench {
 func (b *auditBench) told(which auditRange) string {
 	b.t.Helper()
 	var out, progress strings.Builder
-	d := b.auditDesk
+	d := b.auditRun
 	d.out, d.progress = &out, &progress
 	if err := d.run(b.t.Context(), b.node, which); err != nil {
 		return "error: " + err.Error()
@@ -176,7 +176,7 @@ func TestAuditRefuses(t *testing.T) {
 			t.Errorf("%q: %v; want %q", line, err, want)
 		}
 	}
-	d := auditDesk{cfg: defaultConfig()}
+	d := auditRun{cfg: defaultConfig()}
 	if err := d.check(); err == nil || !strings.Contains(err.Error(), "keeperctl.signers") {
 		t.Errorf("without a roster: %v", err)
 	}

@@ -32,20 +32,20 @@ func onDatabase(do databaseCommand) runner {
 
 // delayedJobs lets operators see and steer delayed jobs (DLY-8).
 func delayedJobs(ctx context.Context, db *pg.DB, own Settings, args []string, out printer) error {
-	d := delayedDesk{db.Delayed(), own, out}
+	d := delayedCommands{db.Delayed(), own, out}
 	return verbs{"run": d.run, "list": d.list, "show": d.one(nil), "retry": d.one(action.RetryDelayed),
 		"cancel": d.one(action.CancelDelayed)}.do(ctx, "delayed", args)
 }
 
-// delayedDesk is one invocation of the command.
-type delayedDesk struct {
+// delayedCommands is one invocation of the command.
+type delayedCommands struct {
 	jobs pg.Delayed
 	own  Settings
 	out  printer
 }
 
 // run asks the planners for a scan and waits for the first to have finished one.
-func (d delayedDesk) run(ctx context.Context, _ []string) error {
+func (d delayedCommands) run(ctx context.Context, _ []string) error {
 	at, err := d.jobs.Ring(ctx)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func printScans(scans []pg.Scan, out printer) error {
 	return errors.Join(out.either(nil, text), failed)
 }
 
-func (d delayedDesk) list(ctx context.Context, filter []string) error {
+func (d delayedCommands) list(ctx context.Context, filter []string) error {
 	var status delayed.Status
 	kind := ""
 	for _, f := range filter {
@@ -109,7 +109,7 @@ func (d delayedDesk) list(ctx context.Context, filter []string) error {
 }
 
 // one is a verb that shows a delayed job, once something is done with it.
-func (d delayedDesk) one(do func(context.Context, pg.Delayed, int64) error) func(context.Context, []string) error {
+func (d delayedCommands) one(do func(context.Context, pg.Delayed, int64) error) func(context.Context, []string) error {
 	return func(ctx context.Context, args []string) error {
 		id, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil {

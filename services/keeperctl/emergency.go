@@ -23,13 +23,13 @@ func act(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	d := emergencyDesk{cfg: s.Config, store: outbox.NewEmergencies(db), out: s.out,
+	d := emergencyCommands{cfg: s.Config, store: outbox.NewEmergencies(db), out: s.out,
 		dial: func(ctx context.Context) (venueNode, error) { return s.node(ctx) }}
 	return d.run(ctx, args)
 }
 
-// emergencyDesk is one invocation of the command.
-type emergencyDesk struct {
+// emergencyCommands is one invocation of the command.
+type emergencyCommands struct {
 	cfg   Config
 	store outbox.Emergencies
 	out   printer
@@ -45,13 +45,13 @@ type venueNode interface {
 	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) (evm.Source, error)
 }
 
-func (d emergencyDesk) run(ctx context.Context, args []string) error {
+func (d emergencyCommands) run(ctx context.Context, args []string) error {
 	return verbs{"plan": d.plan, "list": d.list, "run": d.take, "done": d.done}.do(ctx, "emergency", args)
 }
 
 // plan shows what the protocol looks at, and what it calls for now. For how long nobody has executed anything a monitor
 // knows, and this database does not.
-func (d emergencyDesk) plan(ctx context.Context, _ []string) error {
+func (d emergencyCommands) plan(ctx context.Context, _ []string) error {
 	debt, err := d.store.BadDebtUSD(ctx, time.Hour)
 	if err != nil {
 		return err
@@ -88,14 +88,14 @@ func (d emergencyDesk) plan(ctx context.Context, _ []string) error {
 }
 
 // account is who has the role at the venue, as far as it is known.
-func (d emergencyDesk) account() string {
+func (d emergencyCommands) account() string {
 	if d.cfg.Emergency.Account == (chain.Address{}) {
 		return "whom emergency.account names (not set)"
 	}
 	return d.cfg.Emergency.Account.Hex()
 }
 
-func (d emergencyDesk) list(ctx context.Context, _ []string) error {
+func (d emergencyCommands) list(ctx context.Context, _ []string) error {
 	entries, err := d.store.List(ctx, d.cfg.Own.Limit)
 	if err != nil {
 		return err
@@ -114,11 +114,11 @@ func (d emergencyDesk) list(ctx context.Context, _ []string) error {
 }
 
 // take runs an action and hands over what others have to send.
-func (d emergencyDesk) take(ctx context.Context, args []string) error {
+func (d emergencyCommands) take(ctx context.Context, args []string) error {
 	o := emergency.Order{Run: uuid.NewString(), Action: emergency.Action(args[0]),
 		Operator: operator(d.cfg.Own.Operator), DryRun: d.cfg.Own.DryRun,
 		Cause: strings.TrimSpace(text.FirstLine(strings.Join(args[1:], " ")))}
-	means := &emergencyMeans{emergencyDesk: d}
+	means := &emergencyMeans{emergencyCommands: d}
 	sender, err := d.sender(means)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (d emergencyDesk) take(ctx context.Context, args []string) error {
 		"TX\n", o.Run, d.cfg.Emergency.Account, o.Run, o.Action)
 }
 
-func (d emergencyDesk) show(o emergency.Order, steps []emergency.Step) error {
+func (d emergencyCommands) show(o emergency.Order, steps []emergency.Step) error {
 	for _, step := range steps {
 		if err := sayf(d.out, "%s: %s\n", o.Action, step.Description); err != nil {
 			return err
@@ -154,7 +154,7 @@ func (d emergencyDesk) show(o emergency.Order, steps []emergency.Step) error {
 }
 
 // done records that what was handed over was sent.
-func (d emergencyDesk) done(ctx context.Context, args []string) error {
+func (d emergencyCommands) done(ctx context.Context, args []string) error {
 	hash, err := chain.ParseHash(args[2])
 	if err != nil {
 		return fmt.Errorf("%q is no transaction: %w", args[2], err)

@@ -24,7 +24,7 @@ const gasToAdjust = 2_000_000
 
 // emergencyMeans plans, rehearses and does actions. It connects to the chain when an action needs it.
 type emergencyMeans struct {
-	emergencyDesk
+	emergencyCommands
 
 	node venueNode
 }
@@ -180,7 +180,7 @@ type emergencySender struct {
 }
 
 // sender is the emergency signer's, or nil where calls are handed over.
-func (d emergencyDesk) sender(m *emergencyMeans) (emergency.Sender, error) {
+func (d emergencyCommands) sender(m *emergencyMeans) (emergency.Sender, error) {
 	own := d.cfg.Emergency
 	if !own.Send {
 		return nil, nil //nolint:nilnil // no sender is what hands over

@@ -31,7 +31,7 @@ import (
 
 // alarm is a keeper's database and a venue whose Config contract an account of its own may call.
 type alarm struct {
-	emergencyDesk
+	emergencyCommands
 
 	t       *testing.T
 	devnet  *devnet.Devnet
@@ -98,7 +98,7 @@ func newAlarm(t *testing.T) *alarm {
 func (a *alarm) told(line string) string {
 	a.t.Helper()
 	var out strings.Builder
-	d := a.emergencyDesk
+	d := a.emergencyCommands
 	d.out = printer{Writer: &out}
 	if err := d.run(a.t.Context(), strings.Fields(line)); err != nil {
 		return out.String() + "error: " + err.Error()

@@ -22,13 +22,13 @@ func stateGenerations(ctx context.Context, s *session, args []string) error {
 }
 
 func generations(ctx context.Context, db *pg.DB, own Settings, args []string, out printer) error {
-	d := generationDesk{db, own, out}
+	d := generationCommands{db, own, out}
 	return verbs{"list": d.list, "compare": d.compare, "switch": d.switchTo, "drop": d.drop}.do(ctx, "generations",
 		args)
 }
 
-// generationDesk is one invocation of the command.
-type generationDesk struct {
+// generationCommands is one invocation of the command.
+type generationCommands struct {
 	db  *pg.DB
 	own Settings
 	out printer
@@ -42,7 +42,7 @@ func generationNumber(text string) (int, error) {
 	return number, nil
 }
 
-func (d generationDesk) list(ctx context.Context, _ []string) error {
+func (d generationCommands) list(ctx context.Context, _ []string) error {
 	all, err := d.db.Generations(ctx)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (d generationDesk) list(ctx context.Context, _ []string) error {
 }
 
 // drop gives a generation up for good.
-func (d generationDesk) drop(ctx context.Context, args []string) error {
+func (d generationCommands) drop(ctx context.Context, args []string) error {
 	number, err := generationNumber(args[0])
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (d generationDesk) drop(ctx context.Context, args []string) error {
 	return sayf(d.out, "generation %d is dropped\n", number)
 }
 
-func (d generationDesk) compare(ctx context.Context, numbers []string) error {
+func (d generationCommands) compare(ctx context.Context, numbers []string) error {
 	a, err := generationNumber(numbers[0])
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (d generationDesk) compare(ctx context.Context, numbers []string) error {
 	return nil
 }
 
-func (d generationDesk) switchTo(ctx context.Context, args []string) error {
+func (d generationCommands) switchTo(ctx context.Context, args []string) error {
 	number, err := d.toServe(ctx, args[0])
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (d generationDesk) switchTo(ctx context.Context, args []string) error {
 	return sayf(d.out, "readers use generation %d (the way back: keeperctl generations switch back)\n", number)
 }
 
-func (d generationDesk) toServe(ctx context.Context, to string) (int, error) {
+func (d generationCommands) toServe(ctx context.Context, to string) (int, error) {
 	if to != "back" {
 		return generationNumber(to)
 	}

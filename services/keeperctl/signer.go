@@ -21,13 +21,13 @@ func signers(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	d := signerDesk{db: db, own: s.Own, out: s.out,
+	d := signerCommands{db: db, own: s.Own, out: s.out,
 		dial: func(ctx context.Context) (action.Accounts, error) { return s.node(ctx) }}
 	return d.run(ctx, args)
 }
 
-// signerDesk is one invocation of the command.
-type signerDesk struct {
+// signerCommands is one invocation of the command.
+type signerCommands struct {
 	db  *pg.DB
 	own Settings
 	out printer
@@ -35,7 +35,7 @@ type signerDesk struct {
 	dial func(ctx context.Context) (action.Accounts, error)
 }
 
-func (d signerDesk) run(ctx context.Context, args []string) error {
+func (d signerCommands) run(ctx context.Context, args []string) error {
 	return verbs{
 		"list": d.list, "pause": d.pause, "resume": d.resume, "cancel": d.cancel, "balance": d.onChain(d.balances),
 		"nonces": d.onChain(d.nonces), "gaps": d.onChain(d.gaps), "resync": d.onChain(d.resync),
@@ -43,7 +43,7 @@ func (d signerDesk) run(ctx context.Context, args []string) error {
 }
 
 // onChain is a verb about one signer, or all, that asks the chain.
-func (d signerDesk) onChain(do func(context.Context, action.Accounts, []outbox.SignerStanding) error,
+func (d signerCommands) onChain(do func(context.Context, action.Accounts, []outbox.SignerStanding) error,
 ) func(context.Context, []string) error {
 	return func(ctx context.Context, which []string) error {
 		chosen, err := d.choose(ctx, which)
@@ -59,7 +59,7 @@ func (d signerDesk) onChain(do func(context.Context, action.Accounts, []outbox.S
 }
 
 // choose returns the signer that is named, or all.
-func (d signerDesk) choose(ctx context.Context, which []string) ([]outbox.SignerStanding, error) {
+func (d signerCommands) choose(ctx context.Context, which []string) ([]outbox.SignerStanding, error) {
 	if len(which) == 0 {
 		return outbox.NewSigners(d.db).List(ctx)
 	}
@@ -79,7 +79,7 @@ func signerAddress(text string) (chain.Address, error) {
 	return address, nil
 }
 
-func (d signerDesk) list(ctx context.Context, _ []string) error {
+func (d signerCommands) list(ctx context.Context, _ []string) error {
 	all, err := outbox.NewSigners(d.db).List(ctx)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (d signerDesk) list(ctx context.Context, _ []string) error {
 }
 
 // advise prints what to do next, once for each kind of trouble.
-func (d signerDesk) advise(all []outbox.SignerStanding) error {
+func (d signerCommands) advise(all []outbox.SignerStanding) error {
 	troubles := []struct {
 		is     func(outbox.SignerStanding) bool
 		advice string
@@ -131,7 +131,7 @@ func (d signerDesk) advise(all []outbox.SignerStanding) error {
 	return nil
 }
 
-func (d signerDesk) pause(ctx context.Context, args []string) error {
+func (d signerCommands) pause(ctx context.Context, args []string) error {
 	address, err := signerAddress(args[0])
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (d signerDesk) pause(ctx context.Context, args []string) error {
 		"signer resume %s)\n", address, address)
 }
 
-func (d signerDesk) resume(ctx context.Context, args []string) error {
+func (d signerCommands) resume(ctx context.Context, args []string) error {
 	address, err := signerAddress(args[0])
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 )
 
 // balances shows what signers can pay for gas with.
-func (d signerDesk) balances(ctx context.Context, node action.Accounts, chosen []outbox.SignerStanding) error {
+func (d signerCommands) balances(ctx context.Context, node action.Accounts, chosen []outbox.SignerStanding) error {
 	rows := newTable("signer", "balance", "wei")
 	var poor []string
 	for _, s := range chosen {
@@ -48,7 +48,7 @@ func (d signerDesk) balances(ctx context.Context, node action.Accounts, chosen [
 
 // nonces holds the database's cursors against the chain's numbers. The chain is asked first: a number is stored before
 // it is broadcast, so that a cursor that was read afterwards is behind only where something is wrong.
-func (d signerDesk) nonces(ctx context.Context, node action.Accounts, chosen []outbox.SignerStanding) error {
+func (d signerCommands) nonces(ctx context.Context, node action.Accounts, chosen []outbox.SignerStanding) error {
 	seen := map[chain.Address]nonce.ChainNonces{}
 	for _, s := range chosen {
 		var err error
@@ -105,7 +105,7 @@ func meaning(s outbox.SignerStanding, seen nonce.ChainNonces) string {
 }
 
 // gaps lists the numbers between the chain's and the cursor that no transaction has.
-func (d signerDesk) gaps(ctx context.Context, node action.Accounts, chosen []outbox.SignerStanding) error {
+func (d signerCommands) gaps(ctx context.Context, node action.Accounts, chosen []outbox.SignerStanding) error {
 	rows := newTable("signer", "nonce", "state", "for", "last given to", "behind it", "what happens")
 	rows.empty = "no gaps: every number from the chain's on has a transaction"
 	blocked, found := 0, 0
@@ -161,7 +161,7 @@ func remedy(state nonce.State, above int) string {
 }
 
 // resync makes the database's peace with the chain, or shows what it would do.
-func (d signerDesk) resync(ctx context.Context, node action.Accounts, chosen []outbox.SignerStanding) error {
+func (d signerCommands) resync(ctx context.Context, node action.Accounts, chosen []outbox.SignerStanding) error {
 	s := chosen[0]
 	seen, err := action.Sighting(ctx, node, s.Signer)
 	if err != nil {
@@ -193,7 +193,7 @@ const askAgain = 200 * time.Millisecond
 // cancel has the sender that holds a signer's lease give a number to a payment to oneself. No key is at hand here, and
 // none is needed: the wish goes through the database, with the name of who had it, and what the chain then takes the
 // sender finds out as always.
-func (d signerDesk) cancel(ctx context.Context, args []string) error {
+func (d signerCommands) cancel(ctx context.Context, args []string) error {
 	n, err := strconv.ParseUint(args[1], 10, 64)
 	if err != nil {
 		return fmt.Errorf("%q is no nonce (keeperctl signer nonces shows them)", args[1])
@@ -231,7 +231,7 @@ func (d signerDesk) cancel(ctx context.Context, args []string) error {
 
 // awaitCancel waits until the sender has signed another transaction at a number, or what was there has been mined
 // first.
-func (d signerDesk) awaitCancel(ctx context.Context, signer chain.Address, before outbox.NumberStanding) error {
+func (d signerCommands) awaitCancel(ctx context.Context, signer chain.Address, before outbox.NumberStanding) error {
 	for {
 		now, err := action.Number(ctx, d.db, signer, before.Nonce)
 		switch {

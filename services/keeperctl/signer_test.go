@@ -33,7 +33,7 @@ import (
 
 // bench is a keeper's database and a chain whose blocks the test makes, with one signer.
 type bench struct {
-	signerDesk
+	signerCommands
 
 	t       *testing.T
 	address string // of the database
@@ -85,7 +85,7 @@ func (b *bench) connect(ctx context.Context) (action.Accounts, error) {
 func (b *bench) told(line string) string {
 	b.t.Helper()
 	var out strings.Builder
-	d := b.signerDesk
+	d := b.signerCommands
 	d.out = printer{Writer: &out}
 	if err := d.run(b.t.Context(), strings.Fields(strings.ReplaceAll(line, "@", b.signer.Hex()))); err != nil {
 		return out.String() + "error: " + err.Error()
@@ -305,7 +305,7 @@ func TestSignerChainAway(t *testing.T) {
 	b.must(b.node.Close())
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	d := b.signerDesk
+	d := b.signerCommands
 	d.out = printer{Writer: new(strings.Builder)}
 	if err := d.run(ctx, []string{"nonces"}); err == nil {
 		t.Error("the chain is away, and nobody complained")

@@ -21,18 +21,18 @@ func snapshots(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return notAsked(err)
 	}
-	d := snapshotDesk{s, in}
+	d := snapshotCommands{s, in}
 	return verbs{"create": d.create, "list": d.list, "verify": d.verify, "restore": d.restore}.do(ctx, "snapshot", args)
 }
 
-// snapshotDesk is one invocation of the command.
-type snapshotDesk struct {
+// snapshotCommands is one invocation of the command.
+type snapshotCommands struct {
 	*session
 
 	in snapshot.Store
 }
 
-func (d snapshotDesk) create(ctx context.Context, _ []string) error {
+func (d snapshotCommands) create(ctx context.Context, _ []string) error {
 	db, err := d.database(ctx)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (d snapshotDesk) create(ctx context.Context, _ []string) error {
 		m.Bytes(), time.Since(began).Round(time.Millisecond), len(removed))
 }
 
-func (d snapshotDesk) list(ctx context.Context, _ []string) error {
+func (d snapshotCommands) list(ctx context.Context, _ []string) error {
 	names, err := snapshot.List(ctx, d.in)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (d snapshotDesk) list(ctx context.Context, _ []string) error {
 }
 
 // name finds the newest for "latest".
-func (d snapshotDesk) name(ctx context.Context, name string) (string, error) {
+func (d snapshotCommands) name(ctx context.Context, name string) (string, error) {
 	if name != "latest" {
 		return name, nil
 	}
@@ -87,7 +87,7 @@ func (d snapshotDesk) name(ctx context.Context, name string) (string, error) {
 	return names[len(names)-1], nil
 }
 
-func (d snapshotDesk) verify(ctx context.Context, args []string) error {
+func (d snapshotCommands) verify(ctx context.Context, args []string) error {
 	name, err := d.name(ctx, args[0])
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (d snapshotDesk) verify(ctx context.Context, args []string) error {
 }
 
 // restore makes a generation of a snapshot, and has statevm bring it up to the end of the topic.
-func (d snapshotDesk) restore(ctx context.Context, args []string) error {
+func (d snapshotCommands) restore(ctx context.Context, args []string) error {
 	client, err := d.kafka()
 	if err != nil {
 		return err

@@ -67,9 +67,9 @@ func (t *checking) before(e perp.Event) {
 		t.swap(t.swaps[0], moved.Values[0].Stamp.Block)
 	}
 	for _, v := range moved.Values {
-		if said := t.after[v.RowKey()]; said.Value != v.Value {
-			t.differf(v.Stamp.Block, "%s of token %s: the rule leaves %s, the chain %s", v.Measure, v.Token, said.Value,
-				v.Value)
+		if expected := t.after[v.RowKey()]; expected.Value != v.Value {
+			t.differf(v.Stamp.Block, "%s of token %s: the rule leaves %s, the chain %s", v.Measure, v.Token,
+				expected.Value, v.Value)
 		}
 	}
 }
@@ -78,12 +78,12 @@ func (t *checking) before(e perp.Event) {
 func (t *checking) swap(s gmx.ExecutedSwap, block uint64) {
 	t.check.Swaps++
 	t.after = map[perp.RowKey]perp.MarketValue{}
-	if said := t.prices[s.Hop.TokenIn].Min; said != s.TokenInPrice {
-		t.differf(block, "price of token in %s: the oracle took %s, the swap says %s", s.Hop.TokenIn, said,
+	if expected := t.prices[s.Hop.TokenIn].Min; expected != s.TokenInPrice {
+		t.differf(block, "price of token in %s: the oracle took %s, the swap says %s", s.Hop.TokenIn, expected,
 			s.TokenInPrice)
 	}
-	if said := t.prices[s.Hop.TokenOut].Max; said != s.TokenOutPrice {
-		t.differf(block, "price of token out %s: the oracle took %s, the swap says %s", s.Hop.TokenOut, said,
+	if expected := t.prices[s.Hop.TokenOut].Max; expected != s.TokenOutPrice {
+		t.differf(block, "price of token out %s: the oracle took %s, the swap says %s", s.Hop.TokenOut, expected,
 			s.TokenOutPrice)
 	}
 	rule := perp.Swap{
@@ -100,8 +100,8 @@ func (t *checking) swap(s gmx.ExecutedSwap, block uint64) {
 		t.after[v.RowKey()] = v
 	}
 	hop.After = nil
-	if said, executed := fmt.Sprintf("%+v", hop), fmt.Sprintf("%+v", s.Hop); said != executed {
-		t.differf(block, "the rule says %s, the chain %s", said, executed)
+	if expected, executed := fmt.Sprintf("%+v", hop), fmt.Sprintf("%+v", s.Hop); expected != executed {
+		t.differf(block, "the rule says %s, the chain %s", expected, executed)
 	}
 }
 

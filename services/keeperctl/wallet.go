@@ -11,19 +11,19 @@ import (
 
 // wallets shows what agents have earned, in wei, and proves that the balances are the sums of their entries.
 func wallets(ctx context.Context, db *pg.DB, own Settings, args []string, out printer) error {
-	d := walletDesk{db.Wallets(), own.Limit, out}
+	d := walletCommands{db.Wallets(), own.Limit, out}
 	return verbs{"list": d.list, "ledger": d.ledger, "verify": d.verify}.do(ctx, "wallet", args)
 }
 
-// walletDesk is one invocation of the command.
-type walletDesk struct {
+// walletCommands is one invocation of the command.
+type walletCommands struct {
 	pg.Wallets
 
 	limit int
 	out   printer
 }
 
-func (d walletDesk) list(ctx context.Context, _ []string) error {
+func (d walletCommands) list(ctx context.Context, _ []string) error {
 	all, err := d.List(ctx)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (d walletDesk) list(ctx context.Context, _ []string) error {
 // noWallets is what there is to say before the first agent has earned something.
 const noWallets = "no wallets: no fee was booked for an agent of commission.agents yet"
 
-func (d walletDesk) ledger(ctx context.Context, args []string) error {
+func (d walletCommands) ledger(ctx context.Context, args []string) error {
 	entries, err := d.Ledger(ctx, args[0], d.limit)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (d walletDesk) ledger(ctx context.Context, args []string) error {
 	return d.out.table(rows)
 }
 
-func (d walletDesk) verify(ctx context.Context, _ []string) error {
+func (d walletCommands) verify(ctx context.Context, _ []string) error {
 	audits, err := d.Verify(ctx)
 	if err != nil {
 		return err

@@ -108,20 +108,20 @@ func narrow(ctx context.Context, of nonces, open []gap) (single []gap, err error
 				asked = append(asked, evm.AccountAt{Account: g.account, Block: block})
 			}
 		}
-		var said []uint64
+		var counts []uint64
 		if len(asked) > 0 {
-			if said, err = of.OldNonces(ctx, asked); err != nil {
+			if counts, err = of.OldNonces(ctx, asked); err != nil {
 				return nil, err
 			}
 		}
 		var next []gap
 		for _, g := range open {
 			n := len(g.inside())
-			parts, err := g.split(asked[:n], said[:n])
+			parts, err := g.split(asked[:n], counts[:n])
 			if err != nil {
 				return nil, err
 			}
-			asked, said = asked[n:], said[n:]
+			asked, counts = asked[n:], counts[n:]
 			for _, part := range parts {
 				if part.above.block-part.below.block == 1 {
 					single = append(single, part)
@@ -166,14 +166,14 @@ func confirm(ctx context.Context, of nonces, settled *nonceHistory, single []gap
 			evm.AccountAt{Account: s.account, Block: s.above.block})
 		want = append(want, s.below.nonce, s.above.nonce)
 	}
-	said, err := settledNonces(ctx, of, settled, asked)
+	counts, err := settledNonces(ctx, of, settled, asked)
 	if err != nil {
 		return err
 	}
-	for i := range said {
-		if said[i] != want[i] {
+	for i := range counts {
+		if counts[i] != want[i] {
 			return fmt.Errorf("%w: one endpoint has %d for %s at block %d, two hosts have %d", errNonces, want[i],
-				asked[i].Account, asked[i].Block, said[i])
+				asked[i].Account, asked[i].Block, counts[i])
 		}
 	}
 	return nil
@@ -185,12 +185,12 @@ func settledNonces(ctx context.Context, of nonces, settled *nonceHistory, wanted
 		_, known := settled.at(a)
 		return known
 	})
-	said, err := of.SettledNonces(ctx, unknown)
+	counts, err := of.SettledNonces(ctx, unknown)
 	if err != nil {
 		return nil, err
 	}
 	for i, a := range unknown {
-		if err := settled.note(a, said[i]); err != nil {
+		if err := settled.note(a, counts[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -53,12 +53,12 @@ func (c *Chain) build(timeMs uint64, deeds []traderAction) {
 				panic(fmt.Sprintf("fakechain: a trader's act: %v", err))
 			}
 		}
-		c.tell(events, tx)
+		c.noteEnds(events, tx)
 	}
 }
 
-// tell notes what ended in the newest block.
-func (c *Chain) tell(events []perp.Event, tx chain.Tx) {
+// noteEnds notes what ended in the newest block.
+func (c *Chain) noteEnds(events []perp.Event, tx chain.Tx) {
 	for _, e := range execution.Endings(events) {
 		e.Tx, e.Block = tx, c.tip.ref
 		c.tip.ended = append(c.tip.ended, e)
@@ -103,7 +103,7 @@ func (c *Chain) include(tx *transaction) uint64 {
 	// on another branch the same transaction may burn more
 	a.nonce, a.balance = tx.Nonce+1, a.balance.Sub(cost.Min(a.balance))
 	c.setAccount(tx.from, a)
-	c.tell(effect.Events, i.tx)
+	c.noteEnds(effect.Events, i.tx)
 	return effect.GasUsed
 }
 

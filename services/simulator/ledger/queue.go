@@ -16,12 +16,12 @@ import (
 // Enqueue implements txm.Queue.
 func (l *Ledger) Enqueue(_ context.Context, j job.Job) (txm.Admission, error) {
 	return ask(l, "enqueue", func() (txm.Admission, error) {
-		said, last := j.Evidence.Block.TimeMs, l.newest[j.ID]
+		foundMs, last := j.Evidence.Block.TimeMs, l.newest[j.ID]
 		switch {
 		case last == nil:
-		case last.State.Terminal() && last.retryAfterMs >= said:
+		case last.State.Terminal() && last.retryAfterMs >= foundMs:
 			return txm.Cooling, nil
-		case !last.State.Terminal() && (last.State != txm.Queued || said < last.ObservedMs):
+		case !last.State.Terminal() && (last.State != txm.Queued || foundMs < last.ObservedMs):
 			return txm.Flying, nil
 		}
 		a, known := l.accounts[j.Signer]
@@ -30,12 +30,12 @@ func (l *Ledger) Enqueue(_ context.Context, j job.Job) (txm.Admission, error) {
 		}
 		if last != nil && last.State == txm.Queued {
 			l.accounts[last.Signer].dequeue(last)
-			last.Job, last.Signer, last.ObservedMs = j, j.Signer, said
+			last.Job, last.Signer, last.ObservedMs = j, j.Signer, foundMs
 			a.enqueue(last)
 			return txm.Refreshed, nil
 		}
 		a.enqueue(l.attempt(j, last))
-		l.tell()
+		l.notify()
 		return txm.NewAttempt, nil
 	})
 }

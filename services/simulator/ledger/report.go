@@ -44,23 +44,23 @@ func (l *Ledger) Reported(_ context.Context, f lease.Fence, ids []int64) error {
 // Listener is notified of intents that were queued.
 type Listener struct {
 	ledger *Ledger
-	news   chan struct{} // holds one token while there is news
+	wake   chan struct{} // holds one token while there is news
 }
 
 // Listener returns a listener that is notified of what is queued from now on.
 func (l *Ledger) Listener() *Listener {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	heard := &Listener{ledger: l, news: make(chan struct{}, 1)}
-	l.listeners[heard] = true
-	return heard
+	listener := &Listener{ledger: l, wake: make(chan struct{}, 1)}
+	l.listeners[listener] = true
+	return listener
 }
 
-// tell wakes whoever listens.
-func (l *Ledger) tell() {
-	for heard := range l.listeners {
+// notify wakes whoever listens.
+func (l *Ledger) notify() {
+	for listener := range l.listeners {
 		select {
-		case heard.news <- struct{}{}:
+		case listener.wake <- struct{}{}:
 		default: // it has not taken the last one yet, which stands for this one too
 		}
 	}
@@ -69,7 +69,7 @@ func (l *Ledger) tell() {
 // WaitChange waits until something was queued since the last wait, or ctx ends, which is the error.
 func (h *Listener) WaitChange(ctx context.Context) error {
 	select {
-	case <-h.news:
+	case <-h.wake:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

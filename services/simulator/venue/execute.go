@@ -140,8 +140,8 @@ func (x *execution) within(w perp.Window, updated perp.Uint) *revert {
 	return nil
 }
 
-// say adds an event, made with the stamp of the log it stands in, behind so many others that belong to it.
-func (x *execution) say(behind uint32, event func(at perp.Stamp) perp.Event) {
+// emit adds an event, made with the stamp of the log it stands in, behind so many others that belong to it.
+func (x *execution) emit(behind uint32, event func(at perp.Stamp) perp.Event) {
 	x.at.Log += behind
 	x.events = append(x.events, event(x.at))
 	x.at.Log++
@@ -158,7 +158,7 @@ func (x *execution) request() *revert {
 	if why := x.within(perp.RequestWindow(r, expirationSeconds), r.UpdatedAtTime); why != nil {
 		return why
 	}
-	x.say(0, func(at perp.Stamp) perp.Event {
+	x.emit(0, func(at perp.Stamp) perp.Event {
 		return perp.RequestEnded{Kind: r.Kind, Key: x.key, Status: perp.Executed, Stamp: at}
 	})
 	return nil

@@ -66,13 +66,13 @@ func (x *execution) stop(o perp.Order, cause []byte) {
 	if o.OrderType.IsMarket() {
 		status = perp.Cancelled
 	}
-	x.say(0, func(at perp.Stamp) perp.Event {
+	x.emit(0, func(at perp.Stamp) perp.Event {
 		return perp.OrderEnded{Key: o.Key, Status: status, ReasonBytes: cause, Stamp: at}
 	})
 }
 
 func (x *execution) executed(order chain.Hash) {
-	x.say(0, func(at perp.Stamp) perp.Event { return perp.OrderEnded{Key: order, Status: perp.Executed, Stamp: at} })
+	x.emit(0, func(at perp.Stamp) perp.Event { return perp.OrderEnded{Key: order, Status: perp.Executed, Stamp: at} })
 }
 
 // fill changes the position of an order at the index price.
@@ -90,7 +90,7 @@ func (x *execution) fill(o perp.Order, p perp.Position, m perp.Market, index per
 			SizeInUsd: o.SizeDeltaUsd, SizeInTokens: o.SizeDeltaUsd.Div(at),
 			CollateralAmount: o.InitialCollateralDeltaAmount,
 		}
-		x.say(0, func(at perp.Stamp) perp.Event { return grown(x.state, by, o.Key, at) })
+		x.emit(0, func(at perp.Stamp) perp.Event { return grown(x.state, by, o.Key, at) })
 	default:
 		x.decrease(p, o.Key, o.OrderType, o.SizeDeltaUsd.Min(p.SizeInUsd))
 	}
@@ -105,7 +105,7 @@ func (x *execution) decrease(p perp.Position, order chain.Hash, why perp.OrderTy
 	if next.SizeInUsd.IsZero() {
 		next.CollateralAmount = perp.Uint{}
 	}
-	x.say(1, func(at perp.Stamp) perp.Event {
+	x.emit(1, func(at perp.Stamp) perp.Event {
 		next.DecreasedAtTime, next.Stamp = perp.U64(at.Seconds()), at
 		return perp.PositionDecreased{Position: next, OrderKey: order, OrderType: why, SizeDeltaUsd: by}
 	})
