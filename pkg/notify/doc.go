@@ -1,8 +1,8 @@
 // Package notify informs people of what a keeper has done: the owners of positions, through whoever runs the venue's
 // front end, and the keeper's own operators (LIQ-12).
 //
-// A [Message] goes to every [Receiver] of its audience. How it gets there is a plug-in, one folder below this one each:
-// webhook, telegram, slack, email. Package receivers is the section of the configuration and the list of plug-ins.
+// A [Message] goes to every [Receiver] of its audience. How it gets there is a plug-in, one folder below this one each.
+// Package receivers is the section of the configuration and the list of plug-ins.
 //
 // # Guaranteed
 //

@@ -26,8 +26,8 @@ var windowTexts = map[string][]string{
 // TIER-1, TIER-9: the texts say the window that keepers have by themselves, and the guide leads to each of them.
 func TestTextsSayTheWindow(t *testing.T) {
 	const guide = "docs/guides/change-tier-timing.md"
-	window := int(tier.DefaultConfig().Window / time.Second)
-	seconds := strings.NewReplacer("{1}", strconv.Itoa(window), "{2}", strconv.Itoa(2*window))
+	window := tier.DefaultConfig().Window
+	seconds := strings.NewReplacer("{1}", inSeconds(window), "{2}", inSeconds(2*window))
 	listed := read(t, guide)
 	for document, says := range windowTexts {
 		if !strings.Contains(listed, document) {
@@ -36,12 +36,15 @@ func TestTextsSayTheWindow(t *testing.T) {
 		text := strings.Join(strings.Fields(read(t, document)), " ")
 		for _, s := range says {
 			if want := seconds.Replace(s); !strings.Contains(text, want) {
-				t.Errorf("%s does not say %q: tier.DefaultConfig has windows of %d s (see %s)", document, want, window,
+				t.Errorf("%s does not say %q: tier.DefaultConfig has windows of %s (see %s)", document, want, window,
 					guide)
 			}
 		}
 	}
 }
+
+// inSeconds is a duration as texts have it: 22.5 s is 22.5.
+func inSeconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
 
 func read(t *testing.T, document string) string {
 	t.Helper()
