@@ -20,7 +20,7 @@ type Chain interface {
 	Calldata(ctx context.Context, tx chain.Tx) ([]byte, error)
 }
 
-// Config is how to read.
+// Config is how an audit reads the chain.
 type Config struct {
 	Venue gmx.Config
 	// Roster maps signers to keepers, by their tiers from 1.
@@ -55,7 +55,7 @@ func (c Config) Validate() error {
 	)
 }
 
-// Result is what an audit came to.
+// Result is the outcome of an audit.
 type Result struct {
 	ledger.Totals
 	From, To chain.BlockRef

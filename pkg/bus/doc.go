@@ -1,4 +1,4 @@
-// Package bus is Kafka: the only package that names the Kafka client library.
+// Package bus is the client of Kafka: the only package that names the Kafka client library.
 //
 // A Client talks to one cluster. From it come Producers (one topic, atomic idempotent batches), Readers (one partition,
 // from an explicit offset) and group membership (which partitions are mine), and the few questions a service asks about

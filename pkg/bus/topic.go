@@ -194,7 +194,7 @@ func leaderless(topic kafka.Topic) error {
 	return nil
 }
 
-// Replicas is how the partitions of a topic stand at this moment.
+// Replicas is the replication state of a topic's partitions at this moment.
 type Replicas struct {
 	Partitions int
 	// Copies and InSync are those of the partition that lacks the most.

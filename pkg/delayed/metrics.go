@@ -6,7 +6,7 @@ import (
 	"perpkeeper/pkg/metric"
 )
 
-// Metrics are what a scanner counts (DLY-9).
+// Metrics are the metrics of a scanner (DLY-9).
 type Metrics struct {
 	added     *prometheus.CounterVec
 	found     prometheus.Counter

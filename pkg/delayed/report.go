@@ -13,7 +13,7 @@ import (
 // DailyReport is the name of the kind that sums up a day. The key of a job is the day, as in 2006-01-02.
 const DailyReport = "daily_report"
 
-// Day is what a day brought, midnight to midnight UTC by the database's clock.
+// Day is the counts of one day, midnight to midnight UTC by the database's clock.
 type Day struct {
 	Day string `json:"day"`
 	// Executed, Failed and Other count attempts that ended, by kind of job. Other are those that were neither: lost

@@ -46,7 +46,7 @@ type Ruling struct {
 	Again time.Duration
 }
 
-// Summary is what came of a scan.
+// Summary is the outcome of a scan.
 type Summary struct {
 	// Found counts due rows listed; some may have been taken by other scanners.
 	Found, Done, Failed, Parked int
@@ -54,7 +54,7 @@ type Summary struct {
 	Err                         error
 }
 
-// Outlook is what is parked, late and due next, after a scan.
+// Outlook is the backlog after a scan: what is parked, late and due next.
 type Outlook struct {
 	// Parked counts parked jobs by kind.
 	Parked map[string]int

@@ -153,7 +153,7 @@ func (c *Client) Health() error {
 	return errors.Join(problems...)
 }
 
-// EndpointStatus is how an endpoint stands, for a status page. It holds no secret.
+// EndpointStatus is the state of an endpoint, for a status page. It holds no secret.
 type EndpointStatus struct {
 	Source  Source
 	Host    string // two endpoints of one host have one word together

@@ -1,4 +1,4 @@
-// Package evm is JSON-RPC: what a node is asked, what its answers mean, and how much of them is believed.
+// Package evm is the JSON-RPC client: what a node is asked, what its answers mean, and how much of them is believed.
 //
 // A Client talks to one chain over several endpoints, HTTP or WebSocket. Each has a score, the time after which a good
 // answer of it is to be expected: what an answer takes, how often there is none, and how far its head is behind. Reads

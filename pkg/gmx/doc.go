@@ -1,5 +1,6 @@
-// Package gmx is the dialect of GMX-v2-style contracts (the lines v2.1 and v2.2): it turns the logs of a transaction
-// into the events of pkg/perp, routes logs to partitions, turns jobs into calldata, and reads reverts and receipts.
+// Package gmx encodes and decodes for GMX-v2-style contracts (the lines v2.1 and v2.2): it turns the logs of a
+// transaction into the events of pkg/perp, routes logs to partitions, turns jobs into calldata, and reads reverts and
+// receipts.
 //
 // Everything is decoded by item name. What the package does not know it refuses by name: an event it does not know is
 // an [UnknownEventError], a known event whose items are of neither line is a [DecodeError]. Events that carry no state

@@ -1,4 +1,4 @@
-// Package headtrack knows the newest block of a chain and when it came. It is the clock of whoever acts on the chain:
+// Package headtrack tracks the newest block of a chain and when it came. It is the clock of whoever acts on the chain:
 // when blocks stop, time stops, so that nobody acts on a halted chain.
 package headtrack
 

@@ -1,4 +1,4 @@
-// Package job is the vocabulary of what a keeper intends: a job, its deterministic identity, its order of urgency, and
+// Package job holds the types of what a keeper intends: a job, its deterministic identity, its order of urgency, and
 // how it may end.
 //
 // A job is a function of state: the same position, order or request in the same condition yields the same id, so that

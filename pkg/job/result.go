@@ -2,7 +2,7 @@ package job
 
 import "perpkeeper/pkg/chain"
 
-// Outcome is how one attempt at a job ended in this keeper. It describes our transaction, not the position or
+// Outcome is the result of one attempt at a job in this keeper. It describes our transaction, not the position or
 // order: those are closed by the chain's events alone.
 type Outcome string
 

@@ -5,7 +5,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Settlement is what our transaction came to for the owner of the position it closed or decreased (LIQ-11), read from
+// Settlement is the result of our transaction for the owner of the position it closed or decreased (LIQ-11), read from
 // the logs of that transaction alone. USD values and prices have 30 decimals; amounts are in the smallest unit of the
 // position's collateral token. Who executed it is the signer of the [Result].
 type Settlement struct {

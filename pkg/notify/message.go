@@ -40,7 +40,7 @@ type Message struct {
 	Alarm       *Alarm       `json:"alarm,omitempty"`
 }
 
-// Liquidation is how one attempt at liquidating, or deleveraging, a position ended.
+// Liquidation is the end of one attempt at liquidating, or deleveraging, a position.
 type Liquidation struct {
 	Job        string `json:"job"`
 	Attempt    uint32 `json:"arm"`

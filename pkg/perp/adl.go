@@ -7,8 +7,8 @@ var (
 	minPnlFactorAfterAdl = BaseKey("MIN_PNL_FACTOR_AFTER_ADL")
 )
 
-// Deleveraging is how a side of a market stands against the limits of auto-deleveraging (ADL): what its positions have
-// gained together, and what the pool holds to pay it from. USD values have 30 decimals.
+// Deleveraging is the state of a side of a market against the limits of auto-deleveraging (ADL): what its positions
+// have gained together, and what the pool holds to pay it from. USD values have 30 decimals.
 type Deleveraging struct {
 	PnlUsd  Int  // of all positions of the side, at the price that is better for them (MarketUtils.getPnl, maximized)
 	PoolUsd Uint // at the lower price (MarketUtils.getPoolUsdWithoutPnl)

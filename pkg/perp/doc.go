@@ -1,6 +1,6 @@
-// Package perp is the vocabulary of the exchange: what its events mean, what they leave behind (positions, orders,
-// requests, markets, parameters), money as integers, and the rules over them: [Apply] folds one event into state, the
-// exact risk formula judges a position.
+// Package perp holds the types and rules of the exchange: what its events mean, what they leave behind (positions,
+// orders, requests, markets, parameters), money as integers, and the rules over them: [Apply] folds one event into
+// state, the exact risk formula judges a position.
 //
 // Everything here is pure: no node, no Kafka, no database, no clock. The same code runs in statevm (rows in Postgres),
 // in the fold tool (rows in memory) and in the planner.

@@ -6,7 +6,7 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Settlement is what a decrease of a position came to, liquidations and deleveragings among them (LIQ-11):
+// Settlement is the result of a decrease of a position, liquidations and deleveragings among them (LIQ-11):
 // PositionDecrease joined with the PositionFeesCollected of the same order. Who executed it says the [Transaction] of
 // the stamp's hash; what the exchange lost, the [BadDebt] of the same order. Amounts are in the collateral token's
 // smallest unit.

@@ -39,7 +39,7 @@ type Delta[R perp.Row] struct {
 	Removed []chain.Hash
 }
 
-// Changes is what became of the state between two looks at it, each as of the watermark of its moment, which may also
+// Changes are the changes of the state between two looks at it, each as of the watermark of its moment, which may also
 // have gone back. It holds what a [Snapshot] holds, and no more: open positions, orders and requests that have not
 // ended.
 type Changes struct {

@@ -164,7 +164,7 @@ func (w Wallets) Ledger(ctx context.Context, agent string, limit int) ([]Entry, 
 	}, listEntries.SQL(), agent, limit)
 }
 
-// Audit is a wallet held against its entries and its fees, in wei.
+// Audit is a wallet checked against its entries and its fees, in wei.
 type Audit struct {
 	Agent                     string
 	Balance, Frozen           perp.Int // as stored

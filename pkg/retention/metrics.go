@@ -8,7 +8,7 @@ import (
 	"perpkeeper/pkg/metric"
 )
 
-// Metrics are what is counted of the archive.
+// Metrics are the metrics of the archive.
 type Metrics struct {
 	moved, dropped, failures prometheus.Counter
 	rows, bytes              *prometheus.GaugeVec

@@ -1,5 +1,5 @@
-// Package retry is the one way to wait and try again: with growing pauses, with full jitter, bounded, and cancellable
-// at once.
+// Package retry waits and tries again, the same way everywhere: with growing pauses, with full jitter, bounded, and
+// cancellable at once.
 //
 // Whether trying again is safe is the caller's question, never this package's: a step that may have acted before it
 // failed (a transaction that may have been sent) must not be put into Do.

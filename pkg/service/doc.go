@@ -1,4 +1,4 @@
-// Package service is what every process wears: configuration, logging, signals, a run group, clean-up, readiness,
+// Package service is the frame of every process: configuration, logging, signals, a run group, clean-up, readiness,
 // metrics, profiles and build information. A main is a few lines,
 //
 //	func main() {

@@ -14,7 +14,7 @@ import (
 // Grace is how long a stop may take in all. It is shorter than the 10 s after which container runtimes kill.
 const Grace = 8 * time.Second
 
-// Shell is what a service finds around itself while it runs. Its methods are safe for concurrent use.
+// Shell is the environment of a service while it runs. Its methods are safe for concurrent use.
 type Shell struct {
 	Name     string
 	Log      zerolog.Logger

@@ -19,7 +19,7 @@ type Rules struct {
 	Grace uint64
 }
 
-// Score is how the shadow did, by kind of job.
+// Score is the shadow's result, by kind of job.
 type Score struct {
 	Kind job.Kind
 	// Before, Same and After count the executions by others that the shadow would have sent too: to an earlier block,

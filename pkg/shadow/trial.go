@@ -1,4 +1,4 @@
-// Package shadow judges a keeper that has no keys: what it would have sent, held against what the venue's real keepers
+// Package shadow judges a keeper that has no keys: what it would have sent, compared with what the venue's real keepers
 // did on the chain. It is pure. The sender in mode "shadow" writes [Trial]s, pg reads the [Fate]s that the state has
 // seen, and keeperctl shadow report prints the [Report].
 //

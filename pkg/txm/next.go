@@ -39,7 +39,7 @@ type Sending struct {
 	Overdue bool
 }
 
-// Answer is what the nodes' last words about a transaction ask for.
+// Answer is what the nodes' last answers about a transaction ask for.
 type Answer int
 
 // The answers.

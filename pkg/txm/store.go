@@ -68,7 +68,7 @@ const (
 	Cooling    Admission = "cooling"   // the last attempt has ended, and the job was not found since it cooled down
 )
 
-// Ending is how an attempt ended.
+// Ending is the end of an attempt.
 type Ending struct {
 	Verdict
 	Rest

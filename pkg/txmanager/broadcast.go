@@ -21,7 +21,7 @@ import (
 )
 
 // broadcast gives stored bytes to the nodes: at once after the claim, and again while they are not mined. It is shared
-// by the road and by confirm.
+// by claims and by confirm.
 type broadcast struct {
 	tenure  *lease.Tenure
 	node    transmitter

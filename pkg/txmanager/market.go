@@ -15,14 +15,14 @@ import (
 const (
 	// marketDepth is how many of the newest blocks are looked at.
 	marketDepth = 20
-	// marketFresh is for how many blocks an answer is used where nobody asks beside the road, and how often that is
-	// done.
+	// marketFresh is for how many blocks an answer is used where no request runs in the background, and how often that
+	// is done.
 	marketFresh = 4
-	// marketOld is for how many blocks an answer is used while one asks beside the road.
+	// marketOld is for how many blocks an answer is used while a request runs in the background.
 	marketOld = 40
 )
 
-// market is what others pay, as several endpoints say. It is asked for beside the road, so that no claim waits for it
+// market is what others pay, as several endpoints say. It is asked for in the background, so that no claim waits for it
 // once it is known. It is safe for concurrent use.
 type market struct {
 	node   pricer

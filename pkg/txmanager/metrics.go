@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// Metrics are what a manager counts.
+// Metrics are the metrics of a manager.
 type Metrics struct {
 	Leases *lease.Metrics
 	queues *ttl.Metrics // of retries

@@ -14,7 +14,7 @@ type Work struct {
 	// Pipeline makes the stages from a queued intent to its claim, for one tenure. They are run in their order.
 	Pipeline func(Standing) []Stage
 	// Early is called with a job that is about to be queued. Ready means that it will be taken from the queue at once,
-	// as far as is known: what its stages will ask may be asked already, beside the road.
+	// as far as is known: what its stages will ask may be asked already, in the background.
 	Early func(j job.Job, ready bool)
 	// Read looks up together what the stages of some tasks need, as of now, and notes it with each of them
 	// ([Task.Read]). It is called for all tasks of a batch at once, before the first stage of any.
@@ -29,7 +29,7 @@ type Work struct {
 	Close func()
 }
 
-// Standing is how a tenure stands. Its functions are for the stages of that tenure.
+// Standing is the state of a tenure. Its functions are for the stages of that tenure.
 type Standing struct {
 	// Held is why the nodes would take nothing more of the signer, or empty.
 	Held func() string
@@ -55,7 +55,7 @@ type Turns interface {
 	Ended(id string, o job.Outcome)
 }
 
-// Turn is how a job stands with this keeper at one moment.
+// Turn is whose turn a job is at one moment, for this keeper.
 type Turn struct {
 	// Mine is true when the job is this keeper's to press.
 	Mine bool

@@ -27,7 +27,7 @@ type Price struct {
 // Job is a job on its way from planner to sender.
 type Job struct{ job.Job }
 
-// Result is what became of one attempt of a job.
+// Result is the record of the end of one attempt of a job.
 type Result struct{ job.Result }
 
 // DecodeJob reads a record of the job topic. It returns an error for whatever is no sound job, also for a record that

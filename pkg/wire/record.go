@@ -57,7 +57,7 @@ const (
 	KindResult     Kind = "RESULT"
 )
 
-// Meta is what the headers say.
+// Meta is the content of a record's headers.
 type Meta struct {
 	Kind    Kind
 	Version uint16

@@ -1,6 +1,6 @@
 // Package console is the operators' process: what a keeper does in the background, and its notifications. It reads
 // topics and tables as anybody else would, so that nothing it does, however slow, is in the way of a transaction: no
-// process of the road waits for it, and a keeper finds, sends and records without it.
+// process of the pipeline waits for it, and a keeper finds, sends and records without it.
 //
 //   - Owners and operators are notified of results, see [notify]: each message at least once, in the order of
 //     the results.

@@ -115,7 +115,7 @@ func (d auditRun) run(ctx context.Context, node auditNode, which auditRange) err
 	return end(result)
 }
 
-// report reckons with the given loss ratio where none was measured.
+// report computes with the given loss ratio where none was measured.
 func (d auditRun) report(r audit.Result) ledger.Report {
 	rates := ledger.Rates{}
 	if d.cfg.Own.LossRatio > 0 {

@@ -192,7 +192,7 @@ func TestSignerBalance(t *testing.T) {
 	}
 }
 
-// The cursor is held against what the chain knows, in every way they can differ.
+// The cursor is checked against what the chain knows, in every way they can differ.
 func TestSignerNonces(t *testing.T) {
 	b := newBench(t)
 	b.must(outbox.NewLeases(b.db).Register(t.Context(), b.signer, b.node.ChainID().Uint64()))

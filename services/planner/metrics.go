@@ -16,7 +16,7 @@ import (
 	"perpkeeper/pkg/price"
 )
 
-// Metrics are what the planner counts.
+// Metrics are the metrics of the planner.
 type Metrics struct {
 	published *prometheus.CounterVec
 	liveJobs  *prometheus.GaugeVec

@@ -53,7 +53,7 @@ type jobPublisher interface {
 	publish(ctx context.Context, jobs []job.Job) error
 }
 
-// Store is what the planner asks Postgres.
+// Store is the queries that the planner makes of Postgres.
 type Store interface {
 	// Changes returns what became of the state since the last look: of these partitions, and of everybody's markets,
 	// measures and parameters.

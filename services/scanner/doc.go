@@ -53,7 +53,7 @@
 // partition that has it unverified.
 //
 // In ranges, blocks that hold transactions of signers alone are found by the signers' nonces: ends and finds are what
-// two hosts say, and the blocks' bodies are held against them. Where that cannot be had every block is read.
+// two hosts say, and the blocks' bodies are checked against them. Where that cannot be had every block is read.
 //
 // Ranges cannot be corrected, so they wait for proof. Only where nodes refuse receipts outright are they published
 // unverified, and then only what readers could no longer undo: the rest, and what stands on a block that can still be

@@ -9,7 +9,7 @@ import (
 	"perpkeeper/pkg/metric"
 )
 
-// Metrics are what the scanner counts.
+// Metrics are the metrics of the scanner.
 type Metrics struct {
 	headNumber prometheus.Gauge
 	headTime   prometheus.Gauge

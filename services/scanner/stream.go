@@ -85,7 +85,7 @@ func (s *stream) gather(offset int64) {
 }
 
 // firstOf is the offset of the first record of a block that ends at an offset. Where reading began inside the block it
-// is reckoned.
+// is computed.
 func (s *stream) firstOf(end wire.BlockEnd, offset int64) int64 {
 	first := offset - int64(end.Records)
 	if s.count > 0 && s.count == int(end.Records) {

@@ -75,7 +75,7 @@ func TestWordsAreSaidWhenTheyDiffer(t *testing.T) {
 	}
 }
 
-// An event of the block that was read, or of a later one, is the better witness; one of before is held against the
+// An event of the block that was read, or of a later one, is the better witness; one of before is checked against the
 // chain.
 func TestEventsAndAudits(t *testing.T) {
 	w := newWords(emitter)

@@ -10,7 +10,7 @@ import (
 	"perpkeeper/services/sender/turns"
 )
 
-// Metrics are what the sender counts.
+// Metrics are the metrics of the sender.
 type Metrics struct {
 	Txs       *txmanager.Metrics
 	turns     *turns.Metrics

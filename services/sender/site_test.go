@@ -43,7 +43,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 const hangGuard = 90 * time.Second
 
 // site is a keeper without a planner and a sender: a chain with an exchange and a price feed, a broker, a database, and
-// the road by which the chain becomes state. Tests say what the planner would say, and start senders of their own.
+// the pipeline by which the chain becomes state. Tests publish what the planner would, and start senders of their own.
 // Sites share nothing, so tests that are long because they wait for their chains run side by side.
 type site struct {
 	t      testing.TB

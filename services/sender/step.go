@@ -18,7 +18,7 @@ import (
 	"perpkeeper/services/sender/preflight"
 )
 
-// Parts are what a sender works with whom somebody else drives.
+// Parts are the dependencies of a sender that its caller drives.
 type Parts struct {
 	Log     zerolog.Logger
 	Metrics *Metrics

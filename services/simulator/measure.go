@@ -11,7 +11,7 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// Expectation is what must come of a scenario: a measure of some of the jobs, and its bounds.
+// Expectation is what the result of a scenario must be: a measure of some of the jobs, and its bounds.
 type Expectation struct {
 	Measure Measure `toml:"measure"`
 	// Kinds, From and To choose jobs: of these kinds, born in this time. None given = all.

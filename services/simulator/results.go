@@ -103,7 +103,7 @@ type Play struct {
 	Events int
 }
 
-// JobResult is what became of one job.
+// JobResult is the result of one job.
 type JobResult struct {
 	Name   string   // as in the transcript
 	Kind   job.Kind // limit orders are a kind of their own

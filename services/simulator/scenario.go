@@ -18,7 +18,7 @@ import (
 	"perpkeeper/pkg/tier"
 )
 
-// Scenario is what is played, and what must come of it. Times are counted from the beginning of the play.
+// Scenario is what is simulated, and what its result must be. Times are counted from the beginning of the play.
 type Scenario struct {
 	Name string `toml:"name"`
 	// Says is one line for people.
@@ -35,7 +35,7 @@ type Scenario struct {
 	Expect []Expectation `toml:"expect"`
 }
 
-// Jobs are what comes into the world. A rate is given per second or per day; the kinds are shares of it.
+// Jobs are the jobs that a scenario creates. A rate is given per second or per day; the kinds are shares of it.
 type Jobs struct {
 	PerSecond    float64 `toml:"per_second"`
 	PerDay       float64 `toml:"per_day"`

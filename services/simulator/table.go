@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// Result is what a scenario came to.
+// Result is the result of a scenario.
 type Result struct {
 	Scenario Scenario
 	Plays    []Play

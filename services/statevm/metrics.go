@@ -11,7 +11,7 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// Metrics are what statevm counts.
+// Metrics are the metrics of statevm.
 type Metrics struct {
 	block     *prometheus.GaugeVec
 	finalized *prometheus.GaugeVec

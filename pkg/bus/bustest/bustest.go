@@ -1,5 +1,5 @@
-// Package bustest is what a cluster and the bus must do together, as tests: the same suite runs on the embedded broker
-// and on real Apache Kafka.
+// Package bustest is a test suite of what a cluster and the bus must do together: the same suite runs on the embedded
+// broker and on real Apache Kafka.
 //
 // A second, unrelated client library serves as the independent witness: it reads what is really in the log, writes what
 // package bus never writes, and asks brokers for what services never ask.

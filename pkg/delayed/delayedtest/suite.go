@@ -1,4 +1,4 @@
-// Package delayedtest is what every store of delayed jobs must pass.
+// Package delayedtest is the test suite that every store of delayed jobs must pass.
 //
 //nolint:thelper // what it runs are tests: the line that failed is to be theirs; the helpers among them do call Helper
 package delayedtest

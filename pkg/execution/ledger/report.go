@@ -1,6 +1,6 @@
 package ledger
 
-// Report is what the books come to.
+// Report is the totals of the books.
 type Report struct {
 	// Keepers is how many keepers share the jobs: what is saved is against as many that do not.
 	Keepers int          `json:"keepers"`
@@ -20,7 +20,7 @@ type KindReport struct {
 	Saving    *Saving `json:"saving,omitempty"` // nil where a loss ratio is missing
 }
 
-// Report reckons for so many keepers, with the given loss ratios where the books hold none.
+// Report computes for so many keepers, with the given loss ratios where the books hold none.
 func (t Totals) Report(keepers int, rates Rates) Report {
 	r := Report{Keepers: keepers, Other: t.Other}
 	sums := t.Kinds()

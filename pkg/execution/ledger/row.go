@@ -24,7 +24,7 @@ type Row struct {
 	Losers []Loser          `json:"losers,omitempty"`
 }
 
-// State is how a job stands when its account is closed.
+// State is a job's state when its account is closed.
 type State string
 
 // The states.

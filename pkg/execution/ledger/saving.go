@@ -60,7 +60,7 @@ func (s *Sum) LossRatio() (r Ratio, known bool) {
 	return Ratio(thousandths), true
 }
 
-// Rates are the loss ratios to reckon with where the books hold no loser to measure one by.
+// Rates are the loss ratios to compute with where the books hold no loser to measure one by.
 type Rates map[job.Kind]Ratio
 
 // Saving holds what was spent against what would have been spent if every keeper had sent a transaction for every job:
@@ -83,7 +83,7 @@ func (r Rates) of(s *Sum) (ratio Ratio, known bool) {
 	return ratio, known
 }
 
-// Saving reckons for n keepers over the given kinds. It is not known where a kind with winners has no loss ratio,
+// Saving computes for n keepers over the given kinds. It is not known where a kind with winners has no loss ratio,
 // neither measured nor given.
 func (r Rates) Saving(keepers int, kinds ...*Sum) (s Saving, known bool) {
 	var won uint64

@@ -23,7 +23,7 @@ func (p Cost) with(tx Tx) Cost {
 // plus adds two costs.
 func (p Cost) plus(q Cost) Cost { return Cost{p.Count + q.Count, p.Gas + q.Gas, p.Wei.Add(q.Wei)} }
 
-// Sum is what the jobs of one kind came to.
+// Sum is the totals of the jobs of one kind.
 type Sum struct {
 	Kind      job.Kind    `json:"kind"`
 	Jobs      int         `json:"jobs"`

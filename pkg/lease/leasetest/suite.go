@@ -1,4 +1,4 @@
-// Package leasetest is what every store of leases must pass.
+// Package leasetest is the test suite that every store of leases must pass.
 package leasetest
 
 import (

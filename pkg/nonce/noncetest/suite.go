@@ -1,4 +1,4 @@
-// Package noncetest is what every store of nonces must pass.
+// Package noncetest is the test suite that every store of nonces must pass.
 package noncetest
 
 import (

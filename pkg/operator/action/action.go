@@ -22,7 +22,7 @@ import (
 	"perpkeeper/pkg/pg/outbox"
 )
 
-// Accounts is what is asked of the chain.
+// Accounts are the queries that actions make of the chain.
 type Accounts interface {
 	NonceAt(ctx context.Context, account chain.Address, tag evm.Tag) (uint64, error)
 	Balance(ctx context.Context, account chain.Address) (perp.Uint, error)

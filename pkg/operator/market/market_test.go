@@ -18,7 +18,7 @@ func report(token chain.Address, source string, low, high, ms uint64) price.Repo
 
 func percent(n uint64) perp.Uint { return perp.One.MulDiv(perp.U64(n), perp.U64(100)) }
 
-// Each source of a token is shown by its newest report, and held against the newest of all.
+// Each source of a token is shown by its newest report, and checked against the newest of all.
 func TestPricesBySource(t *testing.T) {
 	l := sum([]price.Report{
 		report(btc, "a", 500, 500, 9000),

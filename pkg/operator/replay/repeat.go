@@ -45,7 +45,7 @@ func ReadJobs(ctx context.Context, client *bus.Client, keeper wire.Config, first
 	return published, nil
 }
 
-// Terms are how the planner that is repeated was configured.
+// Terms are the configuration of the planner that is repeated.
 type Terms struct {
 	Rules       due.Rules
 	PriceMaxAge time.Duration

@@ -224,7 +224,7 @@ func Unaddressed(err error) error {
 	return err
 }
 
-// Node is what is asked of a chain.
+// Node is the queries that a status makes of a chain.
 type Node interface {
 	Head(ctx context.Context) (chain.BlockRef, error)
 	Finalized(ctx context.Context) (chain.BlockRef, error)

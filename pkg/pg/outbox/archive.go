@@ -17,10 +17,10 @@ import (
 // Archive is the retention.Store: what has ended, in partitions of a week each (docs/adr/0035-archive.md).
 //
 // Guaranteed: a row is in exactly one of its table and the archive at any moment, whoever is killed. What is archived
-// is final, reported and of no use to the road: no statement of the road reads the archive. A job that ended gets no
-// new attempt by a state from before that, and a number that was spent is never given again, also when nothing of them
-// is left. Not guaranteed: that an attempt's number goes on when the archive has dropped the last one: a job that is
-// found due again after that begins with attempt 1.
+// is final, reported and of no use to running jobs: no statement of the pipeline reads the archive. A job that ended
+// gets no new attempt by a state from before that, and a number that was spent is never given again, also when nothing
+// of them is left. Not guaranteed: that an attempt's number goes on when the archive has dropped the last one: a job
+// that is found due again after that begins with attempt 1.
 type Archive struct{ db *pg.DB }
 
 // NewArchive returns the store of what has ended.

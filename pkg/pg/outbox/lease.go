@@ -144,7 +144,7 @@ var (
 		RETURNING fencing_token`)
 )
 
-// LeaseStanding is how the lease of a signer stands, by the database's clock.
+// LeaseStanding is the state of a signer's lease, by the database's clock.
 type LeaseStanding struct {
 	Signer chain.Address
 	Owner  uuid.UUID // the process that has it, or had it last

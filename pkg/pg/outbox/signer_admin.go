@@ -69,7 +69,7 @@ var (
 		WHERE l.signer = $1 ORDER BY n.n LIMIT $3`)
 )
 
-// SignerStanding is how a signer stands.
+// SignerStanding is the state of a signer.
 type SignerStanding struct {
 	Signer  chain.Address
 	ChainID uint64
@@ -140,7 +140,7 @@ func unknownSigner(signer chain.Address) error {
 		"signer list shows those that are)", signer)
 }
 
-// NumberStanding is what became of one number of a signer.
+// NumberStanding is the state of one nonce of a signer.
 type NumberStanding struct {
 	Nonce uint64
 	State nonce.State // empty if nobody was ever given the number

@@ -1,5 +1,5 @@
-// Package txmtest is what every store of intents must pass, together with the leases that fence it and the nonces it
-// gives out.
+// Package txmtest is the test suite that every store of intents must pass, together with the leases that fence it and
+// the nonces it gives out.
 //
 // The letters S1 to S13 are ways in which a fence can fail; docs/requirements.md lists them.
 package txmtest

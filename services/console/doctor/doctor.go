@@ -31,14 +31,14 @@ type Finding struct {
 	Runbook  string `json:"runbook"`
 }
 
-// Area is how an area of checks came out.
+// Area is the result of an area of checks.
 type Area struct {
 	Area     string `json:"area"`
 	Checks   int    `json:"checks"`
 	Findings int    `json:"findings"`
 }
 
-// Report is what a run found.
+// Report is the findings of a run.
 type Report struct {
 	Well     bool      `json:"well"`
 	Findings []Finding `json:"findings"`

@@ -29,7 +29,7 @@ type Position struct {
 	Decision due.Decision
 }
 
-// Ranking is what stands near liquidation at a moment.
+// Ranking is the positions that are nearest to liquidation at a moment.
 type Ranking struct {
 	Nearest []Position
 	Bands   []Band

@@ -89,6 +89,6 @@ func (d digest) is(password string) bool {
 	return subtle.ConstantTimeCompare(key, d.key) == 1
 }
 
-// nobody is the digest that the password of an unknown user is held against, so that the answer takes as long.
+// nobody is the digest that the password of an unknown user is compared with, so that the answer takes as long.
 var nobody = digest{memory: memoryKiB, passes: passes, lanes: lanes, salt: make([]byte, saltBytes),
 	key: make([]byte, keyBytes)}

@@ -25,7 +25,7 @@ import (
 	"perpkeeper/services/console/signin"
 )
 
-// Deps are what the pages are made from.
+// Deps are the dependencies of the pages.
 type Deps struct {
 	DB        *pg.DB
 	Kafka     *bus.Client

@@ -75,7 +75,7 @@ func warnIf(serves bool) Severity {
 	return Failure
 }
 
-// Summary is how an area came out.
+// Summary is the result of an area.
 type Summary struct {
 	Area     Area `json:"area"`
 	Checks   int  `json:"checks"` // how many were made

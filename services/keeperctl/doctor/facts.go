@@ -78,7 +78,7 @@ type Endpoint struct {
 	PerSecond float64
 }
 
-// Venue is what the contracts say of themselves.
+// Venue is what was read from the contracts.
 type Venue struct {
 	DataStore, EventEmitter Contract
 	Handlers                []Contract
@@ -184,7 +184,7 @@ type State struct {
 	Seen       Seen
 }
 
-// Seen is what the metrics of the processes say, since each of them started.
+// Seen is taken from the metrics of the processes, since each of them started.
 type Seen struct {
 	Requests  float64 // to endpoints
 	Throttled float64 // of these, what endpoints refused for their number

@@ -43,7 +43,7 @@ type Checker struct {
 // Stage is the checker as a stage of the pipeline.
 func (r *Checker) Stage() txmanager.Stage { return txmanager.Stage{Name: "recheck", Run: r.Run} }
 
-// Close ends what is still being asked beside the road.
+// Close ends what is still being asked in the background.
 func (r *Checker) Close() {
 	r.early.close()
 	r.second.close()

@@ -37,7 +37,7 @@ type early struct {
 	clock func() time.Time
 	count *prometheus.CounterVec // calls, by what became of them
 
-	life    context.Context //nolint:containedctx // of the looks, which are made beside the road
+	life    context.Context //nolint:containedctx // of the looks, which are made in the background
 	end     context.CancelFunc
 	running sync.WaitGroup
 
@@ -153,7 +153,8 @@ func (e *early) rows(ctx context.Context, id string) (read pg.Rows, is bool) {
 }
 
 // answer returns what the simulated call of a job was answered with, if the very same call was made, as good as now,
-// and succeeds. Anything else has to be asked now: only what was asked on the road holds a job back, or ends it.
+// and succeeds. Anything else has to be asked now: only a call that was made at the job's turn holds it back, or ends
+// it.
 func (e *early) answer(ctx context.Context, id string, call txmanager.Call) (answered callResult, is bool) {
 	l, fresh := e.of(id)
 	if l == nil {
@@ -196,8 +197,8 @@ func (r *Checker) Early(j job.Job, ready bool) {
 	r.early.begin(j, ready, func(ctx context.Context, l *earlyLook) { r.look(ctx, j, l) })
 }
 
-// look reads what a job is checked by, puts its call together, and simulates it. It gives up where the road may find
-// out why.
+// look reads what a job is checked by, puts its call together, and simulates it. It gives up without a reason:
+// the job's turn in the queue may find it.
 func (r *Checker) look(ctx context.Context, j job.Job, l *earlyLook) {
 	if read, err := r.state.Look(ctx, keysOf(j)); err == nil {
 		if terms, v, err := r.pending.look(ctx, read, j); err == nil && v.Kind == txmanager.Onward {

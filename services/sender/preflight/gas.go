@@ -32,7 +32,7 @@ type gasLimits struct {
 	reported map[string]bool // jobs of which people were told that no limit is enough
 }
 
-// gasState is what gas limits are reckoned from.
+// gasState is what gas limits are computed from.
 type gasState interface {
 	Parameters(ctx context.Context, keys []chain.Hash) ([]perp.Parameter, error)
 	GlvMarkets(ctx context.Context) ([]perp.MarketValue, error)

@@ -6,7 +6,7 @@ import (
 	"perpkeeper/pkg/metric"
 )
 
-// Metrics are what is counted of simulated calls.
+// Metrics are the metrics of simulated calls.
 type Metrics struct {
 	gasRaises   *prometheus.CounterVec
 	gasShort    *prometheus.CounterVec

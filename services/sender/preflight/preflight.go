@@ -14,7 +14,7 @@ import (
 	"perpkeeper/pkg/txmanager"
 )
 
-// Config is what an operator says of it.
+// Config is the settings of the checks.
 type Config struct {
 	Venue gmx.Config
 	Gas   Gas
@@ -22,7 +22,7 @@ type Config struct {
 	FrozenRole bool
 }
 
-// Parts are what it works with. All are needed, but for Notes.
+// Parts are its dependencies. All are needed, but for Notes.
 type Parts struct {
 	Node    Node
 	State   State
@@ -50,7 +50,7 @@ type State interface {
 	Standing(ctx context.Context) (pg.Standing, error)
 }
 
-// Preflight is what the checkers of all signers share.
+// Preflight is the state that the checkers of all signers share.
 type Preflight struct {
 	cfg    Config
 	parts  Parts

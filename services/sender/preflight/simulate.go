@@ -25,7 +25,7 @@ type callResult struct {
 	short   bool       // the most gas a transaction may have is not enough
 }
 
-// gasTries is how often a call is simulated before its gas limit is ruled out as the cause: as reckoned, with what
+// gasTries is how often a call is simulated before its gas limit is ruled out as the cause: as computed, with what
 // is reported to be missing, with the most.
 const gasTries = 3
 

@@ -26,7 +26,7 @@ import (
 	"perpkeeper/pkg/txmanager"
 )
 
-// Config is what an operator says of it.
+// Config is the settings of a sender without keys.
 type Config struct {
 	MaxAge time.Duration // for how long a job is looked at, on the chain's clock
 	Batch  int           // most jobs that are looked at side by side

@@ -7,7 +7,7 @@ import (
 	"perpkeeper/pkg/metric"
 )
 
-// Metrics are what is counted where several keepers share the jobs (TIER-16). Races lost to another tier are
+// Metrics are the metrics of sharing jobs with other keepers (TIER-16). Races lost to another tier are
 // sender_jobs_total of outcome lost_race.
 type Metrics struct {
 	evidence    *evidence.Metrics

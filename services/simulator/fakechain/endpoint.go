@@ -16,7 +16,7 @@ import (
 	"perpkeeper/services/simulator/venue"
 )
 
-// Faults are what is wrong with an endpoint. The zero Faults is nothing.
+// Faults are the faults of an endpoint. The zero Faults is nothing.
 type Faults struct {
 	Down    bool          // it answers nothing, and whether a request arrived is unknown: it did not
 	Lag     time.Duration // all that it shows is so old

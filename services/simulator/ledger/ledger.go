@@ -78,7 +78,7 @@ func New(clock func() time.Time) *Ledger {
 	}
 }
 
-// Fault is what is wrong with the database during one call.
+// Fault is a fault of the database during one call.
 type Fault int
 
 // The faults. Callers cannot tell one from the other: both are an error that leaves open what happened.

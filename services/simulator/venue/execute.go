@@ -8,7 +8,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Effect is what became of a call.
+// Effect is the result of a call.
 type Effect struct {
 	// Kind and Key name the job that was called for; Kind is empty where the call is for none.
 	Kind job.Kind

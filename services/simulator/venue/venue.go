@@ -18,7 +18,7 @@ type Venue struct {
 	poison  map[chain.Hash]Poison
 }
 
-// Poison is what is wrong with a job.
+// Poison is the defect of a job.
 type Poison int
 
 // The poisons.

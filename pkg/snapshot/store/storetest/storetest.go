@@ -1,4 +1,4 @@
-// Package storetest is what every store of snapshots has to do, and stores in memory for tests.
+// Package storetest is the test suite that every store of snapshots must pass, and stores in memory for tests.
 package storetest
 
 import (
