@@ -99,9 +99,9 @@ mutant "what is private goes to everybody" pkg/txmanager/private.go 's/return ma
   './pkg/txmanager -run TestPrivateUntilTheDeadline'
 mutant "what is private never goes to everybody" pkg/txmanager/private.go 's/return max\(until\.Sub\(p\.clock\(\)\), 0\)$/return max(until.Sub(p.clock()), time.Hour)/' \
   './pkg/txmanager -run TestPrivateUntilTheDeadline'
-mutant "a broken lease keeps its token" pkg/pg/outbox/lease_break.go 's/fencing_token = fencing_token \+ 1, expires_at/expires_at/' './pkg/pg/outbox -run TestBrokenLeaseFencesItsHolder'
-mutant "another tenure than the one that was seen is broken" pkg/pg/outbox/lease_break.go \
-  's/owner = \$2 AND fencing_token = \$3 AND/(owner = $2 AND fencing_token = $3 OR true) AND/' './pkg/pg/outbox -run TestBrokenLeaseFencesItsHolder'
+mutant "a broken lease keeps its token" pkg/pg/outbox/lease.go 's/fencing_token = fencing_token \+ 1, expires_at/expires_at/' './pkg/pg/outbox -run TestBrokenLeaseFencesItsHolder'
+mutant "another tenure than the one that was seen is broken" pkg/pg/outbox/lease.go \
+  '/-infinity/,/WHERE/s/owner = \$2 AND fencing_token = \$3 AND/(owner = $2 AND fencing_token = $3 OR true) AND/' './pkg/pg/outbox -run TestBrokenLeaseFencesItsHolder'
 mutant "retries come all after two seconds" pkg/txm/retry.go 's/return firstRetry << tries/return firstRetry/' \
   './pkg/txmanager -run TestRetriesComeAfterTwoFourAndEightSeconds'
 mutant "a poisoned job rests no longer each time" pkg/txm/retry.go 's/case o == job\.Reverted \&\& tries >= Retries:/case false:/' './pkg/txm -run TestPoisonedJobIsSeldomSent'
