@@ -15,7 +15,7 @@
 //     new Producer.
 //   - A Reader delivers every offset from its start in order, each once. Where the log has a hole, or the start is not
 //     in the log, it stops with a GapError or BeyondEndError; it never skips, and never starts elsewhere on its own.
-//   - Brokers that are down are waited for, without end, until the call's context ends. Health tells meanwhile that
+//   - Brokers that are down are waited for, without end, until the call's context ends. Health reports meanwhile that
 //     calls are waiting.
 //   - A claim's context ends before this member joins the next generation, and the next generation waits for the
 //     claim's handler.

@@ -84,7 +84,7 @@ func (d *delivery) run(ctx context.Context, announced <-chan announcement,
 // takes reports whether an announcement is news. What another endpoint has announced before is none; but an endpoint
 // that announces a block again has gone back to it.
 func (d *delivery) takes(a announcement) bool {
-	if a.from.usable(ForHeads) != good && d.pool.hears() {
+	if a.from.usable(ForHeads) != good && d.pool.subscribes() {
 		return false
 	}
 	who := d.by[a.head.Hash]
@@ -102,8 +102,8 @@ func (d *delivery) takes(a announcement) bool {
 	return isNew
 }
 
-// hears reports whether an endpoint that can push heads is good.
-func (p *pool) hears() bool {
+// subscribes reports whether an endpoint that can push heads is good.
+func (p *pool) subscribes() bool {
 	for _, e := range p.public {
 		if announces(e.url) && e.usable(ForHeads) == good {
 			return true

@@ -165,7 +165,7 @@ func kept(gas uint64) uint64 { return (gas*64 + 62) / 63 }
 func percent(gas, more uint64) uint64 { return gas + gas*more/100 }
 
 // RaisedLimit is the gas limit to try next after a call with a limit reverted for want of gas, at most [MaxGas]. One
-// cause tells exactly how much is missing; after any other the most is tried, because more may be missing further on.
+// cause shows exactly how much is missing; after any other the most is tried, because more may be missing further on.
 func RaisedLimit(limit uint64, r Revert) uint64 {
 	if r.Name != "InsufficientExecutionGas" {
 		return MaxGas

@@ -11,7 +11,7 @@ import (
 // Result is what a transaction did to a job.
 type Result string
 
-// The results. A receipt's status tells none of them: a transaction that succeeded may have cancelled or frozen the
+// The results. A receipt's status shows none of them: a transaction that succeeded may have cancelled or frozen the
 // order it carried.
 const (
 	Nothing    Result = "nothing"    // no log of the transaction is about the job

@@ -20,7 +20,7 @@
 // # Not guaranteed
 //
 //   - A store's clock that goes back makes leases last longer, by as much: those of holders that are gone. Whoever asks
-//     is told ([HeldError]), and an operator may end such a tenure.
+//     gets a [HeldError], and an operator may end such a tenure.
 //   - The deadline is no fence. A process may be paused between asking [Tenure.Check] and acting; what stops it then is
 //     the token.
 //   - The chain compares no tokens. A paused owner may still broadcast what it had signed, which is why nothing is

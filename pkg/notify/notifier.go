@@ -31,8 +31,8 @@ type Plugin interface {
 
 // Target is a receiver's name and what it is notified of.
 type Target struct {
-	// Name is the receiver's place in the results, and its label in metrics and logs. Under another name it is told of
-	// nothing that was before.
+	// Name is the receiver's place in the results, and its label in metrics and logs. Under another name it is
+	// notified of nothing that was before.
 	Name     string
 	Audience Audience
 }

@@ -278,8 +278,8 @@ type endings struct {
 	ended   func() // called when an intent has ended
 }
 
-// overdue is what comes after an attempt that has waited too long. People are told; but what is most urgent is not put
-// off for that, whoever was in the way.
+// overdue is what comes after an attempt that has waited too long. People are notified; but what is most urgent is not
+// put off for that, whoever was in the way.
 func (e endings) overdue(i txm.Intent) txm.Rest {
 	rest := e.rest(i, job.Expired)
 	if i.Job.Kind.Lane() == job.LiquidationLane {

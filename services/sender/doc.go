@@ -1,5 +1,5 @@
-// Package sender turns jobs into transactions (PIPE-5): once each, with nonces nobody else was given, and remembered
-// before they are heard of.
+// Package sender turns jobs into transactions (PIPE-5): once each, with nonces nobody else was given, and stored
+// before they are broadcast.
 //
 // A member of the group on the job topic gets partitions, and for each an intake stores its jobs as intents, or lets
 // them wait in memory while they are another keeper's to execute. In worker-queue mode the signers that hash to a

@@ -30,7 +30,7 @@ const (
 	// archivedRows are the intents that are being moved.
 	archivedRows = `keeper.tx_intent i WHERE i.id = ANY ($1)`
 	// archivable are the intents whose rows nobody works with any more. The highest number that was given out stays: it
-	// tells that the signer has worked. So does a stranger's transaction that keeps a signer paused.
+	// shows that the signer has worked. So does a stranger's transaction that keeps a signer paused.
 	archivable = `i.ended_at IS NOT NULL AND i.reported_at IS NOT NULL
 		AND (i.state <> 'FOREIGN' OR i.nonce < s.expected_below)
 		AND (i.nonce IS NULL OR i.nonce < (SELECT max(n.nonce) FROM keeper.signer_nonce_allocation n
