@@ -156,10 +156,10 @@ func writeRuling(ctx context.Context, tx pgx.Tx, row delayed.Place, r delayed.Ru
 }
 
 // scanDelayed reads delayedColumns.
-func scanDelayed(row pgx.CollectableRow) (j delayed.Job, err error) {
-	return j, row.Scan(&j.ID, &j.Kind, &j.Key, &j.Payload, &j.DueAt, &j.NextAt, &j.Status, &j.Attempts, &j.LastError,
-		&j.Result, &j.Version, &j.CreatedAt, Moment(&j.FinishedAt), Moment(&j.DeletedAt), &j.ReadAt)
-}
+var scanDelayed = Columns(func(j *delayed.Job) []any {
+	return []any{&j.ID, &j.Kind, &j.Key, &j.Payload, &j.DueAt, &j.NextAt, &j.Status, &j.Attempts, &j.LastError,
+		&j.Result, &j.Version, &j.CreatedAt, Moment(&j.FinishedAt), Moment(&j.DeletedAt), &j.ReadAt}
+})
 
 // Close implements delayed.Store.
 func (s Delayed) Close(ctx context.Context, scanner string, sum delayed.Summary) (o delayed.Outlook, err error) {

@@ -215,7 +215,7 @@ func (db *DB) Liquidations(ctx context.Context) (found []Liquidation, err error)
 	return found, err
 }
 
-func scanLiquidation(row pgx.CollectableRow) (l Liquidation, err error) {
-	return l, row.Scan(Fixed(l.Position[:]), Fixed(l.Account[:]), Text(&l.JobID), &l.Attempt, &l.Status, &l.Outcome,
-		Text(&l.Reason), Moment(&l.EndedAt))
-}
+var scanLiquidation = Columns(func(l *Liquidation) []any {
+	return []any{Fixed(l.Position[:]), Fixed(l.Account[:]), Text(&l.JobID), &l.Attempt, &l.Status, &l.Outcome,
+		Text(&l.Reason), Moment(&l.EndedAt)}
+})

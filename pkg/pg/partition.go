@@ -117,9 +117,9 @@ func (p *Partition) Kept(ctx context.Context) ([]Block, error) {
 		selectKept.In(p.generation), p.offset.Partition)
 }
 
-func scanBlock(row pgx.CollectableRow) (b Block, err error) {
-	return b, row.Scan(&b.Number, Fixed(b.Hash[:]), Fixed(b.Parent[:]), &b.TimeMs, &b.Attempt, &b.Verified)
-}
+var scanBlock = Columns(func(b *Block) []any {
+	return []any{&b.Number, Fixed(b.Hash[:]), Fixed(b.Parent[:]), &b.TimeMs, &b.Attempt, &b.Verified}
+})
 
 // sameBlock compares what identifies a block within its chain.
 func sameBlock(a, b chain.BlockRef) bool { return a.Number == b.Number && a.Hash == b.Hash }

@@ -25,6 +25,15 @@ func Select[T any](ctx context.Context, q Querier, read pgx.RowToFunc[T], sql st
 	return pgx.CollectRows(rows, read)
 }
 
+// Columns reads a row into the places that of names, in the order of the columns, and returns what they are part of. It
+// is the one way to do so: in `return t, row.Scan(&t)` the language does not say which of the two comes first.
+func Columns[T any](of func(t *T) []any) pgx.RowToFunc[T] {
+	return func(row pgx.CollectableRow) (t T, err error) {
+		err = row.Scan(of(&t)...)
+		return t, err
+	}
+}
+
 // Each reads one row after the other into the same places, and calls f for it.
 func Each(ctx context.Context, q Querier, into []any, f func() error, sql string, args ...any) error {
 	rows, err := q.Query(ctx, sql, args...)

@@ -100,10 +100,10 @@ func (s Shadow) Evidence(ctx context.Context, sinceMs uint64) (trials []shadow.T
 	return trials, fates, upTo, err
 }
 
-func scanTrial(row pgx.CollectableRow) (t shadow.Trial, err error) {
-	return t, row.Scan(Text(&t.JobID), &t.BirthMs, &t.Kind, Fixed(t.Key[:]), Fixed(t.Account[:]), Fixed(t.Market[:]),
-		&t.IsLong, &t.ObservedMs, &t.SentBlock, &t.SentMs, &t.Gas, &t.GasPrice, &t.Reverts, &t.Outcome, Text(&t.Reason))
-}
+var scanTrial = Columns(func(t *shadow.Trial) []any {
+	return []any{Text(&t.JobID), &t.BirthMs, &t.Kind, Fixed(t.Key[:]), Fixed(t.Account[:]), Fixed(t.Market[:]),
+		&t.IsLong, &t.ObservedMs, &t.SentBlock, &t.SentMs, &t.Gas, &t.GasPrice, &t.Reverts, &t.Outcome, Text(&t.Reason)}
+})
 
 func scanFate(row pgx.CollectableRow) (f shadow.Fate, err error) {
 	err = row.Scan(&f.Kind, Fixed(f.Key[:]), Fixed(f.Market[:]), &f.IsLong, &f.Block, &f.TimeMs, Fixed(f.By[:]),

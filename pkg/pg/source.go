@@ -55,10 +55,10 @@ var (
 // Sources returns the kept blocks of which it is known where the topic has them, ascending.
 func (p *Partition) Sources(ctx context.Context) ([]SourcedBlock, error) {
 	doing := fmt.Sprintf("reading where the topic has the blocks of partition %d", p.offset.Partition)
-	return List(ctx, p.db, doing, func(row pgx.CollectableRow) (b SourcedBlock, err error) {
-		return b, row.Scan(&b.Number, Fixed(b.Hash[:]), Fixed(b.Parent[:]), &b.TimeMs, &b.Attempt, &b.Verified, &b.Next,
-			Fixed(b.Mark[:]), Fixed(b.Digest[:]))
-	}, selectSources.In(p.generation), p.offset.Partition)
+	return List(ctx, p.db, doing, Columns(func(b *SourcedBlock) []any {
+		return []any{&b.Number, Fixed(b.Hash[:]), Fixed(b.Parent[:]), &b.TimeMs, &b.Attempt, &b.Verified, &b.Next,
+			Fixed(b.Mark[:]), Fixed(b.Digest[:])}
+	}), selectSources.In(p.generation), p.offset.Partition)
 }
 
 // Resumption is where a partition goes on after the topic has lost its end.

@@ -19,11 +19,12 @@ func HashOf(b []byte) (h chain.Hash) {
 
 // SumOf reads a sum that a statement returns as text, in wei or whatever it adds up.
 func SumOf(row pgx.Row) (sum perp.Uint, err error) {
-	return sum, row.Scan(Amount(&sum))
+	err = row.Scan(Amount(&sum))
+	return sum, err
 }
 
 // ScanHash reads a row of one hash.
-func ScanHash(row pgx.CollectableRow) (h chain.Hash, err error) { return h, row.Scan(Fixed(h[:])) }
+var ScanHash = Columns(func(h *chain.Hash) []any { return []any{Fixed(h[:])} })
 
 // stored reads a column of type T into a value that keeps it otherwise.
 type stored[T any] func(T) error

@@ -143,9 +143,9 @@ type Wallet struct {
 
 // List returns every wallet by agent.
 func (w Wallets) List(ctx context.Context) ([]Wallet, error) {
-	return List(ctx, w.db, "listing wallets", func(row pgx.CollectableRow) (one Wallet, err error) {
-		return one, row.Scan(&one.Agent, Amount(&one.Balance), Amount(&one.Frozen), &one.UpdatedAt)
-	}, listWallets.SQL())
+	return List(ctx, w.db, "listing wallets", Columns(func(one *Wallet) []any {
+		return []any{&one.Agent, Amount(&one.Balance), Amount(&one.Frozen), &one.UpdatedAt}
+	}), listWallets.SQL())
 }
 
 // Entry is one line of a ledger, in wei. Entries are never changed.
@@ -159,9 +159,9 @@ type Entry struct {
 
 // Ledger returns the newest entries of an agent's wallet, newest first.
 func (w Wallets) Ledger(ctx context.Context, agent string, limit int) ([]Entry, error) {
-	return List(ctx, w.db, "listing the entries of "+agent, func(row pgx.CollectableRow) (e Entry, err error) {
-		return e, row.Scan(&e.ID, &e.At, &e.What, &e.Source, Amount(&e.BalanceDelta), Amount(&e.FrozenDelta))
-	}, listEntries.SQL(), agent, limit)
+	return List(ctx, w.db, "listing the entries of "+agent, Columns(func(e *Entry) []any {
+		return []any{&e.ID, &e.At, &e.What, &e.Source, Amount(&e.BalanceDelta), Amount(&e.FrozenDelta)}
+	}), listEntries.SQL(), agent, limit)
 }
 
 // Audit is a wallet checked against its entries and its fees, in wei.
@@ -180,8 +180,8 @@ func (a Audit) Sound() bool {
 
 // Verify holds every wallet against its entries and fees, in one statement and so in one snapshot.
 func (w Wallets) Verify(ctx context.Context) ([]Audit, error) {
-	return List(ctx, w.db, "verifying the wallets", func(row pgx.CollectableRow) (a Audit, err error) {
-		return a, row.Scan(&a.Agent, Amount(&a.Balance), Amount(&a.Frozen), Amount(&a.EntryBalance),
-			Amount(&a.EntryFrozen), Amount(&a.Earned), Amount(&a.Held))
-	}, verifyWallets.SQL())
+	return List(ctx, w.db, "verifying the wallets", Columns(func(a *Audit) []any {
+		return []any{&a.Agent, Amount(&a.Balance), Amount(&a.Frozen), Amount(&a.EntryBalance),
+			Amount(&a.EntryFrozen), Amount(&a.Earned), Amount(&a.Held)}
+	}), verifyWallets.SQL())
 }

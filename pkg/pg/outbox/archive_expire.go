@@ -114,9 +114,9 @@ func (a Archive) Stock(ctx context.Context) (stock retention.Stock, err error) {
 		if summed > 0 {
 			stock.Summed = time.UnixMilli(summed).UTC()
 		}
-		stock.Weeks, err = pg.Select(ctx, tx, func(row pgx.CollectableRow) (w retention.Week, err error) {
-			return w, row.Scan(&w.Start, &w.Intents, &w.Attempts, &w.DroppedAt, &w.Bytes)
-		}, selectWeeks.SQL())
+		stock.Weeks, err = pg.Select(ctx, tx, pg.Columns(func(w *retention.Week) []any {
+			return []any{&w.Start, &w.Intents, &w.Attempts, &w.DroppedAt, &w.Bytes}
+		}), selectWeeks.SQL())
 		return err
 	})
 	return stock, err

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/pg"
 )
@@ -52,9 +50,9 @@ func (s CheckLog) Prune(ctx context.Context, before time.Time) error {
 // Of returns what is kept of some attempts, by their intents, in the order in which it was noted.
 func (s CheckLog) Of(ctx context.Context, intents []int64) ([]checklog.Entry, error) {
 	entries, err := pg.List(ctx, s.db, "reading what checks have said",
-		func(row pgx.CollectableRow) (e checklog.Entry, err error) {
-			return e, row.Scan(&e.Intent, &e.At, &e.Check, &e.Verdict, pg.Text(&e.Detail), pg.Text(&e.By), &e.Block)
-		}, selectChecks.SQL(), intents)
+		pg.Columns(func(e *checklog.Entry) []any {
+			return []any{&e.Intent, &e.At, &e.Check, &e.Verdict, pg.Text(&e.Detail), pg.Text(&e.By), &e.Block}
+		}), selectChecks.SQL(), intents)
 	slices.SortStableFunc(entries, checklog.Compare)
 	return entries, err
 }

@@ -102,10 +102,10 @@ type PendingLiquidation struct {
 // in which they are taken up.
 func (s Emergencies) Pending(ctx context.Context) (found []PendingLiquidation, err error) {
 	err = s.db.ReadActive(ctx, "listing pending liquidations", func(ctx context.Context, tx pgx.Tx, g int) error {
-		found, err = pg.Select(ctx, tx, func(row pgx.CollectableRow) (p PendingLiquidation, err error) {
-			return p, row.Scan(&p.Intent, pg.Text(&p.JobID), pg.Fixed(p.Account[:]), &p.Attempt, &p.State, &p.Outcome,
-				&p.Ratio)
-		}, selectPending.In(g), string(job.Liquidation), failures())
+		found, err = pg.Select(ctx, tx, pg.Columns(func(p *PendingLiquidation) []any {
+			return []any{&p.Intent, pg.Text(&p.JobID), pg.Fixed(p.Account[:]), &p.Attempt, &p.State, &p.Outcome,
+				&p.Ratio}
+		}), selectPending.In(g), string(job.Liquidation), failures())
 		return err
 	})
 	return found, err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
@@ -42,12 +40,12 @@ func (s Intents) Earned(ctx context.Context, signer chain.Address) (txm.ByLane, 
 // byLane reads sums of wei by kind of job.
 func (s Intents) byLane(ctx context.Context, doing string, text *pg.Statement, args ...any) (txm.ByLane, error) {
 	lanes := txm.ByLane{}
-	sums, err := pg.List(ctx, s.db, doing, func(row pgx.CollectableRow) (sum struct {
+	sums, err := pg.List(ctx, s.db, doing, pg.Columns(func(sum *struct {
 		kind job.Kind
 		wei  perp.Uint
-	}, err error) {
-		return sum, row.Scan(&sum.kind, pg.Amount(&sum.wei))
-	}, text.SQL(), args...)
+	}) []any {
+		return []any{&sum.kind, pg.Amount(&sum.wei)}
+	}), text.SQL(), args...)
 	for _, sum := range sums {
 		lanes.Add(sum.kind.Lane(), sum.wei)
 	}

@@ -159,9 +159,9 @@ type LeaseStanding struct {
 // Standing returns how the lease of a signer stands.
 func (s Leases) Standing(ctx context.Context, signer chain.Address) (LeaseStanding, error) {
 	doing := fmt.Sprintf("reading the lease of signer %s", signer)
-	at, err := pg.One(ctx, s.db, doing, func(row pgx.CollectableRow) (at LeaseStanding, err error) {
-		return at, row.Scan(&at.Owner, &at.Label, &at.Token, pg.Microseconds(&at.Left), pg.Microseconds(&at.Written))
-	}, leaseStanding.SQL(), signer[:])
+	at, err := pg.One(ctx, s.db, doing, pg.Columns(func(at *LeaseStanding) []any {
+		return []any{&at.Owner, &at.Label, &at.Token, pg.Microseconds(&at.Left), pg.Microseconds(&at.Written)}
+	}), leaseStanding.SQL(), signer[:])
 	at.Signer = signer
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = unknownSigner(signer)

@@ -162,9 +162,8 @@ func closeSession(conn *pgx.Conn) {
 func (s Leases) Gone(ctx context.Context, signer chain.Address) (bool, error) {
 	var seen lease.Sighting
 	gone, err := pg.One(ctx, s.db, "looking for the holder of a lease",
-		func(row pgx.CollectableRow) (gone bool, err error) {
-			return gone, row.Scan(&seen.Owner, &seen.Token, &seen.Written, &gone)
-		}, missHolder.SQL(), signer[:])
+		pg.Columns(func(gone *bool) []any { return []any{&seen.Owner, &seen.Token, &seen.Written, gone} }),
+		missHolder.SQL(), signer[:])
 	if err != nil {
 		return false, err
 	}

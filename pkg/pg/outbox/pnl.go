@@ -104,9 +104,9 @@ func readStatement(ctx context.Context, tx pgx.Tx, s *pnl.Statement, signers [][
 	if err != nil {
 		return err
 	}
-	s.Accounts, err = pg.Select(ctx, tx, func(row pgx.CollectableRow) (a pnl.Account, err error) {
-		return a, row.Scan(pg.Fixed(a.Signer[:]), &a.Missing, pg.Amount(&a.Booked))
-	}, sumAccounts.In(s.Generation), signers, since, last)
+	s.Accounts, err = pg.Select(ctx, tx, pg.Columns(func(a *pnl.Account) []any {
+		return []any{pg.Fixed(a.Signer[:]), &a.Missing, pg.Amount(&a.Booked)}
+	}), sumAccounts.In(s.Generation), signers, since, last)
 	if err != nil || len(s.Entries) == 0 {
 		return err
 	}

@@ -88,10 +88,10 @@ type SignerStanding struct {
 
 // List returns every signer the database knows, by address.
 func (s Signers) List(ctx context.Context) ([]SignerStanding, error) {
-	return pg.List(ctx, s.db, "listing signers", func(row pgx.CollectableRow) (one SignerStanding, err error) {
-		return one, row.Scan(pg.Fixed(one.Signer[:]), &one.ChainID, &one.Paused, &one.Owner, &one.Token, &one.NextNonce,
-			pg.Microseconds(&one.LeaseLeft), pg.Microseconds(&one.LeaseAhead), &one.Queued, &one.InFlight)
-	}, listSigners.SQL())
+	return pg.List(ctx, s.db, "listing signers", pg.Columns(func(one *SignerStanding) []any {
+		return []any{pg.Fixed(one.Signer[:]), &one.ChainID, &one.Paused, &one.Owner, &one.Token, &one.NextNonce,
+			pg.Microseconds(&one.LeaseLeft), pg.Microseconds(&one.LeaseAhead), &one.Queued, &one.InFlight}
+	}), listSigners.SQL())
 }
 
 // Pause keeps a signer from claiming anything new, until it is resumed; what it has in flight goes on. A claim that is
@@ -158,10 +158,10 @@ type NumberStanding struct {
 func (s Signers) Numbers(ctx context.Context, signer chain.Address, from uint64, limit int) ([]NumberStanding,
 	error) {
 	doing := fmt.Sprintf("listing the numbers of signer %s", signer)
-	return pg.List(ctx, s.db, doing, func(row pgx.CollectableRow) (n NumberStanding, err error) {
-		return n, row.Scan(&n.Nonce, &n.State, pg.Text(&n.JobID), &n.Intent, pg.Microseconds(&n.Age), &n.Attempts,
-			&n.LastClass)
-	}, listNumbers.SQL(), signer[:], from, limit)
+	return pg.List(ctx, s.db, doing, pg.Columns(func(n *NumberStanding) []any {
+		return []any{&n.Nonce, &n.State, pg.Text(&n.JobID), &n.Intent, pg.Microseconds(&n.Age), &n.Attempts,
+			&n.LastClass}
+	}), listNumbers.SQL(), signer[:], from, limit)
 }
 
 var (
