@@ -23,7 +23,10 @@ func (r Reader) Calls(ctx context.Context, to chain.Address, data [][]byte, bloc
 	for len(all) < len(data) {
 		rest := data[len(all):]
 		answers, err := eachInTurn(ctx, r, Everything,
-			func(e *endpoint) ([]CallResult, error) { return e.calls(ctx, to, rest, block) })
+			func(e *endpoint) ([]CallResult, error) {
+				return shrinking(ctx, e, len(rest), mayBeTooMany,
+					func(n int) ([]CallResult, error) { return e.callBatch(ctx, to, rest[:n], block) })
+			})
 		if err != nil {
 			return nil, fmt.Errorf("calling %s %d times at block %s: %w", to, len(data), block, err)
 		}
@@ -35,22 +38,6 @@ func (r Reader) Calls(ctx context.Context, to chain.Address, data [][]byte, bloc
 		all = append(all, answers...)
 	}
 	return all, nil
-}
-
-// calls sends the first messages to one endpoint, fewer each time it does not answer.
-func (e *endpoint) calls(ctx context.Context, to chain.Address, data [][]byte, block chain.Hash) ([]CallResult, error) {
-	for {
-		n := min(len(data), e.batchSize())
-		answers, err := e.callBatch(ctx, to, data[:n], block)
-		if err == nil {
-			e.batchWorked(n)
-			return answers, nil
-		}
-		if n == 1 || NoState(err) || !mayBeTooLong(err) || ctx.Err() != nil {
-			return nil, err
-		}
-		e.batchRefused(n)
-	}
 }
 
 // callBatch is one request. It fails if none of the messages was answered.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // Blocks returns the headers of the blocks between from and to, both included, in ascending order, on the chain of this
@@ -14,7 +15,9 @@ func (r Reader) Blocks(ctx context.Context, from, to uint64) ([]Header, error) {
 	var all []Header
 	for at := from; at <= to; {
 		batch, err := eachInTurn(ctx, r, Everything, func(e *endpoint) ([]Header, error) {
-			batch, err := e.headers(ctx, at, to)
+			most := int(min(to-at, math.MaxInt32-1)) + 1
+			batch, err := shrinking(ctx, e, most, mayBeTooLong,
+				func(n int) ([]Header, error) { return e.batch(ctx, at, at+uint64(n)-1) })
 			if err == nil && len(all) > 0 && !batch[0].Follows(all[len(all)-1].BlockRef) {
 				return nil, &forkError{batch[0], all[len(all)-1]}
 			}
@@ -41,20 +44,18 @@ func (e *forkError) Error() string {
 		e.block.Number, e.block.Hash, e.before.Number, e.before.Hash)
 }
 
-// headers reads a batch from one endpoint, a smaller one each time it does not answer all of it.
-func (e *endpoint) headers(ctx context.Context, from, to uint64) ([]Header, error) {
+// shrinking asks one endpoint for the first of so many things, for fewer each time it refuses in a way that may be for
+// their number.
+func shrinking[T any](ctx context.Context, e *endpoint, most int, forNumber func(error) bool,
+	ask func(n int) ([]T, error)) ([]T, error) {
 	for {
-		last := to
-		if size := uint64(e.batchSize()); to-from >= size {
-			last = from + size - 1
-		}
-		batch, err := e.batch(ctx, from, last)
-		n := int(last - from + 1)
+		n := min(most, e.batchSize())
+		batch, err := ask(n)
 		if err == nil {
 			e.batchWorked(n)
 			return batch, nil
 		}
-		if n == 1 || !mayBeTooLong(err) || ctx.Err() != nil {
+		if n == 1 || !forNumber(err) || ctx.Err() != nil {
 			return nil, err
 		}
 		e.batchRefused(n)
@@ -68,6 +69,9 @@ func mayBeTooLong(err error) bool {
 	return is && failed.class != failedLie && failed.class != failedNotFound && failed.class != failedWrongChain &&
 		failed.class != failedThrottled
 }
+
+// mayBeTooMany is mayBeTooLong for what is asked of old states: who does not have them has them for no shorter batch.
+func mayBeTooMany(err error) bool { return !NoState(err) && mayBeTooLong(err) }
 
 // batch asks for a few headers at once; for a single one without a batch, as some gateways do not know any.
 func (e *endpoint) batch(ctx context.Context, from, last uint64) ([]Header, error) {

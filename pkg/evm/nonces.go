@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"perpkeeper/pkg/chain"
 )
@@ -26,7 +24,10 @@ func (r Reader) OldNonces(ctx context.Context, asked []AccountAt) ([]uint64, err
 	for len(nonces) < len(asked) {
 		rest := asked[len(nonces):]
 		some, err := eachInTurn(ctx, r, ForOldStates,
-			func(e *endpoint) ([]uint64, error) { return e.nonces(ctx, rest) })
+			func(e *endpoint) ([]uint64, error) {
+				return shrinking(ctx, e, len(rest), mayBeTooMany,
+					func(n int) ([]uint64, error) { return e.nonceBatch(ctx, rest[:n]) })
+			})
 		if err != nil {
 			return nil, fmt.Errorf("asking for nonces at %s: %w", blocksOf(asked), err)
 		}
@@ -41,36 +42,20 @@ func (c *Client) SettledNonces(ctx context.Context, asked []AccountAt) ([]uint64
 	if len(asked) == 0 {
 		return nil, nil
 	}
-	list, err := same(ctx, c, ForOldStates, func(ctx context.Context, one Reader) (nonceList, error) {
+	text, err := same(ctx, c, ForOldStates, func(ctx context.Context, one Reader) (string, error) {
 		nonces, err := one.OldNonces(ctx, asked)
-		return writeNonces(nonces), err
+		if err != nil {
+			return "", err
+		}
+		text, err := json.Marshal(nonces) // lists cannot be compared
+		return string(text), err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("asking two hosts for nonces at %s: %w", blocksOf(asked), err)
 	}
-	return list.read()
-}
-
-// nonceList are nonces as decimal numbers with spaces in between: the answer of one endpoint, to be compared with
-// others.
-type nonceList string
-
-func writeNonces(nonces []uint64) nonceList {
-	words := make([]string, len(nonces))
-	for i, n := range nonces {
-		words[i] = strconv.FormatUint(n, 10)
-	}
-	return nonceList(strings.Join(words, " "))
-}
-
-func (l nonceList) read() ([]uint64, error) {
-	words := strings.Fields(string(l))
-	nonces := make([]uint64, len(words))
-	for i, word := range words {
-		var err error
-		if nonces[i], err = strconv.ParseUint(word, 10, 64); err != nil {
-			return nil, fmt.Errorf("reading nonces: %w", err)
-		}
+	var nonces []uint64
+	if err := json.Unmarshal([]byte(text), &nonces); err != nil {
+		return nil, fmt.Errorf("reading nonces: %w", err)
 	}
 	return nonces, nil
 }
@@ -79,22 +64,6 @@ func (l nonceList) read() ([]uint64, error) {
 func blocksOf(asked []AccountAt) string {
 	byBlock := func(a, b AccountAt) int { return cmp.Compare(a.Block, b.Block) }
 	return fmt.Sprintf("blocks %d to %d", slices.MinFunc(asked, byBlock).Block, slices.MaxFunc(asked, byBlock).Block)
-}
-
-// nonces asks one endpoint for the first of them, for fewer each time it does not answer.
-func (e *endpoint) nonces(ctx context.Context, asked []AccountAt) ([]uint64, error) {
-	for {
-		n := min(len(asked), e.batchSize())
-		nonces, err := e.nonceBatch(ctx, asked[:n])
-		if err == nil {
-			e.batchWorked(n)
-			return nonces, nil
-		}
-		if n == 1 || NoState(err) || !mayBeTooLong(err) || ctx.Err() != nil {
-			return nil, err
-		}
-		e.batchRefused(n)
-	}
 }
 
 // nonceBatch is one request; a single nonce is asked for without a batch, as some gateways do not know any.
