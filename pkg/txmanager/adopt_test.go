@@ -23,11 +23,9 @@ func TestAdoptionAsksTheGate(t *testing.T) {
 	var says Verdict
 	node := &talkative{}
 	r := renewal{
-		tenure: o.tenure, store: outbox.NewIntents(o.db),
 		recheck: func(context.Context, *Task) (Verdict, error) { return says, nil },
-		broadcast: &broadcast{tenure: o.tenure, node: node, heads: headsAt(nowMs, time.Now()),
-			store:   outbox.NewIntents(o.db),
-			metrics: o.metrics, log: zerolog.Nop(), last: map[chain.Hash]sent{}},
+		broadcast: &broadcast{last: map[chain.Hash]sent{}, duty: duty{tenure: o.tenure, node: node,
+			heads: headsAt(nowMs, time.Now()), store: o.store, metrics: o.metrics, log: zerolog.Nop()}},
 	}
 	for _, c := range []struct {
 		what  string

@@ -14,21 +14,14 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/failpoint"
-	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
 )
 
 // broadcast gives stored bytes to the nodes: at once after the claim, and again while they are not mined. It is shared
 // by claims and by confirm.
 type broadcast struct {
-	tenure  *lease.Tenure
-	node    transmitter
-	heads   *headtrack.Tracker
-	store   txm.Flights
-	metrics *Metrics
-	log     zerolog.Logger
+	duty
 
 	privacy privacy        // what the public nodes are not given yet
 	private sync.WaitGroup // what is being said to private endpoints
@@ -50,13 +43,6 @@ type sent struct {
 	class       evm.Class
 	capped      bool  // people were told that its price cannot be raised
 	hidden      int64 // the intent, if only private endpoints were given it the last time
-}
-
-// transmitter gives a signed transaction to every endpoint, public or private; nil means that one has it. Private ones
-// that can bound when it is mined do so by untilMs (Unix ms, the chain's clock; 0 = they need not).
-type transmitter interface {
-	SendRaw(ctx context.Context, raw []byte) error
-	SendPrivate(ctx context.Context, raw []byte, untilMs uint64) error
 }
 
 // send broadcasts the bytes of a flight and notes the answer. It returns an error when the tenure is over or the note
@@ -102,7 +88,7 @@ func (b *broadcast) transmit(ctx context.Context, raw []byte, private time.Durat
 	return b.node.SendRaw(ctx, raw)
 }
 
-// relay gives bytes to private endpoints, whose bundles end at untilMs; see [transmitter].
+// relay gives bytes to private endpoints, whose bundles end at untilMs; see [Node].
 func (b *broadcast) relay(ctx context.Context, raw []byte, untilMs uint64) evm.Class {
 	class := evm.SendClass(b.node.SendPrivate(ctx, raw, untilMs))
 	b.metrics.privates.WithLabelValues(string(class)).Inc()

@@ -18,7 +18,7 @@ import (
 
 func TestBroadcastRemembersWhatItSent(t *testing.T) {
 	one, two := chain.Hash{1}, chain.Hash{2}
-	b := &broadcast{last: map[chain.Hash]sent{}, heads: headsAt(nowMs, time.Now())} // at block 100
+	b := &broadcast{last: map[chain.Hash]sent{}, duty: duty{heads: headsAt(nowMs, time.Now())}} // at block 100
 	if b.sending(one).Ever {
 		t.Error("an adopted transaction was never broadcast by this tenure")
 	}
@@ -70,7 +70,7 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 // is neither late nor to be raised at once.
 func TestBroadcastBeforeTheFirstHead(t *testing.T) {
 	h := headtrack.New(time.Now)
-	b := &broadcast{last: map[chain.Hash]sent{}, heads: h, shared: true}
+	b := &broadcast{last: map[chain.Hash]sent{}, duty: duty{heads: h}, shared: true}
 	flight := txm.Flight{Txs: []txm.Tx{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
 	next := func(head uint64) txm.Step {
 		return txm.DefaultPolicy().Next(flight, txm.Sight{Head: head, Sent: b.sending(chain.Hash{1})})
@@ -89,7 +89,7 @@ func TestBroadcastBeforeTheFirstHead(t *testing.T) {
 // An heir knows of an old nonce only what it has broadcast itself.
 func TestHeirClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
 	h := headsAt(nowMs, time.Now())
-	b := &broadcast{last: map[chain.Hash]sent{}, heads: h, shared: true}
+	b := &broadcast{last: map[chain.Hash]sent{}, duty: duty{heads: h}, shared: true}
 	b.expect(chain.Hash{2})
 	head, _ := h.Newest()
 	head.Number += stall
@@ -117,7 +117,7 @@ func TestClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
 		"alone":         {false, stall, nil, false},
 	} {
 		h := headsAt(nowMs, time.Now())
-		b := &broadcast{last: map[chain.Hash]sent{}, heads: h, shared: c.shared}
+		b := &broadcast{last: map[chain.Hash]sent{}, duty: duty{heads: h}, shared: c.shared}
 		first, raised := txm.SignedTx{Hash: chain.Hash{1}}, txm.SignedTx{Hash: chain.Hash{2}}
 		b.expect(first.Hash)
 		head, _ := h.Newest()
@@ -156,8 +156,8 @@ func (n *talkative) SendPrivate(_ context.Context, _ []byte, untilMs uint64) err
 func TestBuildersAreToldToo(t *testing.T) {
 	for _, builders := range []bool{false, true} {
 		n := &talkative{}
-		b := &broadcast{node: n, privacy: privacy{cfg: Private{Endpoints: builders}},
-			metrics: NewMetrics(prometheus.NewRegistry())}
+		b := &broadcast{privacy: privacy{cfg: Private{Endpoints: builders}},
+			duty: duty{node: n, metrics: NewMetrics(prometheus.NewRegistry())}}
 		if err := b.transmit(t.Context(), []byte{1}, 0); err != nil {
 			t.Error(err)
 		}
@@ -172,8 +172,8 @@ func TestBuildersAreToldToo(t *testing.T) {
 func TestPrivateTimeBoundsBundles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &talkative{}
-		b := &broadcast{node: n, heads: headsAt(nowMs, time.Now()), privacy: privacy{cfg: Private{Endpoints: true}},
-			metrics: NewMetrics(prometheus.NewRegistry())}
+		b := &broadcast{privacy: privacy{cfg: Private{Endpoints: true}}, duty: duty{node: n,
+			heads: headsAt(nowMs, time.Now()), metrics: NewMetrics(prometheus.NewRegistry())}}
 		time.Sleep(300 * time.Millisecond) // the chain's clock runs on without a head
 		for private, want := range map[time.Duration]uint64{2 * time.Second: nowMs + 2300, 0: 0} {
 			_ = b.transmit(t.Context(), []byte{1}, private) // which is refused

@@ -5,9 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
-
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txm"
@@ -16,22 +13,13 @@ import (
 // budget is what a signer may still spend of a day's money. What is taken counts at once; what came of it is read from
 // the store with every pass. It is safe for concurrent use.
 type budget struct {
-	signer  chain.Address
-	limit   txm.Budget
-	store   txm.Money
-	node    banker
-	clock   func() time.Time
-	metrics *Metrics
-	log     zerolog.Logger
+	duty
+	limit txm.Budget
+	clock func() time.Time
 
 	mu            sync.Mutex
 	spent, earned txm.ByLane // wei
 	looked        time.Time  // when what was earned and the balance were last asked for
-}
-
-// banker knows what an account has, in wei.
-type banker interface {
-	Balance(ctx context.Context, account chain.Address) (perp.Uint, error)
 }
 
 // fundsFresh is for how long a signer's fees and balance are taken for what they were. Fees are booked from final

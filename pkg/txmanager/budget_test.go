@@ -18,6 +18,8 @@ import (
 
 // books are what a signer has spent, earned and left, by hand.
 type books struct {
+	txm.Store
+	Node
 	spent, earned txm.ByLane
 	balance       string // BNB; empty for nobody who says it
 	asked         int    // times what was earned was asked for
@@ -40,8 +42,8 @@ func (b *books) Balance(context.Context, chain.Address) (perp.Uint, error) {
 // aBudget is one of a day, in BNB, whose reserve is for liquidations.
 func aBudget(b *books, day, reserve string) *budget {
 	return &budget{
-		limit: txm.Budget{Day: txm.MustBNB(day), Reserve: txm.MustBNB(reserve)}, store: b, node: b, clock: time.Now,
-		metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
+		limit: txm.Budget{Day: txm.MustBNB(day), Reserve: txm.MustBNB(reserve)}, clock: time.Now,
+		duty: duty{store: b, node: b, metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop()},
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/lease"
@@ -19,25 +17,17 @@ import (
 // claim gives tasks their nonces: it signs with the numbers the cursor promises and stores numbers and bytes in one
 // fenced statement. Bytes that were not stored are thrown away. It is used by one goroutine.
 type claim struct {
-	tenure  *lease.Tenure
-	key     signer.Signer
-	chainID uint64
-	limits  Limits
-	market  *market
-	budget  *budget
-	store   txm.Claims
-	cursor  *cursor
+	signing
+	cursor *cursor
 	// expect announces that a transaction is about to be broadcast, so that nobody else does it as soon as it is
 	// stored.
-	expect  func(chain.Hash)
-	metrics *Metrics
-	log     zerolog.Logger
+	expect func(chain.Hash)
 	// patience bounds the statement, which is not cut short when the process is asked to stop.
 	patience time.Duration
 }
 
 // run claims all tasks in one statement, or none. The verdict is about all of them.
-func (c claim) run(ctx context.Context, tasks []*Task) (Verdict, error) {
+func (c claim) run(ctx context.Context, tasks []*Task) (v Verdict, err error) {
 	next, err := c.cursor.get(ctx)
 	if err != nil {
 		return Verdict{}, err
@@ -46,26 +36,25 @@ func (c claim) run(ctx context.Context, tasks []*Task) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	if err := c.tenure.Check("sign"); err != nil {
-		return Verdict{}, err
-	}
 	fee := c.limits.Fee()
 	b, aside := txm.Batch{Cursor: next.Next, Limits: c.limits.Flights()}, txm.ByLane{}
+	defer func() {
+		if err == nil && v.Kind != Onward {
+			c.budget.giveBack(aside)
+		}
+	}()
 	for _, t := range tasks {
 		lane := t.Job().Kind.Lane()
 		if !fee.Pays(lane, t.Call.Gas, paid) {
-			c.budget.giveBack(aside)
 			return tooDear(lane, fee, paid), nil
 		}
 		price := fee.First(lane, t.Call.Gas, paid)
 		if !c.budget.take(lane, t.Call.Gas*price) {
-			c.budget.giveBack(aside)
 			return Shut("the signer has spent what it may in a day (lane " + string(lane) + ")"), nil
 		}
 		aside.Add(lane, perp.U64(t.Call.Gas*price))
-		switch t.Tx, err = sign(ctx, c.key, c.chainID, next.Promise(), t.Call, price); {
+		switch t.Tx, err = c.sign(ctx, next.Promise(), t.Call, price); {
 		case signer.Refused(err): // as a failure it would keep all others from being claimed, and be tried for ever
-			c.budget.giveBack(aside)
 			return Wait(err.Error()), nil
 		case err != nil:
 			return Verdict{}, err
@@ -79,11 +68,7 @@ func (c claim) run(ctx context.Context, tasks []*Task) (Verdict, error) {
 	failpoint.Hit("sender.commit.before")
 	err = c.store.Claim(ctx, c.tenure.Fence(), b)
 	failpoint.Hit("sender.commit.after")
-	v, err := c.resolve(ctx, tasks, next, err)
-	if err == nil && v.Kind != Onward {
-		c.budget.giveBack(aside)
-	}
-	return v, err
+	return c.resolve(ctx, tasks, next, err)
 }
 
 // resolve reads the answer to the statement.

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/nonce"
@@ -89,11 +87,8 @@ func (o *queueTest) claimAt(t *testing.T, orders byte, key signer.Signer, wei ui
 	p.limit.Day, p.store, p.signer = txm.Wei(perp.U64(wei)), outbox.NewIntents(o.db), o.signer
 	o.count, o.launch = p.count, func(context.Context, []*Task) {}
 	o.claim = claim{
-		tenure: o.tenure, key: key, chainID: 56, limits: o.limits,
-		market: m, budget: p,
-		store: outbox.NewIntents(o.db), cursor: &cursor{known: &nonce.Cursor{}}, expect: func(chain.Hash) {},
-		metrics: o.metrics,
-		log:     zerolog.Nop(), patience: time.Minute,
+		signing: signing{duty: o.duty, key: key, chainID: 56, market: m, budget: p},
+		cursor:  &cursor{known: &nonce.Cursor{}}, expect: func(chain.Hash) {}, patience: time.Minute,
 	}.run
 	for i := range orders {
 		j := orderAt(i, uint64(i))

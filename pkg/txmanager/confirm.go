@@ -20,26 +20,19 @@ import (
 // confirm follows what is in flight. What it finds out it writes down before it goes on; what it remembers itself is
 // only since when something has been missing.
 type confirm struct {
-	tenure    *lease.Tenure
-	store     txm.Flights
-	view      view
-	limits    Limits
-	turns     Turns
-	judge     Judge
-	rest      func(i txm.Intent, o job.Outcome) txm.Rest
-	broadcast *broadcast
-	renewal   renewal
-	waiting   *waiting // what gets no nonce for what is in flight
-	ages      ages
-	ended     func() // called when an intent has ended
-	landing   *landing
-	metrics   *Metrics
-	log       zerolog.Logger
+	view
+	judge   Judge
+	rest    func(i txm.Intent, o job.Outcome) txm.Rest
+	renewal renewal
+	waiting *waiting // what gets no nonce for what is in flight
+	ages    ages
+	ended   func() // called when an intent has ended
+	landing *landing
 }
 
 // pass looks at every flight once. One that fails does not keep the others from being looked at.
 func (c *confirm) pass(ctx context.Context) error {
-	flights, err := c.store.InFlight(ctx, c.view.signer)
+	flights, err := c.store.InFlight(ctx, c.signer)
 	if err != nil {
 		return err
 	}
@@ -58,7 +51,7 @@ func (c *confirm) pass(ctx context.Context) error {
 			return err
 		}
 		for _, l := range some {
-			if c.broadcast.heads.Number() != at.asked {
+			if c.heads.Number() != at.asked {
 				if at, err = c.stand(ctx, flights); err != nil {
 					return errors.Join(append(problems, err)...)
 				}
@@ -81,7 +74,7 @@ func (c *confirm) pass(ctx context.Context) error {
 // stand asks where the chain stands, and has the places given back of what is mined. It is asked anew at every head: a
 // pass over a hundred flights takes longer than a block, and what waits for a place is not to wait for the pass.
 func (c *confirm) stand(ctx context.Context, flights []txm.Flight) (at tip, err error) {
-	asked := c.broadcast.heads.Number()
+	asked := c.heads.Number()
 	mined, err := c.landing.look(ctx, flights)
 	if err != nil {
 		return at, err
@@ -100,7 +93,7 @@ func (c *confirm) stand(ctx context.Context, flights []txm.Flight) (at tip, err 
 
 // remember forgets whatever is no longer in flight.
 func (c *confirm) remember(flights []txm.Flight) {
-	c.metrics.inFlight.WithLabelValues(c.view.signer.Hex()).Set(float64(len(flights)))
+	c.metrics.inFlight.WithLabelValues(c.signer.Hex()).Set(float64(len(flights)))
 	flying, intents, liquidations := map[chain.Hash]bool{}, map[int64]bool{}, 0
 	for _, f := range flights {
 		intents[f.Intent.ID] = true
@@ -114,9 +107,9 @@ func (c *confirm) remember(flights []txm.Flight) {
 	}
 	pressed := slices.DeleteFunc(slices.Clone(flights), c.abandoned)
 	c.broadcast.checkStall(pressed)
-	c.metrics.unlanded.show(c.view.signer, pressed)
-	c.metrics.held.WithLabelValues(c.view.signer.Hex()).Set(metric.Bool(c.broadcast.held() != ""))
-	c.metrics.liquidations.WithLabelValues(c.view.signer.Hex()).Set(float64(liquidations))
+	c.metrics.unlanded.show(c.signer, pressed)
+	c.metrics.held.WithLabelValues(c.signer.Hex()).Set(metric.Bool(c.broadcast.held() != ""))
+	c.metrics.liquidations.WithLabelValues(c.signer.Hex()).Set(float64(liquidations))
 	c.broadcast.forget(flying)
 	c.broadcast.privacy.keep(intents)
 	c.ages.keep(intents)
@@ -180,7 +173,7 @@ func (c *confirm) takeBack(ctx context.Context, f txm.Flight, s txm.Sight) error
 // whoever says it may be wrong, and the transaction is broadcast as ever.
 func (c *confirm) disown(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	foreign := func(one evm.Reader) bool { return c.view.foreign(ctx, one, f) }
-	if agree, need := agreement(c.view.node, foreign); agree < need {
+	if agree, need := agreement(c.node, foreign); agree < need {
 		err := fmt.Errorf("%d of %d endpoints say that it was spent, and have no receipt of ours", agree, need)
 		if !s.Sent.Ever || c.limits.Fee().Due(s) {
 			err = errors.Join(err, c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx))
@@ -192,9 +185,9 @@ func (c *confirm) disown(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	if err := c.store.Disown(ctx, c.tenure.Fence(), f.Intent.ID, end); err != nil {
 		return err
 	}
-	c.metrics.foreign.WithLabelValues(c.view.signer.Hex()).Inc()
+	c.metrics.foreign.WithLabelValues(c.signer.Hex()).Inc()
 	c.log.Error().Bool("critical", true).Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).
-		Str("signer", c.view.signer.Hex()).
+		Str("signer", c.signer.Hex()).
 		Msg("somebody else uses this signer's key: the signer is paused until `keeperctl signer resync`")
 	c.ended()
 	return nil
@@ -210,5 +203,5 @@ func (c *confirm) logged(what string, f txm.Flight, r txm.Receipt) {
 		Uint64("nonce", f.Intent.Nonce).
 		Str("hash", r.TxHash.Hex()).
 		Uint64("block", r.Block.Number).Str("outcome", string(r.Outcome)).Str("reason", r.Reason).
-		Dur("age_ms", c.broadcast.heads.Age(f.Intent.Job.BirthMs)).Msg(what)
+		Dur("age_ms", c.heads.Age(f.Intent.Job.BirthMs)).Msg(what)
 }

@@ -23,10 +23,10 @@ import (
 // sent does not count.
 func TestLateReceiptsAreTold(t *testing.T) {
 	now, metrics := time.Now(), NewMetrics(prometheus.NewRegistry())
-	b := &broadcast{last: map[chain.Hash]sent{}, heads: headtrack.New(time.Now)}
+	on := duty{turns: alone{}, heads: headtrack.New(time.Now), metrics: metrics, log: zerolog.Nop()}
 	c := &confirm{
-		turns: alone{}, broadcast: b, ages: newAges(func() time.Time { return now }, 10*time.Second),
-		metrics: metrics, log: zerolog.Nop(),
+		view: view{duty: on, broadcast: &broadcast{duty: on, last: map[chain.Hash]sent{}}},
+		ages: newAges(func() time.Time { return now }, 10*time.Second),
 	}
 	f := txm.Flight{Txs: []txm.Tx{{}}}
 	f.Intent = txm.Intent{ID: 1, Job: job.Job{Kind: job.Liquidation}, Waited: time.Minute}
@@ -88,14 +88,11 @@ func TestPlacesAreFreeWhileFlightsAreFollowed(t *testing.T) {
 		f.Intent = txm.Intent{ID: int64(n) + 1, Nonce: n, Job: job.Job{Kind: job.Liquidation}}
 		store.flights = append(store.flights, f)
 	}
-	b := &broadcast{last: map[chain.Hash]sent{}, heads: node.heads}
-	v := view{node: node, broadcast: b}
-	c := &confirm{
-		tenure: newQueueTest(t, nil).tenure, store: store, view: v, turns: alone{}, broadcast: b, limits: limits{},
-		waiting: new(waiting), ages: newAges(time.Now, time.Hour),
-		metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
-	}
-	c.landing = &landing{view: v, tenure: c.tenure, store: store, limits: limits{}, freed: func() { freed++ }}
+	on := newQueueTest(t, nil).duty
+	on.node, on.store, on.heads = node, store, node.heads
+	v := view{duty: on, broadcast: &broadcast{duty: on, last: map[chain.Hash]sent{}}}
+	c := &confirm{view: v, waiting: new(waiting), ages: newAges(time.Now, time.Hour)}
+	c.landing = &landing{view: v, freed: func() { freed++ }}
 	c.renewal.recheck = func(context.Context, *Task) (Verdict, error) {
 		if pressed++; pressed > 2 {
 			node.mine()
@@ -137,8 +134,9 @@ func (noting) Noted(context.Context, lease.Fence, chain.Hash, string, bool) erro
 func TestNothingIsBroadcastLate(t *testing.T) {
 	turns := &windows{}
 	node, store, left := &endingWindow{turns: turns}, &noting{}, 0
-	b := &broadcast{node: node, store: store, last: map[chain.Hash]sent{}, heads: headsAt(nowMs, time.Now()),
-		tenure: newQueueTest(t, nil).tenure, metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop()}
+	on := newQueueTest(t, nil).duty
+	on.node, on.store, on.heads, on.turns = node, store, headsAt(nowMs, time.Now()), turns
+	b := &broadcast{duty: on, last: map[chain.Hash]sent{}}
 	for n := range uint64(3) {
 		signed := txm.SignedTx{Hash: chain.Hash{byte(n) + 1}, Nonce: n}
 		f := txm.Flight{Txs: []txm.Tx{{Kind: txm.Exec, SignedTx: signed}}}
@@ -146,12 +144,9 @@ func TestNothingIsBroadcastLate(t *testing.T) {
 		store.flights = append(store.flights, f)
 		b.last[signed.Hash] = sent{first: 98, last: 98} // which is long enough ago for the same bytes once more
 	}
-	v := view{node: node, broadcast: b}
-	c := &confirm{
-		tenure: b.tenure, store: store, view: v, turns: turns, broadcast: b, limits: limits{}, waiting: new(waiting),
-		ages: newAges(time.Now, time.Hour), metrics: b.metrics, log: zerolog.Nop(),
-	}
-	c.landing = &landing{view: v, tenure: c.tenure, store: store, limits: limits{}, freed: func() {}}
+	v := view{duty: on, broadcast: b}
+	c := &confirm{view: v, waiting: new(waiting), ages: newAges(time.Now, time.Hour)}
+	c.landing = &landing{view: v, freed: func() {}}
 	c.renewal.recheck = func(context.Context, *Task) (Verdict, error) {
 		left++
 		return Wait("it is another keeper's"), nil

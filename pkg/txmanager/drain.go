@@ -3,10 +3,8 @@ package txmanager
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
-
-	"github.com/rs/zerolog"
-	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
@@ -16,21 +14,16 @@ import (
 // drain leads a signer's queued intents through the stages, the most urgent first (NON-9). Several are looked at side
 // by side, claimed in one statement and broadcast together; the numbers they get are in the order of their urgency.
 type drain struct {
-	tenure *lease.Tenure
-	queue  txm.Queue
+	duty
 	// read looks up what the stages of tasks need.
 	read   func(ctx context.Context, tasks []*Task) error
 	stages []Stage
-	turns  Turns
 	dispatch
-	limits Limits
-	gate   func(reason string) // told why nothing can be sent; empty when something could
+	gate func(reason string) // told why nothing can be sent; empty when something could
 	places
 	upkeep
 	passedOver
 	endings
-	metrics *Metrics
-	log     zerolog.Logger
 }
 
 // dispatch is what happens to tasks that got through the stages.
@@ -69,14 +62,13 @@ func (d *drain) pass(ctx context.Context) error {
 
 // empty takes what can be taken of the queue, and reports whether there was anything.
 func (d *drain) empty(ctx context.Context) (took bool, err error) {
-	signer := d.tenure.Fence().Signer
 	for ; ctx.Err() == nil; took = true {
 		pick, err := d.room(ctx)
 		if err != nil || pick.Limit == 0 {
 			return took, err
 		}
 		pick.Except, pick.Liquidations = d.sleeping(), d.limits.Flights().Liquidations
-		heads, err := d.queue.Heads(ctx, signer, pick)
+		heads, err := d.store.Heads(ctx, d.signer, pick)
 		if err != nil {
 			return took, err
 		}
@@ -104,15 +96,14 @@ func (d *drain) explain(ctx context.Context, took bool) error {
 		d.reportReady(len(d.asleep))
 		return nil
 	}
-	signer := d.tenure.Fence().Signer
-	depth, err := d.queue.Depth(ctx, signer)
+	depth, err := d.store.Depth(ctx, d.signer)
 	if err != nil {
 		return err
 	}
 	if d.reportReady(depth); depth == 0 {
 		return nil
 	}
-	reason, err := d.queue.Paused(ctx, signer)
+	reason, err := d.store.Paused(ctx, d.signer)
 	if err == nil && reason != "" {
 		d.gate("the signer is paused: " + reason)
 	}
@@ -176,14 +167,11 @@ func (d *drain) preflight(ctx context.Context, heads []txm.Intent) []step {
 		}
 		return steps
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	var running sync.WaitGroup
 	for i, t := range tasks {
-		group.Go(func() error {
-			steps[i] = d.stage(ctx, t)
-			return nil
-		})
+		running.Go(func() { steps[i] = d.stage(ctx, t) })
 	}
-	_ = group.Wait() // no step returns its error this way
+	running.Wait()
 	return steps
 }
 
@@ -291,7 +279,7 @@ func (e endings) overdue(i txm.Intent) txm.Rest {
 // skip ends an intent that never got a nonce. One that has moved on meanwhile is somebody else's.
 func (d *drain) skip(ctx context.Context, i txm.Intent, v Verdict, rest txm.Rest) error {
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: v.Outcome, Reason: v.Reason}, Rest: rest}
-	err := d.queue.Skip(ctx, d.tenure.Fence(), i.ID, end)
+	err := d.store.Skip(ctx, d.tenure.Fence(), i.ID, end)
 	if txm.Refused(err) != "" {
 		return nil
 	}

@@ -53,7 +53,8 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 	}
 	nothing := func(context.Context) error { return nil }
 	o.drain = &drain{
-		tenure: tenure, turns: alone{}, queue: outbox.NewIntents(o.db), limits: limits{},
+		duty: duty{tenure: tenure, signer: o.signer, store: outbox.NewIntents(o.db), limits: limits{},
+			turns: alone{}, metrics: metrics, log: zerolog.Nop()},
 		read:     func(context.Context, []*Task) error { return nil },
 		dispatch: dispatch{launched: func() error { return nil }},
 		stages: []Stage{{Name: "test", Run: func(_ context.Context, t *Task) (Verdict, error) {
@@ -71,8 +72,7 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 			yielded: map[int64]time.Time{}},
 		endings: endings{maxWait: time.Hour, ended: func() {},
 			rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }},
-		gate:    func(reason string) { o.gates = append(o.gates, reason) },
-		metrics: metrics, log: zerolog.Nop(),
+		gate: func(reason string) { o.gates = append(o.gates, reason) },
 	}
 	return o
 }

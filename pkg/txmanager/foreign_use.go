@@ -12,8 +12,8 @@ const foreignUsePause = 5 * time.Second
 // here: somebody else has sent with its key. What becomes of it the cursor finds out, which is then read anew: the
 // store compares its numbers with the chain's, and pauses the signer. It is used by one goroutine.
 type foreignUse struct {
+	duty
 	clock  func() time.Time
-	mined  func(ctx context.Context) (next uint64, sure bool, err error)
 	cursor *cursor
 	next   time.Time
 }
@@ -26,7 +26,7 @@ func (s *foreignUse) pass(ctx context.Context) error {
 		return nil
 	}
 	s.next = now.Add(foreignUsePause)
-	next, sure, err := s.mined(ctx)
+	next, sure, err := reached(ctx, s.node, s.signer)
 	if err == nil && sure && next > given {
 		s.cursor.doubted.Store(true)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/nonce"
 )
 
@@ -26,9 +27,8 @@ func TestStrangersAreSeen(t *testing.T) {
 		"one endpoint's word": {5, 6, false, nil, 1, false},
 		"nobody answers":      {5, 0, false, errors.New("timeout"), 1, false},
 	} {
-		asked, now := 0, time.Unix(1, 0)
-		s := foreignUse{cursor: new(cursor), clock: func() time.Time { return now },
-			mined: func(context.Context) (uint64, bool, error) { asked++; return c.next, c.sure, c.err }}
+		node, now := &minedCount{says: evm.MinedNonce{Agreed: c.next, Sure: c.sure}, err: c.err}, time.Unix(1, 0)
+		s := foreignUse{cursor: new(cursor), clock: func() time.Time { return now }, duty: duty{node: node}}
 		if c.given > 0 {
 			s.cursor.set(nonce.Cursor{Next: c.given})
 		}
@@ -37,12 +37,12 @@ func TestStrangersAreSeen(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if asked != c.asked || s.cursor.doubted.Load() != c.doubted {
-			t.Errorf("%s: asked %d times, doubted %t", name, asked, s.cursor.doubted.Load())
+		if node.asked != c.asked || s.cursor.doubted.Load() != c.doubted {
+			t.Errorf("%s: asked %d times, doubted %t", name, node.asked, s.cursor.doubted.Load())
 		}
 		now = now.Add(foreignUsePause)
-		if _ = s.pass(t.Context()); asked != 2*c.asked {
-			t.Errorf("%s: asked %d times after the pause", name, asked)
+		if _ = s.pass(t.Context()); node.asked != 2*c.asked {
+			t.Errorf("%s: asked %d times after the pause", name, node.asked)
 		}
 	}
 }

@@ -3,18 +3,14 @@ package txmanager
 import (
 	"context"
 
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
 )
 
 // landing follows which of a signer's transactions are mined. It is used by one goroutine.
 type landing struct {
 	view
-	store  txm.Flights
-	tenure *lease.Tenure
-	limits Limits
-	freed  func()  // called when places have become free
-	below  *uint64 // the number that the store was told of last
+	freed func()  // called when places have become free
+	below *uint64 // the number that the store was told of last
 }
 
 // look returns the signer's next nonce in the newest block as anybody has it, and stores below which number

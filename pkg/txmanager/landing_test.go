@@ -17,17 +17,19 @@ import (
 // minedCount says how many of a signer's transactions are mined, by hand.
 type minedCount struct {
 	Node
-	says evm.MinedNonce
-	err  error
+	says  evm.MinedNonce
+	err   error
+	asked int
 }
 
 func (c *minedCount) MinedNonce(context.Context, chain.Address) (evm.MinedNonce, error) {
+	c.asked++
 	return c.says, c.err
 }
 
 // told notes what the store is told.
 type told struct {
-	txm.Flights
+	txm.Store
 	below []uint64
 	err   error
 }
@@ -52,11 +54,9 @@ func (o *observed) Observe(t txm.Taken) { o.taken = append(o.taken, t) }
 // found full before it may have been mined since.
 func TestPlacesFollowWhatTwoHostsSay(t *testing.T) {
 	node, store, seen, freed := &minedCount{}, &told{}, &observed{}, 0
-	broadcast := &broadcast{heads: headsAt(nowMs, time.Now()), last: map[chain.Hash]sent{}}
-	l := &landing{
-		view: view{node: node, broadcast: broadcast}, tenure: newQueueTest(t, nil).tenure, store: store, limits: seen,
-		freed: func() { freed++ },
-	}
+	on := duty{tenure: newQueueTest(t, nil).tenure, node: node, store: store, heads: headsAt(nowMs, time.Now()),
+		limits: seen}
+	l := &landing{view: view{on, &broadcast{duty: on, last: map[chain.Hash]sent{}}}, freed: func() { freed++ }}
 	away := errors.New("no connection")
 	for _, c := range []struct {
 		what  string
@@ -103,7 +103,7 @@ func TestHowLongLiquidationsWait(t *testing.T) {
 		}
 		return f
 	}
-	b := &broadcast{heads: headsAt(nowMs, time.Now()), last: map[chain.Hash]sent{
+	b := &broadcast{duty: duty{heads: headsAt(nowMs, time.Now())}, last: map[chain.Hash]sent{
 		{1}: {first: 90}, {2}: {first: 97}, {3}: {first: 99}, {4}: {first: 80}, {5}: {},
 	}}
 	flights := []txm.Flight{

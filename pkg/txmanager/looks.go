@@ -132,7 +132,7 @@ func (c *confirm) record(ctx context.Context, looks []*look) error {
 		return err
 	})
 	for _, l := range recorded {
-		age := c.broadcast.heads.Age(l.Intent.Job.BirthMs)
+		age := c.heads.Age(l.Intent.Job.BirthMs)
 		c.metrics.landed.WithLabelValues(string(l.Intent.Job.Kind)).Observe(age.Seconds())
 		c.logged("mined", l.Flight, *l.sight.Receipt)
 		l.Mined = l.sight.Receipt
@@ -195,7 +195,7 @@ func (c *confirm) finish(ctx context.Context, looks []*look) error {
 		return err
 	})
 	for _, l := range finished {
-		age := c.broadcast.heads.Age(l.Intent.Job.BirthMs)
+		age := c.heads.Age(l.Intent.Job.BirthMs)
 		c.metrics.delay.WithLabelValues(string(l.Intent.Job.Kind)).Observe(age.Seconds())
 		c.logged("final", l.Flight, *l.Mined)
 		c.turns.Ended(l.Intent.Job.ID, l.Mined.Outcome)

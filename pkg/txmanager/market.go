@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rs/zerolog"
 
@@ -25,28 +26,21 @@ const (
 // market is what others pay, as several endpoints say. It is asked for in the background, so that no claim waits for it
 // once it is known. It is safe for concurrent use.
 type market struct {
-	node   pricer
+	node   Node
 	heads  *headtrack.Tracker
 	limits Limits
 	log    zerolog.Logger
 
-	mu       sync.Mutex
-	known    *txm.Market
-	at       uint64 // the head it was asked at
-	followed bool
-}
+	followed atomic.Bool
 
-// pricer knows what transactions are paid. No single endpoint may set it, where there are several.
-type pricer interface {
-	GasPrice(ctx context.Context) (uint64, error)
-	Tips(ctx context.Context, blocks int, shares []uint64) ([][]uint64, error)
+	mu    sync.Mutex
+	known *txm.Market
+	at    uint64 // the head it was asked at
 }
 
 // follow keeps what is known fresh until ctx ends.
 func (m *market) follow(ctx context.Context) error {
-	m.mu.Lock()
-	m.followed = true
-	m.mu.Unlock()
+	m.followed.Store(true)
 	for {
 		head := m.heads.Next()
 		if _, fresh := m.have(marketFresh); !fresh && m.heads.Number() > 0 {
@@ -73,12 +67,10 @@ func (m *market) have(blocks uint64) (known *txm.Market, fresh bool) {
 // now returns what others pay. Nodes that keep no history of fees leave their suggestions; where none answers at all
 // what was known before stays, and it is an error only if nothing was.
 func (m *market) now(ctx context.Context) (txm.Market, error) {
-	m.mu.Lock()
 	blocks := uint64(marketFresh)
-	if m.followed {
+	if m.followed.Load() {
 		blocks = marketOld
 	}
-	m.mu.Unlock()
 	known, fresh := m.have(blocks)
 	if fresh {
 		return *known, nil

@@ -16,7 +16,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txm"
 )
@@ -108,9 +107,9 @@ func newPrivateTest(t *testing.T) *privateTest {
 	t.Cleanup(node.Close)
 	o := newQueueTest(t, nil)
 	p.broadcast = &broadcast{
-		tenure: o.tenure, node: node, heads: headsAt(nowMs, time.Now()), store: outbox.NewIntents(o.db),
-		metrics: o.metrics,
-		log:     zerolog.Nop(), last: map[chain.Hash]sent{},
+		duty: duty{tenure: o.tenure, node: node, heads: headsAt(nowMs, time.Now()), store: o.store,
+			metrics: o.metrics, log: zerolog.Nop()},
+		last: map[chain.Hash]sent{},
 		privacy: privacy{cfg: Private{Endpoints: true, Only: []job.Lane{job.LiquidationLane}, Deadline: deadline},
 			clock: func() time.Time { return p.now }},
 	}

@@ -7,26 +7,22 @@ import (
 
 	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
 )
 
 // record publishes what has ended, and what was given up to those who want to know of it, and notes that it did: at
 // least once each.
 type record struct {
-	tenure  *lease.Tenure
-	store   txm.Reports
+	duty
 	ended   Publisher // of all that has ended
 	givenUp Publisher // of what was given up
-	metrics *Metrics
-	log     zerolog.Logger
 }
 
 // pass publishes until nothing is left.
 func (r record) pass(ctx context.Context) error {
 	const atOnce = 100
 	for {
-		ended, err := r.store.Unreported(ctx, r.tenure.Fence().Signer, atOnce)
+		ended, err := r.store.Unreported(ctx, r.signer, atOnce)
 		if err != nil || len(ended) == 0 {
 			return err
 		}

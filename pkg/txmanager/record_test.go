@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
-
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
@@ -103,7 +100,8 @@ func (done) Settlement(job.Job, evm.Receipt) (*job.Settlement, error) { return n
 // confirming is a confirm of so many flights that all are mined on a node.
 func confirming(t *testing.T, node *minedAt, store *written, flights int) *confirm {
 	t.Helper()
-	tenure := newQueueTest(t, nil).tenure
+	on := newQueueTest(t, nil).duty
+	on.node, on.store, on.heads = node, store, headsAt(nowMs, time.Now())
 	node.says = evm.MinedNonce{Agreed: uint64(flights), Sure: true, Newest: uint64(flights)}
 	node.enough = make(chan struct{})
 	for n := range flights {
@@ -111,16 +109,12 @@ func confirming(t *testing.T, node *minedAt, store *written, flights int) *confi
 		f.Intent = txm.Intent{ID: int64(n) + 1, Nonce: uint64(n)}
 		store.flights = append(store.flights, f)
 	}
-	b := &broadcast{last: map[chain.Hash]sent{}, heads: headsAt(nowMs, time.Now())}
-	v := view{node: node, broadcast: b}
-	c := &confirm{
-		tenure: tenure, store: store, view: v, turns: alone{}, broadcast: b, limits: limits{}, judge: done{},
-		waiting: new(waiting), ages: newAges(time.Now, time.Hour), ended: func() {},
-		rest:    func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} },
-		metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
+	v := view{duty: on, broadcast: &broadcast{duty: on, last: map[chain.Hash]sent{}}}
+	return &confirm{
+		view: v, landing: &landing{view: v, freed: func() {}}, judge: done{}, waiting: new(waiting),
+		ages: newAges(time.Now, time.Hour), ended: func() {},
+		rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} },
 	}
-	c.landing = &landing{view: v, tenure: tenure, store: store, limits: limits{}, freed: func() {}}
-	return c
 }
 
 // A receipt whose block is final is recorded and finished in one pass; one whose block is not is recorded alone.

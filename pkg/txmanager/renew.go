@@ -5,33 +5,30 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rs/zerolog"
-
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/txm"
 )
+
+// signing is what transactions of a tenure are signed with, and paid from.
+type signing struct {
+	duty
+	key     signer.Signer
+	chainID uint64
+	market  *market
+	budget  *budget
+}
 
 // renewal makes further transactions at nonces that are taken: dearer ones for jobs that are still to be done, and such
 // as only free the nonce of those that are not. Each is stored before it is broadcast, and which of them is mined the
 // receipts say.
 type renewal struct {
-	tenure    *lease.Tenure
-	key       signer.Signer
-	chainID   uint64
-	limits    Limits
-	market    *market
-	budget    *budget
-	store     txm.Flights
+	signing
 	broadcast *broadcast
-	node      Counter
 	// recheck looks at a job anew: fresh rows, fresh reports, a simulated call.
 	recheck func(ctx context.Context, t *Task) (Verdict, error)
-	metrics *Metrics
-	log     zerolog.Logger
 }
 
 // plan is what the next transaction of a flight is to be.
@@ -196,13 +193,6 @@ func (r renewal) repeat(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	return r.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
 
-func (r renewal) sign(ctx context.Context, n uint64, what Call, price uint64) (txm.SignedTx, error) {
-	if err := r.tenure.Check("sign"); err != nil {
-		return txm.SignedTx{}, err
-	}
-	return sign(ctx, r.key, r.chainID, n, what, price)
-}
-
 // fill spends a number that nobody has by a payment to oneself.
 func (r renewal) fill(ctx context.Context, n uint64) error {
 	m, err := r.market.now(ctx)
@@ -222,11 +212,13 @@ func (r renewal) fill(ctx context.Context, n uint64) error {
 	return r.broadcast.send(ctx, txm.Intent{Job: job.Job{ID: "gap"}, Nonce: n}, tx)
 }
 
-// sign makes a transaction that offers one price as tip and as cap.
-func sign(ctx context.Context, key signer.Signer, chainID, n uint64, what Call, price uint64) (txm.SignedTx,
-	error) {
+// sign makes a transaction that offers one price as tip and as cap, if the tenure is not over.
+func (s signing) sign(ctx context.Context, n uint64, what Call, price uint64) (txm.SignedTx, error) {
+	if err := s.tenure.Check("sign"); err != nil {
+		return txm.SignedTx{}, err
+	}
 	failpoint.Hit("sender.sign.before")
-	raw, hash, err := key.Sign(ctx, signer.Tx{ChainID: chainID, Nonce: n, To: what.To, Data: what.Data, Gas: what.Gas,
+	raw, hash, err := s.key.Sign(ctx, signer.Tx{ChainID: s.chainID, Nonce: n, To: what.To, Data: what.Data, Gas: what.Gas,
 		Tip: price, Cap: price})
 	failpoint.Hit("sender.sign.after")
 	return txm.SignedTx{Nonce: n, Gas: what.Gas, Tip: price, Cap: price, Hash: hash, Raw: raw}, err

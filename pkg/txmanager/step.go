@@ -76,7 +76,7 @@ func (s *Stepper) hold(ctx context.Context) error {
 	}
 	s.worker.Notice(s.worker.name, "")
 	s.tenure, s.due, s.passes = t, now.Add(ttl/3), nil
-	for _, p := range s.worker.passes(t, s.worker.broadcast(t)) {
+	for _, p := range s.worker.passes(s.worker.broadcast(t)) {
 		s.passes = append(s.passes, &steppedPass{pass: p})
 	}
 	return nil

@@ -4,7 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/txm"
@@ -18,21 +21,37 @@ type pass struct {
 	wake func() [2]<-chan struct{}
 }
 
+// duty is what all that is done in one tenure works with.
+type duty struct {
+	tenure  *lease.Tenure
+	signer  chain.Address
+	node    Node
+	store   txm.Store
+	heads   *headtrack.Tracker
+	limits  Limits
+	turns   Turns
+	metrics *Metrics
+	log     zerolog.Logger
+}
+
 // passes are the loops of a tenure, in the order in which work goes through them.
-func (w *worker) passes(t *lease.Tenure, b *broadcast) []pass {
-	renewal, waiting, cursor := w.renewal(t, b), new(waiting), &cursor{open: w.opening(t.Fence())}
-	ended, givenUp := w.Results()
-	w.retries.begin(t)
-	r := record{tenure: t, store: w.Intents, ended: ended, givenUp: givenUp, metrics: w.Metrics, log: w.log}
+func (w *worker) passes(b *broadcast) []pass {
+	signing := signing{duty: b.duty, key: w.key, chainID: w.cfg.ChainID, market: w.market,
+		budget: &budget{duty: b.duty, limit: w.Limits.Fee().Money(), clock: w.Clock}}
+	renewal := renewal{signing: signing, broadcast: b, recheck: w.work.Recheck}
+	waiting, cursor := new(waiting), &cursor{open: w.opening(b.tenure.Fence())}
+	r := record{duty: b.duty}
+	r.ended, r.givenUp = w.Results()
+	w.retries.begin(b.tenure)
+	foreignUse := foreignUse{duty: b.duty, clock: w.Clock, cursor: cursor}
+	heads := func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }
 	return []pass{
-		{"drain", w.drain(t, b, renewal, waiting, cursor).pass,
+		{"drain", w.drain(renewal, waiting, cursor).pass,
 			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.Heads.Next()} }},
-		{"confirm", w.confirm(t, b, renewal, waiting).pass,
-			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }},
-		{"strangers", w.foreignUse(cursor).pass,
-			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }},
+		{"confirm", w.confirm(renewal, waiting).pass, heads},
+		{"strangers", foreignUse.pass, heads},
 		{"record", r.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }},
-		{"retry", w.retries.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }},
+		{"retry", w.retries.pass, heads},
 	}
 }
 
@@ -44,21 +63,18 @@ func (w *worker) hasEnded() {
 
 func (w *worker) broadcast(t *lease.Tenure) *broadcast {
 	return &broadcast{
-		tenure: t, node: w.Node, heads: w.Heads, store: w.Intents, metrics: w.Metrics, log: w.log,
+		duty: duty{tenure: t, signer: t.Fence().Signer, node: w.Node, store: w.Intents, heads: w.Heads,
+			limits: w.Limits, turns: w.Turns, metrics: w.Metrics, log: w.log},
 		last: map[chain.Hash]sent{}, privacy: privacy{cfg: w.cfg.Private, clock: w.Clock}, shared: w.cfg.Shared,
 		launches: launches{failed: func() { signal(w.queued) }},
 	}
 }
 
-func (w *worker) drain(t *lease.Tenure, b *broadcast, renewal renewal, waiting *waiting, cursor *cursor) *drain {
-	gaps := gaps{heads: w.Heads, fill: renewal.fill, since: map[uint64]uint64{}}
-	claim := claim{
-		tenure: t, key: w.key, chainID: w.cfg.ChainID, limits: w.Limits, market: w.market, budget: renewal.budget,
-		store: w.Intents, cursor: cursor, expect: b.expect, metrics: w.Metrics, log: w.log, patience: w.cfg.TTL / 4,
-	}
+func (w *worker) drain(renewal renewal, waiting *waiting, cursor *cursor) *drain {
+	b, gaps := renewal.broadcast, gaps{heads: w.Heads, fill: renewal.fill, since: map[uint64]uint64{}}
+	claim := claim{signing: renewal.signing, cursor: cursor, expect: b.expect, patience: w.cfg.TTL / 4}
 	return &drain{
-		tenure: t, turns: w.Turns, queue: w.Intents, limits: w.Limits,
-		read: w.work.Read,
+		duty: b.duty, read: w.work.Read,
 		stages: append([]Stage{{paysStage, pays{w.Limits, w.market}.run}},
 			w.work.Pipeline(Standing{Held: b.held, Reconciled: cursor.read})...),
 		dispatch: dispatch{claim.run, b.launch, b.launches.err},
@@ -77,7 +93,6 @@ func (w *worker) drain(t *lease.Tenure, b *broadcast, renewal renewal, waiting *
 		},
 		endings: endings{maxWait: w.cfg.MaxWait, rest: w.rest, ended: w.hasEnded},
 		gate:    func(reason string) { w.Notice(w.gate(), reason) },
-		metrics: w.Metrics, log: w.log,
 	}
 }
 
@@ -92,13 +107,6 @@ func (w *worker) places(ctx context.Context) (all, urgent int, err error) {
 // rest is what comes after an attempt that ends now, on the chain's clock.
 func (w *worker) rest(i txm.Intent, o job.Outcome) txm.Rest {
 	return txm.After(o, i.Tries, w.Heads.Now(), w.cfg.Cooldown)
-}
-
-// foreignUse looks whether the signer's key is used elsewhere.
-func (w *worker) foreignUse(cursor *cursor) *foreignUse {
-	return &foreignUse{clock: w.Clock, cursor: cursor, mined: func(ctx context.Context) (uint64, bool, error) {
-		return reached(ctx, w.Node, w.key.Address())
-	}}
 }
 
 // tidy looks again at a cursor that is doubted, and fills the gaps that nobody has a job for.
@@ -125,24 +133,11 @@ func (w *worker) tidy(ctx context.Context, cursor *cursor, gaps gaps) error {
 	return err
 }
 
-// renewal signs further transactions at nonces that are taken.
-func (w *worker) renewal(t *lease.Tenure, b *broadcast) renewal {
-	return renewal{
-		tenure: t, key: w.key, chainID: w.cfg.ChainID, limits: w.Limits, market: w.market,
-		budget: &budget{signer: w.key.Address(), limit: w.Limits.Fee().Money(), store: w.Intents, node: w.Node,
-			clock: w.Clock, metrics: w.Metrics, log: w.log},
-		store: w.Intents, broadcast: b, node: w.Node, recheck: w.work.Recheck, metrics: w.Metrics, log: w.log,
-	}
-}
-
-func (w *worker) confirm(t *lease.Tenure, b *broadcast, renewal renewal, waiting *waiting) *confirm {
-	view := view{node: w.Node, signer: w.key.Address(), broadcast: b}
+func (w *worker) confirm(renewal renewal, waiting *waiting) *confirm {
+	view := view{duty: renewal.duty, broadcast: renewal.broadcast}
 	return &confirm{
-		tenure: t, turns: w.Turns, limits: w.Limits, rest: w.rest, store: w.Intents,
-		view: view, landing: &landing{view: view, tenure: t, store: w.Intents, limits: w.Limits,
-			freed: func() { signal(w.queued) }},
-		judge: w.work.Judge, broadcast: b, renewal: renewal, waiting: waiting,
-		ages:    newAges(w.Clock, w.cfg.ConfirmTimeout),
-		metrics: w.Metrics, log: w.log, ended: w.hasEnded,
+		view: view, landing: &landing{view: view, freed: func() { signal(w.queued) }},
+		judge: w.work.Judge, rest: w.rest, renewal: renewal, waiting: waiting,
+		ages: newAges(w.Clock, w.cfg.ConfirmTimeout), ended: w.hasEnded,
 	}
 }

@@ -19,10 +19,9 @@ func TestOldestUnlanded(t *testing.T) {
 	metrics := NewMetrics(reg)
 	metrics.unlanded.clock = func() time.Time { return now }
 	signer := chain.Address{1}
+	on := duty{signer: signer, turns: passedOn{"elsewhere"}, heads: headtrack.New(time.Now), metrics: metrics}
 	c := &confirm{
-		turns: passedOn{"elsewhere"}, view: view{signer: signer}, metrics: metrics,
-		broadcast: &broadcast{last: map[chain.Hash]sent{}, heads: headtrack.New(time.Now)},
-		ages:      newAges(time.Now, time.Minute),
+		view: view{on, &broadcast{duty: on, last: map[chain.Hash]sent{}}}, ages: newAges(time.Now, time.Minute),
 	}
 	flight := func(id string, kind job.Kind, age time.Duration) txm.Flight {
 		f := txm.Flight{Txs: []txm.Tx{{Kind: txm.Exec}}, Age: age}

@@ -29,8 +29,7 @@ func (d *drain) tallyWaits(took bool) bool {
 
 // tally counts what is queued and what the signer has spent.
 func (d *drain) tally(ctx context.Context) error {
-	signer := d.tenure.Fence().Signer
-	depth, err := d.queue.Depth(ctx, signer)
+	depth, err := d.store.Depth(ctx, d.signer)
 	if err != nil {
 		return err
 	}
@@ -41,7 +40,7 @@ func (d *drain) tally(ctx context.Context) error {
 		return err
 	}
 	d.reportReady(depth)
-	d.metrics.queueDepth.WithLabelValues(signer.Hex()).Set(float64(depth))
+	d.metrics.queueDepth.WithLabelValues(d.signer.Hex()).Set(float64(depth))
 	d.counted, d.tallied = true, d.clock()
 	return nil
 }

@@ -11,8 +11,7 @@ import (
 
 // view is what the chain shows of one signer's flights.
 type view struct {
-	node      watcher
-	signer    chain.Address
+	duty
 	broadcast *broadcast // knows what nodes have answered
 }
 
@@ -23,15 +22,6 @@ type tip struct {
 	ours   uint64 // the highest number of a flight whose turn is ours
 	waits  error  // why nothing can be called final; nil if something can
 	asked  uint64 // the head at which all this was asked for
-}
-
-// watcher finds what became of transactions.
-type watcher interface {
-	Counter
-	settled
-	Receipt(ctx context.Context, tx chain.Hash) (*evm.Receipt, error)
-	Head(ctx context.Context) (chain.BlockRef, error)
-	Endpoints
 }
 
 // settled are facts that cannot be taken back: two endpoints that differ in host have to agree, where there are two.

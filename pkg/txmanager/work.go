@@ -6,6 +6,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txm"
 )
 
@@ -84,10 +85,19 @@ type Publisher interface {
 
 // Node is what a manager asks of the chain.
 type Node interface {
-	transmitter
-	watcher
-	pricer
-	banker
+	Counter
+	Endpoints
+	settled
+	// SendRaw and SendPrivate give a signed transaction to every endpoint, public or private; nil means that one has it.
+	// Private ones that can bound when it is mined do so by untilMs (Unix ms, the chain's clock; 0 = they need not).
+	SendRaw(ctx context.Context, raw []byte) error
+	SendPrivate(ctx context.Context, raw []byte, untilMs uint64) error
+	Receipt(ctx context.Context, tx chain.Hash) (*evm.Receipt, error)
+	Head(ctx context.Context) (chain.BlockRef, error)
+	// GasPrice and Tips are what transactions are paid. No single endpoint may set it, where there are several.
+	GasPrice(ctx context.Context) (uint64, error)
+	Tips(ctx context.Context, blocks int, shares []uint64) ([][]uint64, error)
+	Balance(ctx context.Context, account chain.Address) (perp.Uint, error) // in wei
 }
 
 // Counter knows how many transactions an account has sent.

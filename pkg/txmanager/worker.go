@@ -117,7 +117,7 @@ func (w *worker) serve(ctx context.Context, t *lease.Tenure) error {
 	b.launches.beside = true
 	defer b.close()
 	group.Go(func() error { return t.Keep(ctx) })
-	for _, p := range w.passes(t, b) {
+	for _, p := range w.passes(b) {
 		group.Go(func() error { return w.loop(ctx, p) })
 	}
 	return group.Wait()

@@ -68,7 +68,7 @@ mutant "a liquidation that is called an order takes no place" pkg/pg/outbox/inte
 mutant "a database behind the chain is believed" pkg/pg/outbox/lease_resync.go 's/if latest <= stored\.Next \{/if true {/' "$store"
 mutant "another database is believed" pkg/pg/outbox/lease_resync.go 's/if systemWas == system && timelineWas == timeline \{/if true {/' "$store"
 mutant "broadcast before it is stored" pkg/txmanager/claim.go \
-  's/^(\t+)c\.expect\(t\.Tx\.Hash\)$/\1c.expect(t.Tx.Hash)\n\1_ = c.market.node.(transmitter).SendRaw(ctx, t.Tx.Raw)/' \
+  's/^(\t+)c\.expect\(t\.Tx\.Hash\)$/\1c.expect(t.Tx.Hash)\n\1_ = c.node.SendRaw(ctx, t.Tx.Raw)/' \
   './services/sender -run TestKilledAnywhere/before_claim'
 mutant "a raise is broadcast and not stored" pkg/txmanager/renew.go \
   's/if err := r\.store\.Replace\(ctx, r\.tenure\.Fence\(\), next\); err != nil \{/_ = next\n\tif err != nil {/' \
