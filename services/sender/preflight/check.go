@@ -6,12 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/gmx"
-	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
@@ -23,21 +20,15 @@ import (
 // simulated call with the reports that would be sent: no formula of ours is as exact, and a condition that no longer
 // holds is one of its answers.
 type Checker struct {
+	Parts
 	pending pending
 	audits  *audits
-	head    *headtrack.Tracker
-	quotes  *Quotes
 	venue   gmx.Config
 	gas     *gasLimits
 	from    chain.Address
-	node    simulator
-	state   looker
 	early   *early
 	// second asks other endpoints before a job is held back for one's answer.
-	second  *secondCalls
-	metrics *Metrics
-	notes   *checklog.Log // nil where nobody is to read them
-	log     zerolog.Logger
+	second *secondCalls
 }
 
 // Stage is the checker as a stage of the pipeline.
@@ -52,7 +43,7 @@ func (r *Checker) Close() {
 // Run looks at a task again, and sets its call if it is to go on.
 func (r *Checker) Run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
 	j := t.Job()
-	head, _ := r.head.Newest()
+	head, _ := r.Head.Newest()
 	stands := kindRules[j.Kind].standsMs
 	switch {
 	case j.ExpiresMs > 0 && head.TimeMs > j.ExpiresMs:
@@ -86,7 +77,7 @@ func (r *Checker) call(ctx context.Context, t *txmanager.Task) (callResult, txma
 	first, is := r.early.answer(ctx, j.ID, made)
 	if !is {
 		var err error
-		if first, err = r.simulate(ctx, r.node, j, made); err != nil {
+		if first, err = r.simulate(ctx, r.Node, j, made); err != nil {
 			return first, txmanager.Verdict{}, err
 		}
 	}
@@ -102,7 +93,7 @@ func (r *Checker) call(ctx context.Context, t *txmanager.Task) (callResult, txma
 	if v.Outcome == job.LostRace { // or the node that was asked has not heard of it yet: our own state will tell which
 		v = txmanager.Wait("the node says that it is done, and the state does not yet: " + v.Reason)
 	}
-	head, _ := r.head.Newest()
+	head, _ := r.Head.Newest()
 	v = premature(j, v, head.TimeMs)
 	if v.Heads > 0 {
 		v.Heads = headsToWait(j, t.Intent.Waited)
@@ -131,9 +122,9 @@ func headsToWait(j job.Job, waited time.Duration) uint64 {
 
 // choose finds the reports that a job's terms ask for.
 func (r *Checker) choose(j job.Job, terms terms) ([]price.Report, txmanager.Verdict) {
-	choose := r.quotes.Latest
+	choose := r.Quotes.Latest
 	if terms.first {
-		choose = r.quotes.AtOrAfter(terms.window.From)
+		choose = r.Quotes.AtOrAfter(terms.window.From)
 	}
 	reports, err := price.Set(j.Tokens, choose)
 	if err != nil {

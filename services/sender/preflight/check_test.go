@@ -21,9 +21,8 @@ import (
 // TIER-14: which reports an execution takes.
 func TestPrepareChoosesReports(t *testing.T) {
 	venue := gmx.Config{OrderHandler: chain.Address{7}}
-	r := &Checker{quotes: quotesOf(reportAt(weth, 60_100), reportAt(weth, 61_000), reportAt(weth, 90_000)),
-		venue: venue,
-		gas:   reckoned(Gas{})}
+	r := &Checker{venue: venue, gas: reckoned(Gas{}), Parts: Parts{
+		Quotes: quotesOf(reportAt(weth, 60_100), reportAt(weth, 61_000), reportAt(weth, 90_000))}}
 	j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth}}
 	with := func(ms uint64) []byte {
 		_, data, err := venue.Call(j, setOf([]price.Report{reportAt(weth, ms)}))
@@ -91,8 +90,8 @@ func (n errNode) Simulate(context.Context, chain.Address, chain.Address, []byte,
 }
 
 func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
-	r := &Checker{node: errNode{errors.New("connection refused")}}
-	if o, err := r.simulate(t.Context(), r.node, job.Job{}, txmanager.Call{}); err == nil ||
+	r := &Checker{}
+	if o, err := r.simulate(t.Context(), errNode{errors.New("connection refused")}, job.Job{}, txmanager.Call{}); err == nil ||
 		o.verdict.Kind != txmanager.Onward {
 		t.Errorf("a node that does not answer: %+v, %v", o, err)
 	}
@@ -100,7 +99,7 @@ func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
 		o.verdict.Kind != txmanager.Onward {
 		t.Errorf("a call that succeeds: %+v, %v", o, err)
 	}
-	late := &Checker{head: horizonAt(nowMs, time.Now())}
+	late := &Checker{Parts: Parts{Head: horizonAt(nowMs, time.Now())}}
 	v, err := late.Run(t.Context(), &txmanager.Task{Intent: txm.Intent{Job: job.Job{ExpiresMs: nowMs - 1}}})
 	if err != nil || v.Outcome != job.Expired {
 		t.Errorf("a job past its end: %+v, %v", v, err)

@@ -200,7 +200,7 @@ func (r *Checker) Early(j job.Job, ready bool) {
 // look reads what a job is checked by, puts its call together, and simulates it. It gives up without a reason:
 // the job's turn in the queue may find it.
 func (r *Checker) look(ctx context.Context, j job.Job, l *earlyLook) {
-	if read, err := r.state.Look(ctx, keysOf(j)); err == nil {
+	if read, err := r.State.Look(ctx, keysOf(j)); err == nil {
 		if terms, v, err := r.pending.look(ctx, read, j); err == nil && v.Kind == txmanager.Onward {
 			l.read, l.known = read, true
 			l.call, _, _ = r.prepare(j, terms, 0)
@@ -208,6 +208,6 @@ func (r *Checker) look(ctx context.Context, j job.Job, l *earlyLook) {
 	}
 	close(l.looked)
 	if l.call.To != (chain.Address{}) {
-		l.result, l.err = r.simulate(ctx, r.node, j, l.call)
+		l.result, l.err = r.simulate(ctx, r.Node, j, l.call)
 	}
 }

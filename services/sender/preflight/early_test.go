@@ -119,7 +119,7 @@ func (o *earlyTest) road(t *testing.T, task *txmanager.Task) (v txmanager.Verdic
 }
 
 func (o *earlyTest) counted(result string) int {
-	return int(testutil.ToFloat64(o.metrics.early.WithLabelValues(result)))
+	return int(testutil.ToFloat64(o.Metrics.early.WithLabelValues(result)))
 }
 
 func taskOf(j job.Job) *txmanager.Task {
@@ -151,16 +151,16 @@ func TestStaleEarlyAnswersAreNotUsed(t *testing.T) {
 		looks  int // that the road makes
 	}{
 		"another head": {func(o *earlyTest, _ *txmanager.Task) {
-			o.head.Set(chain.BlockRef{Number: 101, Hash: chain.Hash{2}, TimeMs: nowMs}, time.Now())
+			o.Head.Set(chain.BlockRef{Number: 101, Hash: chain.Hash{2}, TimeMs: nowMs}, time.Now())
 		}, 1},
 		"another branch": {func(o *earlyTest, _ *txmanager.Task) {
-			o.head.Set(chain.BlockRef{Number: 100, Hash: chain.Hash{3}, TimeMs: nowMs}, time.Now())
+			o.Head.Set(chain.BlockRef{Number: 100, Hash: chain.Hash{3}, TimeMs: nowMs}, time.Now())
 		}, 1},
 		"too long ago": {func(o *earlyTest, _ *txmanager.Task) { o.now = o.now.Add(earlyFresh + 1) }, 1},
 		"a new report": {func(o *earlyTest, _ *txmanager.Task) {
 			newer := reportAt(weth, nowMs+100)
 			newer.Data = []byte("signed a moment later")
-			o.quotes.Add(newer)
+			o.Quotes.Add(newer)
 		}, 0},
 		"more gas": {func(_ *earlyTest, task *txmanager.Task) { task.Intent.Tries = 1 }, 0},
 	} {
@@ -185,7 +185,7 @@ func TestEarlyAnswerGrowsOldOnTheRoad(t *testing.T) {
 	if err := o.Read(t.Context(), []*txmanager.Task{task}); err != nil || len(o.state.asked) != 1 {
 		t.Fatalf("%d looks, %v", len(o.state.asked), err)
 	}
-	o.head.Set(chain.BlockRef{Number: 101, Hash: chain.Hash{2}, TimeMs: nowMs}, time.Now())
+	o.Head.Set(chain.BlockRef{Number: 101, Hash: chain.Hash{2}, TimeMs: nowMs}, time.Now())
 	if v, err := o.Run(t.Context(), task); err != nil || v.Kind != txmanager.Onward || o.node.made() != 2 {
 		t.Errorf("%+v, %v after %d calls", v, err, o.node.made())
 	}
@@ -260,7 +260,7 @@ func TestOutdatedCallIsNotAwaited(t *testing.T) {
 	if err := o.Read(t.Context(), []*txmanager.Task{taskOf(j)}); err != nil {
 		t.Fatal(err)
 	}
-	o.head.Set(chain.BlockRef{Number: 101, Hash: chain.Hash{3}, TimeMs: nowMs}, time.Now())
+	o.Head.Set(chain.BlockRef{Number: 101, Hash: chain.Hash{3}, TimeMs: nowMs}, time.Now())
 	if said, is := o.Checker.early.answer(t.Context(), j.ID, txmanager.Call{}); is || said != (callResult{}) {
 		t.Errorf("answered with %+v", said)
 	}

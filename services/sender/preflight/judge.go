@@ -63,7 +63,7 @@ func (o Judge) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, 
 		return job.Reverted, "cause unknown: " + v.Reason, nil
 	}
 	call.Gas = gmx.MaxGas // whatever it had, now the cause is asked for
-	result, err := o.checker.simulate(ctx, o.checker.node, j, call)
+	result, err := o.checker.simulate(ctx, o.checker.Node, j, call)
 	v = result.verdict
 	switch {
 	case err != nil:

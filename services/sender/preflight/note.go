@@ -25,7 +25,7 @@ func (r *Checker) Noted(check string, stage txmanager.Stage) txmanager.Stage {
 
 // noteOwn notes this keeper's own verdict on a task; an error means that nobody could be asked.
 func (r *Checker) noteOwn(t *txmanager.Task, check string, v txmanager.Verdict, err error) {
-	note(r.notes, t, checklog.Entry{Check: check, By: ownWord}, v, err)
+	note(r.Notes, t, checklog.Entry{Check: check, By: ownWord}, v, err)
 }
 
 // ownWord stands in place of endpoints and sources where the verdict is this keeper's own.
@@ -53,10 +53,10 @@ func note(log *checklog.Log, t *txmanager.Task, e checklog.Entry, v txmanager.Ve
 
 // noteReports keeps what the choice of reports came to.
 func (r *Checker) noteReports(t *txmanager.Task, reports []price.Report, v txmanager.Verdict) {
-	if r.notes == nil {
+	if r.Notes == nil {
 		return
 	}
-	head, _ := r.head.Newest()
+	head, _ := r.Head.Newest()
 	e := checklog.Entry{Check: checklog.Price, By: ownWord, Block: head.Number}
 	if v.Kind == txmanager.Onward {
 		var ids, sources []string
@@ -68,16 +68,16 @@ func (r *Checker) noteReports(t *txmanager.Task, reports []price.Report, v txman
 		}
 		e.Detail, e.By = "reports "+strings.Join(ids, " "), strings.Join(sources, ", ")
 	}
-	note(r.notes, t, e, v, nil)
+	note(r.Notes, t, e, v, nil)
 }
 
 // noteCall keeps what the simulated call came to. It was made on the newest state of whoever answered, which is that
 // of the newest head or a moment older.
 func (r *Checker) noteCall(t *txmanager.Task, o callResult, v txmanager.Verdict, err error) {
-	if r.notes == nil {
+	if r.Notes == nil {
 		return
 	}
-	head, _ := r.head.Newest()
+	head, _ := r.Head.Newest()
 	e := checklog.Entry{Check: checklog.Call, By: string(o.from), Block: head.Number}
 	if o.too != "" {
 		e.By += ", " + string(o.too)
@@ -85,5 +85,5 @@ func (r *Checker) noteCall(t *txmanager.Task, o callResult, v txmanager.Verdict,
 	if v.Kind == txmanager.Onward {
 		e.Detail = fmt.Sprintf("the simulated call succeeds with %d gas", o.gas)
 	}
-	note(r.notes, t, e, v, err)
+	note(r.Notes, t, e, v, err)
 }

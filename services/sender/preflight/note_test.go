@@ -35,6 +35,12 @@ func (n *noted) Save(_ context.Context, entries []checklog.Entry) error {
 
 func (n *noted) Prune(context.Context, time.Time) error { return nil }
 
+// lone is a node of one endpoint, beside which nobody is asked.
+type lone struct{ simulator }
+
+func (lone) Endpoints() []evm.EndpointStatus    { return nil }
+func (lone) Elsewhere(...evm.Source) evm.Reader { return evm.Reader{} }
+
 // namedNode is a node that lets every call pass, under a name.
 type namedNode evm.Source
 
@@ -57,10 +63,10 @@ func TestChecksAreNoted(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- log.Run(ctx) }()
-		r := &Checker{pending: pending{state: state}, audits: &audits{state: state}, head: horizonAt(nowMs, time.Now()),
-			quotes: quotesOf(report), venue: gmx.Config{OrderHandler: chain.Address{7}}, gas: reckoned(Gas{}),
-			node: namedNode("https://a/"), metrics: NewMetrics(prometheus.NewRegistry()), notes: log,
-			log: zerolog.Nop()}
+		r := &Checker{pending: pending{state: state}, audits: &audits{state: state}, gas: reckoned(Gas{}),
+			venue: gmx.Config{OrderHandler: chain.Address{7}}, Parts: Parts{Head: horizonAt(nowMs, time.Now()),
+				Quotes: quotesOf(report), Node: lone{namedNode("https://a/")},
+				Metrics: NewMetrics(prometheus.NewRegistry()), Notes: log, Log: zerolog.Nop()}}
 		read, err := state.Look(t.Context(), keysOf(j))
 		if err != nil {
 			t.Fatal(err)
@@ -83,9 +89,9 @@ func TestChecksAreNoted(t *testing.T) {
 		}
 		run(1, txmanager.Onward)
 		run(1, txmanager.Onward) // says nothing new
-		r.quotes = quotesOf()
+		r.Quotes = quotesOf()
 		run(2, txmanager.Waiting)
-		r.quotes, r.node = quotesOf(report), errNode{errors.New("connection refused")}
+		r.Quotes, r.Node = quotesOf(report), lone{errNode{errors.New("connection refused")}}
 		run(3, txmanager.Onward)
 		cancel()
 		<-ended

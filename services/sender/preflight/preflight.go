@@ -70,11 +70,9 @@ func (p *Preflight) Refresh(ctx context.Context) error { return p.gas.refresh(ct
 // endpoint's word is to be looked at again.
 func (p *Preflight) Checker(from chain.Address, look func()) *Checker {
 	return &Checker{
+		Parts: p.parts, audits: p.audits, venue: p.cfg.Venue, gas: p.gas, from: from,
 		pending: pending{state: p.parts.State, frozenRole: p.cfg.FrozenRole, markets: p.gas.markets},
-		audits:  p.audits, head: p.parts.Head, quotes: p.parts.Quotes, venue: p.cfg.Venue, gas: p.gas, from: from,
-		state: p.parts.State, early: newEarly(p.parts),
-		node: p.parts.Node, second: newSecondCalls(p.parts.Node, p.parts.Clock, look, p.parts.Metrics),
-		metrics: p.parts.Metrics, notes: p.parts.Notes, log: p.parts.Log,
+		early:   newEarly(p.parts), second: newSecondCalls(p.parts.Node, p.parts.Clock, look, p.parts.Metrics),
 	}
 }
 

@@ -28,7 +28,7 @@ func (r *Checker) Read(ctx context.Context, tasks []*txmanager.Task) error {
 	}
 	if !known {
 		var err error
-		if read, err = r.state.Look(ctx, keysOf(jobs...)); err != nil {
+		if read, err = r.State.Look(ctx, keysOf(jobs...)); err != nil {
 			return fmt.Errorf("reading the state for %d tasks: %w", len(tasks), err)
 		}
 	}

@@ -38,8 +38,9 @@ func (n *rehearsing) Simulate(_ context.Context, _, _ chain.Address, data []byte
 func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
 	venue := gmx.Config{OrderHandler: chain.Address{7}}
 	r := &Checker{
-		quotes: quotesOf(reportAt(weth, 60_100), reportAt(weth, 90_000)), venue: venue, gas: reckoned(Gas{}),
-		metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
+		venue: venue, gas: reckoned(Gas{}), Parts: Parts{
+			Quotes:  quotesOf(reportAt(weth, 60_100), reportAt(weth, 90_000)),
+			Metrics: NewMetrics(prometheus.NewRegistry()), Log: zerolog.Nop()},
 	}
 	order := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth}}
 	waits, market := terms{window: perp.Window{From: 60}}, terms{window: perp.Window{From: 60, To: 360}, first: true}

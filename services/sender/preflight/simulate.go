@@ -54,8 +54,8 @@ func (r *Checker) simulate(ctx context.Context, node simulator, j job.Job, c txm
 		if !a.wantsGas || try == gasTries || more <= o.gas {
 			return o, nil
 		}
-		r.metrics.gasRaises.WithLabelValues(string(j.Kind)).Inc()
-		r.log.Info().Str("job", j.ID).Uint64("gas", o.gas).Uint64("raised", more).Str("reason", o.verdict.Reason).
+		r.Metrics.gasRaises.WithLabelValues(string(j.Kind)).Inc()
+		r.Log.Info().Str("job", j.ID).Uint64("gas", o.gas).Uint64("raised", more).Str("reason", o.verdict.Reason).
 			Msg("the simulated call wants more gas")
 		o.gas = more
 	}
@@ -145,9 +145,9 @@ func verdictOf(r gmx.Revert) txmanager.Verdict {
 
 // reportShort notifies the operators of a job that wants more gas than a transaction may have, once while it waits.
 func (r *Checker) reportShort(j job.Job, o callResult) {
-	r.metrics.gasShort.WithLabelValues(string(j.Kind)).Inc()
+	r.Metrics.gasShort.WithLabelValues(string(j.Kind)).Inc()
 	if r.gas.short(j.ID) {
-		r.log.Error().Str("job", j.ID).Uint64("gas", o.gas).Str("reason", o.verdict.Reason).
+		r.Log.Error().Str("job", j.ID).Uint64("gas", o.gas).Str("reason", o.verdict.Reason).
 			Msg("the job wants more gas than a transaction may have; it is tried again at every head")
 	}
 }

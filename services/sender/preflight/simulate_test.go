@@ -157,7 +157,7 @@ func TestSimulateRaisesTheGasLimit(t *testing.T) {
 			false},
 	} {
 		node := &replies{answers: c.answers}
-		r := &Checker{metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop()}
+		r := &Checker{Parts: Parts{Metrics: NewMetrics(prometheus.NewRegistry()), Log: zerolog.Nop()}}
 		o, err := r.simulate(t.Context(), node, job.Job{Kind: job.Order}, txmanager.Call{Gas: reckoned})
 		if err != nil || o.verdict.Kind != c.want || o.verdict.Heads != c.heads || o.short != c.short ||
 			!slices.Equal(node.gas, c.gas) ||
