@@ -11,16 +11,10 @@
 // Where several keepers share the jobs, every sender also follows all jobs and all executions of the chain, and the
 // turn stage asks [turns] whose turn a job is.
 //
-// # Guaranteed
+// # Guaranteed, beside what [txmanager] guarantees of transactions
 //
-//   - No nonce is given to two jobs, and no job has two transactions that could both be mined: the claim is one fenced
-//     statement, and an attempt that has a nonce keeps it.
-//   - Only stored bytes are broadcast (NON-13).
 //   - Nothing is lost when the process is killed at any instant: jobs are read back from the topic by age, intents and
 //     bytes are stored before they act.
-//   - A job ends only on a final block, or before it has a nonce; how it ended is published at least once.
-//   - A write that the database refuses because the lease has moved on ends the tenure and is counted; the job goes on
-//     with the next owner (NON-8).
 //   - Whichever sender a job comes to, it is done once, under the lease of its signer (NON-4).
 //
 // # Not guaranteed
@@ -29,6 +23,4 @@
 //     another's, and what the chain shows is believed before it is final. The contract lets one win, and ours is then a
 //     lost race.
 //   - That a result is published once. Readers tell repetitions by job and attempt.
-//   - That a transaction lands in time: prices are raised up to their caps, and then it is broadcast again until it
-//     lands or its nonce is spent.
 package sender
