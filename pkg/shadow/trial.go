@@ -54,18 +54,15 @@ type Fate struct {
 	Gas     perp.Uint // wei that the transaction burnt
 }
 
-// need is what trials and fates have in common. Of a deleveraging the side of a market is meant: which positions are
+// needOf is what trials and fates have in common. Of a deleveraging the side of a market is meant: which positions are
 // chosen changes with every block, and the venue wants as many as it takes.
-func (t Trial) need() job.Need {
-	if t.Kind == job.Adl {
-		return job.Need{Kind: t.Kind, Key: t.Market.Hash(), IsLong: t.IsLong}
+func needOf(kind job.Kind, key chain.Hash, market chain.Address, isLong bool) job.Need {
+	if kind == job.Adl {
+		return job.Need{Kind: kind, Key: market.Hash(), IsLong: isLong}
 	}
-	return job.Need{Kind: t.Kind, Key: t.Key}
+	return job.Need{Kind: kind, Key: key}
 }
 
-func (f Fate) need() job.Need {
-	if f.Kind == job.Adl {
-		return job.Need{Kind: f.Kind, Key: f.Market.Hash(), IsLong: f.IsLong}
-	}
-	return job.Need{Kind: f.Kind, Key: f.Key}
-}
+func (t Trial) need() job.Need { return needOf(t.Kind, t.Key, t.Market, t.IsLong) }
+
+func (f Fate) need() job.Need { return needOf(f.Kind, f.Key, f.Market, f.IsLong) }

@@ -86,11 +86,8 @@ func (b Budget) Limit(lane job.Lane) (all, own perp.Uint) {
 		return day, day
 	}
 	all = less(day, b.Reserve.wei)
-	switch lane {
-	case job.OrderLane:
+	if own = b.Maintenance.wei; lane == job.OrderLane {
 		own = b.Order.wei
-	default:
-		own = b.Maintenance.wei
 	}
 	if own.IsZero() {
 		own = all
