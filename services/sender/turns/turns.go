@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -41,7 +42,7 @@ type Tracker struct {
 	own      []chain.Tx         // executions by this tier's signers, until it is known who has signed them
 	readMs   uint64             // time of the block up to which evidence was read, 0 before all of the past was
 	changed  chan struct{}      // closed when the evidence has changed
-	moved    bool               // it has, since the queue was last asked
+	moved    atomic.Bool        // it has, since the queue was last asked
 	swept    time.Time          // when what is old was last forgotten
 }
 
@@ -265,7 +266,8 @@ func (t *Tracker) learn(from func()) {
 		}
 	}
 	close(t.changed)
-	t.changed, t.moved = make(chan struct{}), true
+	t.changed = make(chan struct{})
+	t.moved.Store(true)
 }
 
 // suspects returns for each tier, from 1, whether it is suspected.

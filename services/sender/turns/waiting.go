@@ -15,7 +15,7 @@ const remembered = 15 * time.Minute
 
 // Ready returns the jobs whose turn has come, ends those that are too old, and returns how things stand.
 func (t *Tracker) Ready() []job.Job {
-	if t.hasMoved() {
+	if t.moved.Swap(false) {
 		t.queue.LookAgain()
 	}
 	var ready []job.Job
@@ -28,15 +28,6 @@ func (t *Tracker) Ready() []job.Job {
 	t.forget()
 	t.show()
 	return ready
-}
-
-// hasMoved reports whether the evidence has changed since it was last asked.
-func (t *Tracker) hasMoved() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	moved := t.moved
-	t.moved = false
-	return moved
 }
 
 // expire reports that a job has left the queue because of its age (TIER-11). It is counted as executed by nobody only
