@@ -11,6 +11,7 @@ import (
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
@@ -125,7 +126,7 @@ func (s *Sender) takeTurns(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := s.turns.FindOthers(ctx, s.signed); err != nil && ctx.Err() == nil {
+		if err := s.turns.FindOthers(ctx, outbox.NewIntents(s.db)); err != nil && ctx.Err() == nil {
 			s.log.Warn().Err(err).Msg("who has sent this tier's transactions is asked again")
 		}
 		select {

@@ -55,19 +55,15 @@ type Sender struct {
 
 // outside is what a sender works with: the brokers, the nodes and the database.
 type outside struct {
-	client       *bus.Client
-	node         node
-	schema       schema
-	state        preflight.State // of the chain; only the chain closes a job
-	leases       leases
-	nonces       nonce.Store
-	intents      txm.Store
-	changes      listener
-	history      txmanager.History
-	signed       turns.Transactions
-	session      session
-	deadLettered progress      // how far damaged records are dead letters
-	checks       *checklog.Log // what is said of attempts before they get nonces; nil where nobody is to read it
+	client  *bus.Client
+	db      *pg.DB
+	node    node
+	state   preflight.State // of the chain; only the chain closes a job
+	leases  leases
+	nonces  nonce.Store
+	intents txm.Store
+	session outbox.Leases // by what other processes can tell that this one lives
+	checks  *checklog.Log // what is said of attempts before they get nonces; nil where nobody is to read it
 	// results begins to publish, for one tenure, what has ended and what was given up.
 	results func() (ended, givenUp txmanager.Publisher)
 }
@@ -77,26 +73,6 @@ type node interface {
 	preflight.Node
 	txmanager.Node
 	Heads(ctx context.Context) <-chan chain.BlockRef
-}
-
-// schema is the database's, which has to be one that this build can work with.
-type schema interface {
-	AwaitSchema(ctx context.Context, policy retry.Policy) error
-	// WatchLayout fails when readers are switched to a state that this build cannot read.
-	WatchLayout(ctx context.Context) error
-}
-
-// listener is notified of intents that any process has queued. It may be notified without one.
-type listener interface {
-	WaitChange(ctx context.Context) error
-	Close()
-}
-
-// session is by what other processes can tell that this one lives.
-type session interface {
-	Attend(ctx context.Context, owner lease.Owner, m *lease.Metrics) error
-	// Gone reports, at the second look, that the holder of a signer's lease is gone.
-	Gone(ctx context.Context, signer chain.Address) (bool, error)
 }
 
 // leases also make signers known.
@@ -172,11 +148,10 @@ func openKeys(cfg Config) ([]signer.Signer, error) {
 func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer, client *bus.Client, db *pg.DB,
 	node *evm.Client) *Sender {
 	s := newSender(cfg, log, metrics, lease.NewOwner(cfg.Sender.Node), keys, time.Now)
-	leases, intents := outbox.NewLeases(db), outbox.NewIntents(db)
-	s.outside = outside{client: client, node: node, schema: db, state: db, leases: leases, nonces: leases,
-		intents: intents, changes: intents.Listener(), history: leases, session: leases, signed: intents,
-		deadLettered: db.Notified(),
-		checks:       checklog.New(outbox.NewCheckLog(db), s.clock, metrics.preflight.Dropped, log),
+	leases := outbox.NewLeases(db)
+	s.outside = outside{client: client, db: db, node: node, state: db, leases: leases, nonces: leases,
+		intents: outbox.NewIntents(db), session: leases,
+		checks: checklog.New(outbox.NewCheckLog(db), s.clock, metrics.preflight.Dropped, log),
 		results: func() (ended, givenUp txmanager.Publisher) {
 			return newResults(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
 		}}
@@ -221,11 +196,12 @@ func (s *Sender) Run(ctx context.Context) error {
 	s.log.Info().Str("mode", s.cfg.Sender.Mode).Str("owner", s.owner.ID.String()).Str("node", s.owner.Label).
 		Int("signers", len(s.keys)).Msg("ready to send")
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.schema.WatchLayout(ctx) })
+	group.Go(func() error { return s.db.WatchLayout(ctx) })
 	group.Go(func() error { return s.attend(ctx) })
 	group.Go(func() error {
-		defer s.changes.Close()
-		return s.manager.Run(ctx, s.changes.WaitChange)
+		queued := outbox.NewIntents(s.db).Listener()
+		defer queued.Close()
+		return s.manager.Run(ctx, queued.WaitChange)
 	})
 	if s.cfg.Sender.Mode == basic {
 		for _, key := range s.keys {
@@ -291,7 +267,7 @@ func (s *Sender) awaitParts(ctx context.Context) error {
 	report("starting")
 	policy := retry.Policy{Initial: 200 * time.Millisecond, Max: 5 * time.Second,
 		OnRetry: func(_ int, err error, _ time.Duration) { report(err.Error()) }}
-	if err := s.schema.AwaitSchema(ctx, policy); err != nil {
+	if err := s.db.AwaitSchema(ctx, policy); err != nil {
 		return err
 	}
 	for _, key := range s.keys {
@@ -302,7 +278,7 @@ func (s *Sender) awaitParts(ctx context.Context) error {
 	if err := retry.Do(ctx, policy, s.reachChain); err != nil {
 		return err
 	}
-	watch := txmanager.KeyWatch{Node: s.node, Store: s.history, Span: s.cfg.Sender.SignerWatch}
+	watch := txmanager.KeyWatch{Node: s.node, Store: s.session, Span: s.cfg.Sender.SignerWatch}
 	if err := retry.Do(ctx, policy, func(ctx context.Context) error {
 		return watch.Await(ctx, s.addresses(), report)
 	}); err != nil {

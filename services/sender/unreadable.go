@@ -28,12 +28,6 @@ type unreadable struct {
 	reported map[place]bool // several readers of one process meet a record
 }
 
-// progress remembers how far the damaged records of a partition are dead letters.
-type progress interface {
-	Next(ctx context.Context, audience, topic string, partition int) (next int64, known bool, err error)
-	Note(ctx context.Context, audience, topic string, partition int, next int64) error
-}
-
 // place is where a record is.
 type place struct {
 	topic     string
@@ -112,7 +106,8 @@ const unreadableAudience = "dead letters"
 func (s *Sender) setAside(ctx context.Context, part string, d damaged) error {
 	where := fmt.Sprintf("offset %d of %s/%d", d.record.Offset, d.topic, d.record.Partition)
 	return s.patiently(ctx, part, func(ctx context.Context) error {
-		next, known, err := s.deadLettered.Next(ctx, unreadableAudience, d.topic, d.record.Partition)
+		progress := s.db.Notified() // how far damaged records are dead letters
+		next, known, err := progress.Next(ctx, unreadableAudience, d.topic, d.record.Partition)
 		if err != nil || known && d.record.Offset < next {
 			return err
 		}
@@ -126,6 +121,6 @@ func (s *Sender) setAside(ctx context.Context, part string, d damaged) error {
 		case err != nil:
 			return fmt.Errorf("sending %s to the dead letters: %w", where, err)
 		}
-		return s.deadLettered.Note(ctx, unreadableAudience, d.topic, d.record.Partition, d.record.Offset+1)
+		return progress.Note(ctx, unreadableAudience, d.topic, d.record.Partition, d.record.Offset+1)
 	})
 }
