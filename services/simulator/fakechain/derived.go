@@ -9,7 +9,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/retry"
 )
 
 // StateFaults are the faults of a keeper's derived state. The zero value is none.
@@ -59,15 +58,6 @@ func look[T any](d *Derived, what string, ask func(c *Chain, s headAt) (T, error
 		return answer, fmt.Errorf("%s: %w", what, errDatabase)
 	}
 	return ask(c, d.mark())
-}
-
-// AwaitSchema finds the schema there.
-func (d *Derived) AwaitSchema(context.Context, retry.Policy) error { return nil }
-
-// WatchLayout never finds another layout.
-func (d *Derived) WatchLayout(ctx context.Context) error {
-	<-ctx.Done()
-	return context.Cause(ctx)
 }
 
 // Standing returns how far the state has come.

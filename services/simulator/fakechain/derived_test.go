@@ -11,7 +11,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/retry"
 	"perpkeeper/services/simulator/fakechain"
 )
 
@@ -30,9 +29,6 @@ func TestStateLags(t *testing.T) {
 	w.blocks(20)
 	e := w.Chain.Endpoint()
 	d := e.Derived()
-	if err := d.AwaitSchema(t.Context(), retry.Policy{}); err != nil {
-		t.Error(err)
-	}
 	at := func(want uint64) {
 		t.Helper()
 		s := w.standing(d)

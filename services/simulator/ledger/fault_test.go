@@ -1,7 +1,6 @@
 package ledger_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -39,28 +38,6 @@ func TestFaults(t *testing.T) {
 		l.Disturb(nil)
 		if _, err := l.Enqueue(t.Context(), anOrder(signer, 2)); err != nil {
 			t.Error(err)
-		}
-	}
-}
-
-// NON-10: whoever listens hears of what is queued, once however much it is.
-func TestListener(t *testing.T) {
-	l, signer := withSigner(t)
-	heard, gone := l.Listener(), l.Listener()
-	gone.Close()
-	for n := range byte(3) {
-		if _, err := l.Enqueue(t.Context(), anOrder(signer, n)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := heard.WaitChange(t.Context()); err != nil {
-		t.Error(err)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, h := range []*ledger.Listener{heard, gone} {
-		if err := h.WaitChange(ended); err == nil {
-			t.Error("heard something that was not said")
 		}
 	}
 }

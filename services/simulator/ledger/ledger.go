@@ -18,10 +18,9 @@ import (
 // Ledger is the whole store of one keeper: a lease.Store that also registers signers, a nonce.Store and nonce.Resyncer,
 // and a txm.Store. Use New.
 type Ledger struct {
-	mu        sync.Mutex
-	clock     func() time.Time
-	disturb   func(op string) Fault
-	listeners map[*Listener]bool
+	mu      sync.Mutex
+	clock   func() time.Time
+	disturb func(op string) Fault
 
 	accounts map[chain.Address]*account
 	lastID   int64
@@ -71,7 +70,7 @@ type intent struct {
 // New returns an empty store. Clock is the database's: leases end by it.
 func New(clock func() time.Time) *Ledger {
 	return &Ledger{
-		clock: clock, listeners: map[*Listener]bool{}, accounts: map[chain.Address]*account{},
+		clock: clock, accounts: map[chain.Address]*account{},
 		intents: map[int64]*intent{}, newest: map[string]*intent{},
 		byTx: map[chain.Hash]*intent{}, keys: map[chain.Hash]bool{}, sides: map[side]bool{},
 		liquidations: map[chain.Address]bool{},

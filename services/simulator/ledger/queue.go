@@ -35,7 +35,6 @@ func (l *Ledger) Enqueue(_ context.Context, j job.Job) (txm.Admission, error) {
 			return txm.Refreshed, nil
 		}
 		a.enqueue(l.attempt(j, last))
-		l.notify()
 		return txm.NewAttempt, nil
 	})
 }
