@@ -73,7 +73,6 @@ func (r Report) Total() Score {
 // insistent is after how many reverts in a row, each of a new finding by the planner, a job was not due.
 const insistent = 2
 
-// judge is a judgement in progress.
 type judge struct {
 	rules  Rules
 	scores map[job.Kind]*Score

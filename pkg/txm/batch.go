@@ -26,7 +26,6 @@ type Batch struct {
 	Limits Limits
 }
 
-// errNoClaims is the mistake of claiming nothing.
 var errNoClaims = errors.New("a batch without claims")
 
 // Fresh counts the numbers from the cursor on. It fails unless these follow each other without a hole, in any order,

@@ -14,7 +14,6 @@ type ages struct {
 	known   map[int64]*age // by intent
 }
 
-// age is an intent's.
 type age struct {
 	seen     time.Time // since when it is known to be in flight
 	missing  time.Time // since when its nonce is known to be spent without a receipt of ours; zero while it is not
@@ -25,7 +24,6 @@ func newAges(clock func() time.Time, timeout time.Duration) ages {
 	return ages{clock: clock, timeout: timeout, known: map[int64]*age{}}
 }
 
-// see notes that an intent is in flight.
 func (a ages) see(intent int64) *age {
 	if a.known[intent] == nil {
 		a.known[intent] = &age{seen: a.clock()}

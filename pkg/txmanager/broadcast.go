@@ -104,7 +104,6 @@ func (b *broadcast) hide(hash chain.Hash, intent int64, hidden bool) {
 	})
 }
 
-// update changes what is remembered of a transaction.
 func (b *broadcast) update(hash chain.Hash, change func(*sent)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,7 +150,6 @@ func (b *broadcast) stop(ctx context.Context, tx txm.SignedTx, class evm.Class, 
 		tx.Nonce, tx.Hash, answer))
 }
 
-// expect notes that a transaction is broadcast now.
 func (b *broadcast) expect(hash chain.Hash) {
 	head := b.heads.Number()
 	b.update(hash, func(s *sent) { s.first, s.last = cmp.Or(s.first, head), head })
@@ -176,7 +174,6 @@ func (b *broadcast) answered(hash chain.Hash, class evm.Class) (changed bool) {
 	return changed
 }
 
-// sending is what this tenure has done about a transaction.
 func (b *broadcast) sending(hash chain.Hash) txm.Sending {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -192,7 +189,6 @@ func (b *broadcast) spent(hash chain.Hash) bool {
 	return b.last[hash].class == evm.ResolveByHash
 }
 
-// answerOf is what a class of answers asks for.
 func answerOf(c evm.Class) txm.Answer {
 	switch c { //nolint:exhaustive // every other class leaves the transaction as it is
 	case evm.BumpToMin, evm.OtherTxAtNonce:

@@ -71,7 +71,6 @@ func (c claim) run(ctx context.Context, tasks []*Task) (v Verdict, err error) {
 	return c.resolve(ctx, tasks, next, err)
 }
 
-// resolve reads the answer to the statement.
 func (c claim) resolve(ctx context.Context, tasks []*Task, after nonce.Cursor, err error) (Verdict,
 	error) {
 	switch why := txm.Refused(err); {

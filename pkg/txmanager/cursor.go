@@ -38,7 +38,6 @@ func (c *cursor) get(ctx context.Context) (nonce.Cursor, error) {
 	return *c.known, nil
 }
 
-// set is what the cursor is now.
 func (c *cursor) set(now nonce.Cursor) {
 	c.known = &now
 	c.given.Store(now.Next)

@@ -141,7 +141,6 @@ func (c *confirm) record(ctx context.Context, looks []*look) error {
 	return err
 }
 
-// judged is a look's receipt with what the transaction has done.
 func (c *confirm) judged(ctx context.Context, l *look) (*txm.Receipt, error) {
 	r := *l.sight.Receipt
 	var err error
@@ -156,7 +155,6 @@ func (c *confirm) judged(ctx context.Context, l *look) (*txm.Receipt, error) {
 	return &r, nil
 }
 
-// outcome is what the mined one of a flight's transactions has done.
 func (c *confirm) outcome(ctx context.Context, f txm.Flight, found evm.Receipt) (job.Outcome, string, error) {
 	mined, _ := f.Of(found.Hash)
 	switch mined.Kind {
@@ -218,7 +216,6 @@ func (v view) bornOut(ctx context.Context, r txm.Receipt) error {
 	return nil
 }
 
-// see asks what the chain has of a flight.
 func (v view) see(ctx context.Context, l *look, at tip) {
 	lane := l.sight.Lane
 	l.sight = at.Sight

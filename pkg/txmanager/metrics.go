@@ -165,7 +165,6 @@ func (m *Metrics) balance(signer chain.Address, has, spent, earned perp.Uint) {
 	}
 }
 
-// forget drops the metrics of a signer that is no longer ours.
 func (m *Metrics) forget(signer chain.Address) {
 	m.unlanded.forget(signer)
 	for _, of := range []*prometheus.GaugeVec{m.inFlight, m.liquidations, m.held, m.queueDepth, m.spent, m.budgetUsed,

@@ -53,7 +53,6 @@ func newRetries(signer chain.Address, p Parts, queued func()) *retries {
 	return r
 }
 
-// begin leads under a tenure.
 func (r *retries) begin(t *lease.Tenure) {
 	r.tenure = t
 	r.ended.Store(true)

@@ -98,7 +98,6 @@ func (s *Stepper) turn(ctx context.Context, p *steppedPass) (err error) {
 	return err
 }
 
-// lose ends a tenure.
 func (s *Stepper) lose(ctx context.Context, why error) {
 	s.worker.leave(ctx, s.tenure, why)
 	s.tenure, s.passes, s.due = nil, nil, s.steady()

@@ -159,10 +159,8 @@ func (w *worker) once(ctx context.Context, p pass, reported *string) (signals [2
 	return [2]<-chan struct{}{}, again, nil // it is made again, and readiness has been told
 }
 
-// gate names the gate of this signer in notices.
 func (w *worker) gate() string { return w.name + " gate" }
 
-// part names a pass in notices.
 func (w *worker) part(p pass) string { return w.name + " " + p.name }
 
 // notice reports to readiness how a pass went, and logs it when that has changed.

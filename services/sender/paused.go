@@ -65,7 +65,6 @@ func (p *pauses) look(ctx context.Context) error {
 	return nil
 }
 
-// addresses are those of the keys of this process.
 func (s *Sender) addresses() []chain.Address {
 	own := make([]chain.Address, len(s.keys))
 	for i, key := range s.keys {

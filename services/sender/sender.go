@@ -171,7 +171,6 @@ func newSender(cfg Config, log zerolog.Logger, metrics *Metrics, owner lease.Own
 	return s
 }
 
-// gate is the freshness gate of this process.
 func (s *Sender) gate() preflight.Gate {
 	return preflight.Gate{
 		Head: s.headTracker, Quotes: s.quotes, EvidenceMs: s.turns.EvidenceMs, State: s.state,

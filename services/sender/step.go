@@ -63,7 +63,6 @@ func NewStepper(ctx context.Context, cfg Config, p Parts) (*Stepper, error) {
 	return stepped, nil
 }
 
-// publishBy publishes by a function.
 type publishBy func([]txm.Ended) error
 
 // Publish hands over what has ended.

@@ -6,7 +6,6 @@ import (
 	"perpkeeper/pkg/txmanager"
 )
 
-// newManager makes the manager of this process's transactions.
 func (s *Sender) newManager() *txmanager.Manager {
 	settings := s.cfg.Sender
 	return txmanager.New(txmanager.Config{

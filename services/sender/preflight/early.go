@@ -69,7 +69,6 @@ func newEarly(p Parts) *early {
 		looks: map[string]*earlyLook{}, seen: map[string]bool{}}
 }
 
-// close ends all looks.
 func (e *early) close() {
 	e.mu.Lock() // none is begun from here on
 	e.end()

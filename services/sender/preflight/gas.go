@@ -97,7 +97,6 @@ func (g *gasLimits) short(id string) (first bool) {
 	return first
 }
 
-// markets counts the markets of a GLV.
 func (g *gasLimits) markets(glv chain.Address) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

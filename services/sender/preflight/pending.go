@@ -78,7 +78,6 @@ func changed(j job.Job, last perp.Stamp, reason string) (terms, txmanager.Verdic
 	return terms{}, txmanager.End(job.SkippedDone, reason), nil
 }
 
-// look is the answer of some rows.
 func (p pending) look(ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
 	r, known := ruleOf(j.Kind)
 	if !known {

@@ -16,7 +16,6 @@ type simulator interface {
 	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) (evm.Source, error)
 }
 
-// callResult is the outcome of a simulated call.
 type callResult struct {
 	verdict txmanager.Verdict
 	gas     uint64     // the limit it was given in the end

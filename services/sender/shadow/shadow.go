@@ -69,7 +69,6 @@ type Sender struct {
 	checks map[chain.Address]Check
 }
 
-// birth identifies a trial.
 type birth struct {
 	id      string
 	birthMs uint64
@@ -215,7 +214,6 @@ func (s *Sender) try(ctx context.Context, t *trial) {
 	s.note(t, task, v, head, gasPrice)
 }
 
-// note notes what became of a try.
 func (s *Sender) note(t *trial, task *txmanager.Task, v txmanager.Verdict, head chain.BlockRef, gasPrice uint64) {
 	if v.Reason != t.kept.Reason {
 		t.dirty, t.kept.Reason = true, v.Reason
@@ -240,7 +238,6 @@ func (s *Sender) note(t *trial, task *txmanager.Task, v txmanager.Verdict, head 
 	}
 }
 
-// keep stores what has changed.
 func (s *Sender) keep(ctx context.Context) error {
 	s.mu.Lock()
 	var changed []shadow.Trial

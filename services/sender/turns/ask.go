@@ -19,7 +19,6 @@ func (t *Tracker) Ask(j job.Job) txmanager.Turn {
 		Verdict: t.verdict(j, turn)}
 }
 
-// turn returns whose turn a job is now.
 func (t *Tracker) turn(j job.Job) tier.Turn {
 	if !t.cfg.Tier.Enabled || j.Kind == txm.Filler {
 		return tier.Turn{Mine: true}

@@ -222,7 +222,6 @@ func (t *Tracker) sighted(n job.Need) *sighting {
 	return s
 }
 
-// note notes one execution and returns the jobs it has ended.
 func (t *Tracker) note(e execution.Execution) []string {
 	by := t.keepers.Tier(e.Tx.From)
 	if e.Result == execution.Swept {
