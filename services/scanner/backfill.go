@@ -103,6 +103,9 @@ func (t *tenure) cuts(ctx context.Context, final uint64) ([]uint64, error) {
 			if base.Number < t.final().Number {
 				return nil, nil // no case for ranges: block by block it will be seen what the chain has left
 			}
+			if !st.branch.reaches(base) {
+				return nil, t.tooDeep(st)
+			}
 			if err := t.takeBack(ctx, st, base); err != nil {
 				return nil, retry.Stop(err)
 			}

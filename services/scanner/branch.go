@@ -53,6 +53,12 @@ func (b *branch) has(ref chain.BlockRef) bool {
 	return ok && known.Hash == ref.Hash
 }
 
+// reaches tells whether readers can go back to a block of the branch: they keep so many blocks below the tip. Up to twice
+// as many are remembered here.
+func (b *branch) reaches(ancestor chain.BlockRef) bool {
+	return b.tip().Number-ancestor.Number <= chain.UndoHorizon
+}
+
 // prove notes that a block is verified, if it is on the branch under this attempt.
 func (b *branch) prove(ref chain.BlockRef, attempt uint32) {
 	if known, on := b.at(ref.Number); on && known.Hash == ref.Hash && known.attempt == attempt {
@@ -82,7 +88,7 @@ func (b *branch) push(block placed) error {
 	b.blocks = append(b.blocks, block)
 	b.attempt = max(b.attempt, block.attempt)
 	if len(b.blocks) > 2*chain.UndoHorizon {
-		b.blocks = slices.Clone(b.blocks[len(b.blocks)-chain.UndoHorizon:])
+		b.blocks = slices.Clone(b.blocks[len(b.blocks)-chain.UndoHorizon-1:])
 		b.endsRange = false
 	}
 	return nil

@@ -40,7 +40,7 @@ func (t *tenure) correctable(f finding) (ancestor chain.BlockRef, possible bool)
 		switch deep := f.block.Number < st.branch.oldest().Number; {
 		case !deep && (!on || known.Hash != f.block.Hash || known.attempt != f.attempt):
 			return chain.BlockRef{}, false
-		case deep || !below || st.branch.tip().Number-parent.Number > chain.UndoHorizon:
+		case deep || !below || !st.branch.reaches(parent.BlockRef):
 			t.metrics.tooDeep.Inc()
 			t.log.Error().Uint64("block", f.block.Number).Stringer("hash", f.block.Hash).Str("reason", f.reason).
 				Msg("a block was published wrong, and lies deeper than readers can undo: it stays unproven, and the " +

@@ -219,6 +219,12 @@ func (t *tenure) accepted(ctx context.Context) (ancestor chain.BlockRef, named b
 	}
 	for _, st := range t.streams {
 		block, on := st.branch.find(hash)
+		if on && !st.branch.reaches(block.BlockRef) {
+			return chain.BlockRef{}, false,
+				retry.Stop(fmt.Errorf("scanner.accept_reorg_to: block %d lies more than %d blocks below block %d, the "+
+					"newest of %s/%d, and no reader can go back to it (rebuild the topic)", block.Number,
+					chain.UndoHorizon, st.branch.tip().Number, t.topic, st.partition))
+		}
 		if !on {
 			return chain.BlockRef{}, false,
 				retry.Stop(fmt.Errorf("scanner.accept_reorg_to: %s/%d holds no block %s that could be gone back to "+

@@ -26,6 +26,9 @@ func (t *tenure) publish(ctx context.Context, block evm.Block) error {
 	if err := t.checkFinality(block.BlockRef); err != nil {
 		return err
 	}
+	if err := t.checkDepth(block.BlockRef); err != nil {
+		return err
+	}
 	began := time.Now()
 	content, err := t.collector.collect(ctx, block, block.Number == t.first)
 	if err != nil {
@@ -129,7 +132,23 @@ func (t *tenure) produce(ctx context.Context, st *stream, parts [][]wire.Record)
 	return first, end, nil
 }
 
-// takeBack writes a REORG to a partition.
+// checkDepth refuses a block that can follow only where a partition takes back more than its readers can undo.
+func (t *tenure) checkDepth(block chain.BlockRef) error {
+	for _, st := range t.streams {
+		if n, ancestor := st.branch.needs(block); n == fork && !st.branch.reaches(ancestor) {
+			return t.tooDeep(st)
+		}
+	}
+	return nil
+}
+
+// tooDeep says that the chain has left a partition's oldest block that its readers could go back to.
+func (t *tenure) tooDeep(st *stream) error {
+	oldest, _ := st.branch.at(st.branch.tip().Number - chain.UndoHorizon)
+	return retry.Stop(&otherChainError{topic: t.topic, partition: st.partition, oldest: oldest.BlockRef})
+}
+
+// takeBack writes a REORG to a partition, which must reach the ancestor.
 func (t *tenure) takeBack(ctx context.Context, st *stream, ancestor chain.BlockRef) error {
 	reorg := chain.Reorg{Ancestor: ancestor, OldTip: st.branch.tip()}
 	failpoint.Hit("scanner.reorg.before")

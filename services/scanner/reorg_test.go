@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/services/devnet/evmnode"
 )
 
@@ -55,6 +56,62 @@ func reorgs(t *testing.T, style evmnode.ForkStyle, depths []uint64) {
 		}
 		d.trade(20 + byte(i))
 		settle(t, k, tr)
+	}
+}
+
+// A reorg that is deeper than readers can undo ends the scanner before it is written, block by block and where ranges
+// would follow; the deepest that they can is written (PIPE-2).
+func TestReorgBeyondTheHorizon(t *testing.T) {
+	for name, tt := range map[string]struct{ depth, later uint64 }{
+		"as deep as readers go":              {chain.UndoHorizon, 0},
+		"deeper":                             {chain.UndoHorizon + 1, 0},
+		"deeper, with history to catch up":   {chain.UndoHorizon + 1, 20},
+		"deeper than what is remembered too": {chain.UndoHorizon + 300, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, k := startDevnet(t), startKafka(t)
+			cfg := testConfig(d, k.Addr())
+			d.StallFinality()
+			tr := newTruth(d)
+			d.trade(1)
+			d.mine(chain.UndoHorizon + 400)
+			s := start(t, cfg, k)
+			settle(t, k, tr)
+			_ = s.stop()
+			d.reorg(tt.depth, evmnode.Replay)
+			if tt.later > 0 {
+				cfg.Scanner.Backfill.MinBlocks = 4
+				d.mine(tt.later)
+				d.Resume()
+			}
+			s = start(t, cfg, k)
+			if tt.depth <= chain.UndoHorizon {
+				settle(t, k, tr)
+				return
+			}
+			eventually(t, "the scanner has ended", func() error {
+				select {
+				case <-s.ended:
+					return nil
+				default:
+				}
+				for p, a := range audits(t, k) {
+					if len(a.reorgs) > 0 {
+						t.Fatalf("partition %d: a reorg of %d blocks was written", p, tt.depth)
+					}
+				}
+				return errNotYet
+			})
+			if s.err == nil || !strings.Contains(s.err.Error(), "deeper than its readers can undo") {
+				t.Errorf("the scanner ended with %v", s.err)
+			}
+			for p, a := range audits(t, k) {
+				if len(a.reorgs) > 0 {
+					t.Errorf("partition %d: reorgs %+v", p, a.reorgs)
+				}
+			}
+		})
 	}
 }
 
