@@ -17,8 +17,11 @@ import (
 // backfill publishes what is final as ranges if a partition is far below it. Ranges are read side by side and written
 // in order. What is left after it is followed block by block.
 func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
-	if err := t.begin(ctx); err != nil || !t.farBelow(head.Number) || t.lowestTip() < t.singlyTo {
+	if err := t.begin(ctx); err != nil || !t.farBelow(head.Number) {
 		return err
+	}
+	if t.singlyTo = max(t.singlyTo, t.uneven()); t.lowestTip() < t.singlyTo {
+		return nil
 	}
 	final, err := t.chain.Finalized(ctx)
 	if err != nil {
@@ -46,6 +49,20 @@ func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
 	t.log.Info().Uint64("to", final.Number).Msg("blocks that cannot be proven now, and can still be corrected, are " +
 		"published one by one")
 	return nil
+}
+
+// uneven is the block up to which nothing goes out in ranges because a partition holds an unproven one that another
+// lacks: its writer was killed between them. Such a block is in doubt only once all hold it, and below a range nothing
+// could take it back. It is 0 where there is none.
+func (t *tenure) uneven() (to uint64) {
+	for _, st := range t.streams {
+		for _, p := range st.branch.blocks {
+			if !p.verified && slices.ContainsFunc(t.streams, func(other *stream) bool { return other.branch.lacks(p) }) {
+				to = max(to, p.Number+1)
+			}
+		}
+	}
+	return to
 }
 
 // settleTails proves or corrects what the partitions end with before a range follows: below a range nothing can be

@@ -53,10 +53,15 @@ func (b *branch) has(ref chain.BlockRef) bool {
 	return ok && known.Hash == ref.Hash
 }
 
-// reaches tells whether readers can go back to a block of the branch: they keep so many blocks below the tip. Up to twice
-// as many are remembered here.
+// reaches reports whether readers can go back to a block of the branch: they keep so many blocks below the tip, and up
+// to twice as many are remembered here.
 func (b *branch) reaches(ancestor chain.BlockRef) bool {
 	return b.tip().Number-ancestor.Number <= chain.UndoHorizon
+}
+
+// lacks reports whether a block is neither on the branch nor below what it remembers.
+func (b *branch) lacks(block placed) bool {
+	return block.Number >= b.oldest().Number && !b.has(block.BlockRef)
 }
 
 // prove notes that a block is verified, if it is on the branch under this attempt.

@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"perpkeeper/pkg/gmx/gmxtest"
+	"perpkeeper/pkg/wire"
 )
 
 // published waits until the scanner has published up to the chain's head, rightly or not.
@@ -366,6 +368,73 @@ func TestHistoryFollowsWhatIsProven(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A scanner that is killed when only some partitions hold an unproven block leaves nothing wrong behind: the next one
+// compares what every partition says, however much history it has to catch up with (PIPE-2).
+func TestKilledInsideAnUnprovenBlock(t *testing.T) {
+	for p := range partitions {
+		for _, ranges := range []bool{false, true} {
+			t.Run(fmt.Sprintf("partition %d lacks it, ranges %t", p, ranges), func(t *testing.T) {
+				t.Parallel()
+				killInsideUnproven(t, fmt.Sprintf("block 2/%d", p), ranges)
+			})
+		}
+	}
+}
+
+func killInsideUnproven(t *testing.T, label string, ranges bool) {
+	told := lies{getLogs: leavesOut(1), getReceipts: refuses}
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	node := startLiar(t, d)
+	cfg := through(testConfig(d, k.Addr()), node)
+	d.mine(1)
+	first := start(t, cfg, k)
+	settle(t, k, tr)
+	_ = first.stop()
+	node.tellAll(told)
+	d.trade(2) // block 2 loses a log that belongs into every partition
+	one := &without{label: label}
+	if err := start(t, cfg, k, one.on).wait(); !errors.Is(err, errKilled) {
+		t.Fatalf("the scanner ended with %v", err)
+	}
+	node.repent(told)
+	d.mine(20)
+	if ranges {
+		cfg.Scanner.Backfill.MinBlocks = 4
+	}
+	s := start(t, cfg, k)
+	published(t, s, d)
+	for p, a := range proven(t, k, tr, s) {
+		if len(a.corrections) == 0 {
+			t.Errorf("partition %d: no correction", p)
+		}
+	}
+}
+
+// without kills a scanner at a batch that is not written, when those of the other partitions are.
+type without struct {
+	label string
+	next  func(topic string) producer
+}
+
+// on is a scanner's option.
+func (w *without) on(s *Scanner) {
+	w.next = s.newProducer
+	s.newProducer = func(topic string) producer { return lacking{w, w.next(topic)} }
+}
+
+type lacking struct {
+	*without
+	producer
+}
+
+func (p lacking) Produce(ctx context.Context, partition int, records []wire.Record) (int64, error) {
+	if labelOf(partition, records) == p.label {
+		return 0, errKilled
+	}
+	return p.producer.Produce(ctx, partition, records)
 }
 
 // A block whose receipts nobody has keeps no other one from being proven.

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/wire"
 )
@@ -159,45 +161,81 @@ func (t *tenure) examine(ctx context.Context, d doubt) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	topicLogs, topicTxs, err := t.onTopic(ctx, d)
+	written, err := t.onTopic(ctx, d)
 	if err != nil {
 		return finding{}, err
 	}
-	if slices.EqualFunc(topicLogs, logs, sameLog) && slices.EqualFunc(topicTxs, txs, sameTx) {
+	if written.is(logs, txs) {
 		return finding{doubt: d}, nil
 	}
 	proven := found{block: d.block, logs: logs, txs: txs, verified: true}
 	return finding{doubt: d, wrong: true, proven: proven,
 		reason: fmt.Sprintf("published with %d logs and %d transactions, the receipts prove %d and %d%s",
-			len(topicLogs), len(topicTxs), len(logs), len(txs), likeCounts(topicLogs, logs))}, nil
+			written.count(), len(written.txs), len(logs), len(txs), likeCounts(written.count(), len(logs)))}, nil
 }
 
-func likeCounts(onTopic, proven []chain.Log) string {
-	if len(onTopic) == len(proven) {
+func likeCounts(onTopic, proven int) string {
+	if onTopic == proven {
 		return " (others)"
 	}
 	return ""
 }
 
-// onTopic reads from the topic what it holds of a block: its logs in the order of their index, and its transactions.
-func (t *tenure) onTopic(ctx context.Context, d doubt) (logs []chain.Log, txs []chain.Tx, err error) {
+// topicContent is what the topic holds of a block. A scanner that was killed between partitions may have left it in some
+// as one node has it, and the next one in the others as another has it.
+type topicContent struct {
+	parameters [][]chain.Log // logs that set parameters, by partition: they stand in every one
+	logs       []chain.Log   // all others, in the order of their index; each stands in one partition
+	txs        []chain.Tx
+}
+
+// is reports whether the topic holds the same as a block's receipts.
+func (c topicContent) is(logs []chain.Log, txs []chain.Tx) bool {
+	var parameters, others []chain.Log
+	for _, l := range logs {
+		if gmx.IsParameter(l) {
+			parameters = append(parameters, l)
+		} else {
+			others = append(others, l)
+		}
+	}
+	differs := func(of []chain.Log) bool { return !slices.EqualFunc(of, parameters, sameLog) }
+	return !slices.ContainsFunc(c.parameters, differs) && slices.EqualFunc(c.logs, others, sameLog) &&
+		slices.EqualFunc(c.txs, txs, sameTx)
+}
+
+// count is how many logs the block has for whoever reads the partition that lacks most.
+func (c topicContent) count() int {
+	least := math.MaxInt
+	for _, of := range c.parameters {
+		least = min(least, len(of))
+	}
+	return len(c.logs) + least
+}
+
+// onTopic reads from the topic what it holds of a block.
+func (t *tenure) onTopic(ctx context.Context, d doubt) (c topicContent, err error) {
+	c.parameters = make([][]chain.Log, len(d.places))
 	for p, at := range d.places {
 		messages, err := t.reread(ctx, p, at)
 		if err != nil {
-			return nil, nil, err
+			return topicContent{}, err
 		}
 		for _, m := range messages {
 			switch m := m.(type) {
 			case wire.Log:
-				logs = append(logs, m.Log)
+				if gmx.IsParameter(m.Log) {
+					c.parameters[p] = append(c.parameters[p], m.Log)
+				} else {
+					c.logs = append(c.logs, m.Log)
+				}
 			case wire.Tx:
-				txs = append(txs, m.Tx)
+				c.txs = append(c.txs, m.Tx)
 			}
 		}
 	}
-	slices.SortStableFunc(logs, func(a, b chain.Log) int { return int(a.Index) - int(b.Index) })
-	// parameters stand in every partition
-	return slices.CompactFunc(logs, func(a, b chain.Log) bool { return a.Index == b.Index }), txs, nil
+	slices.SortStableFunc(c.logs, func(a, b chain.Log) int { return int(a.Index) - int(b.Index) })
+	return c, nil
 }
 
 // reread reads the records of a block in a partition. What a scanner that had been replaced has written between its
