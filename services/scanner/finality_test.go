@@ -31,6 +31,21 @@ func finalized(t *testing.T, d *devnet, k *kafka, tr *truth) {
 	})
 }
 
+// What becomes final while the chain makes no block is said, however long after the last head (PIPE-2).
+func TestFinalWhileNoHeadComes(t *testing.T) {
+	t.Parallel()
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	d.StallFinality()
+	start(t, testConfig(d, k.Addr()), k)
+	d.trade(1)
+	d.mine(10)
+	settle(t, k, tr)
+	time.Sleep(2 * finalPause) // it was asked for once, and nothing was final
+	d.Resume()
+	finalized(t, d, k, tr)
+}
+
 // audits reads all partitions; a topic no twin can follow fails the test.
 func audits(t *testing.T, k *kafka) []audited {
 	t.Helper()

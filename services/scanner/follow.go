@@ -83,7 +83,7 @@ func (t *tenure) settle(ctx context.Context, f finding) error {
 
 // next waits for a head, and settles what is found meanwhile about blocks without proof. After a correction it returns
 // none: the blocks that were taken back are to be published again at once. Where no head comes for a while it publishes
-// what is final.
+// what is final, and asks again until the tip is: a chain that makes no blocks may still call some final.
 func (t *tenure) next(ctx context.Context, heads <-chan chain.BlockRef) (head chain.BlockRef, err error) {
 	pause := time.NewTimer(finalPause)
 	defer pause.Stop()
@@ -95,6 +95,9 @@ func (t *tenure) next(ctx context.Context, heads <-chan chain.BlockRef) (head ch
 				return chain.BlockRef{}, err
 			}
 			t.words.finalize(t.final(), t.lowestTip())
+			if t.called.Number < t.lowestTip() {
+				pause.Reset(finalPause)
+			}
 		case head = <-heads:
 			return head, context.Cause(ctx)
 		case f := <-t.findings:
