@@ -35,7 +35,7 @@ func (s *Sender) open(account chain.Address, look func()) txmanager.Work {
 		Early:   check.Early,
 		Read:    check.Read,
 		Recheck: s.gate().Recheck(check.Run),
-		Judge:   check.Judge(),
+		Judge:   check,
 		Idle:    s.preflight.Refresh,
 		Close:   check.Close,
 	}

@@ -18,12 +18,13 @@ import (
 // Checker looks again, immediately before the claim (LIQ-7, TIER-14): is the job still pending in our own state, do
 // fresh reports fit it, and would the venue do it now. The last question is asked of the contracts themselves, by a
 // simulated call with the reports that would be sent: no formula of ours is as exact, and a condition that no longer
-// holds is one of its answers.
+// holds is one of its answers. It is also the [txmanager.Judge] of what was mined.
 type Checker struct {
 	Parts
 	pending pending
 	audits  *audits
 	venue   gmx.Config
+	decoder *gmx.Decoder // of what mined transactions have done
 	gas     *gasLimits
 	from    chain.Address
 	early   *early

@@ -31,7 +31,7 @@ const (
 // simulated call, which would otherwise wait for the queue. Nothing rests on them but what would be the same if it were
 // asked now ([early.fresh]), and only what lets the job go on is taken, of rows as of answers to calls (adr 0038).
 //
-// It is safe for concurrent use. A nil one has looked at nothing.
+// It is safe for concurrent use.
 type early struct {
 	head  *headtrack.Tracker
 	clock func() time.Time
@@ -131,9 +131,6 @@ func (e *early) settle(l *earlyLook, made bool, result string) {
 
 // of returns the look at a job, if nobody has taken its answer yet, and whether it is fresh.
 func (e *early) of(id string) (l *earlyLook, fresh bool) {
-	if e == nil {
-		return nil, false
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if l = e.looks[id]; l == nil || l.taken {

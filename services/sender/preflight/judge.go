@@ -10,23 +10,17 @@ import (
 	"perpkeeper/pkg/txmanager"
 )
 
-// Judge finds what a mined transaction did to its job.
-type Judge struct {
-	decoder *gmx.Decoder
-	checker *Checker
-}
-
 // Outcome reads the logs of a transaction that succeeded: it may have executed the job, or cancelled or frozen the
 // order. No receipt shows why one failed, so the call is made again on the newest state: whoever was first has left it
 // without the order or position.
-func (o Judge) Outcome(ctx context.Context, j job.Job, r evm.Receipt) (job.Outcome, string, error) {
-	if !r.OK {
-		return o.postMortem(ctx, j)
+func (r *Checker) Outcome(ctx context.Context, j job.Job, mined evm.Receipt) (job.Outcome, string, error) {
+	if !mined.OK {
+		return r.postMortem(ctx, j)
 	}
 	if kindRules[j.Kind].silent {
 		return job.Done, "updated", nil // whatever the exchange then said, it has said it
 	}
-	seen, err := o.decoder.Outcome(r.Logs, j.Key)
+	seen, err := r.decoder.Outcome(mined.Logs, j.Key)
 	if err != nil {
 		return "", "", err
 	}
@@ -44,8 +38,8 @@ func (o Judge) Outcome(ctx context.Context, j job.Job, r evm.Receipt) (job.Outco
 
 // Settlement is what a transaction that succeeded came to for a position's owner (LIQ-11); nil where it did nothing to
 // one.
-func (o Judge) Settlement(j job.Job, r evm.Receipt) (*job.Settlement, error) {
-	return o.decoder.Settlement(r.Logs, j)
+func (r *Checker) Settlement(j job.Job, mined evm.Receipt) (*job.Settlement, error) {
+	return r.decoder.Settlement(mined.Logs, j)
 }
 
 // causeOf is the text the venue gave, or the custom error in its place.
@@ -57,13 +51,13 @@ func causeOf(seen gmx.Outcome) string {
 }
 
 // postMortem explains a transaction that failed. It returns an error only when nobody could be asked.
-func (o Judge) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, error) {
-	call, _, v := o.checker.prepare(j, terms{window: perp.Window{}}, 0)
+func (r *Checker) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, error) {
+	call, _, v := r.prepare(j, terms{window: perp.Window{}}, 0)
 	if v.Kind != txmanager.Onward {
 		return job.Reverted, "cause unknown: " + v.Reason, nil
 	}
 	call.Gas = gmx.MaxGas // whatever it had, now the cause is asked for
-	result, err := o.checker.simulate(ctx, o.checker.Node, j, call)
+	result, err := r.simulate(ctx, r.Node, j, call)
 	v = result.verdict
 	switch {
 	case err != nil:
@@ -71,8 +65,8 @@ func (o Judge) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, 
 	case v.Kind == txmanager.Onward:
 		return job.Reverted, "cause unknown: the same call would succeed now", nil
 	case v.Outcome == job.LostRace &&
-		!o.checker.second.confirmed(ctx, result, func(ctx context.Context, other simulator) (callResult, error) {
-			return o.checker.simulate(ctx, other, j, call)
+		!r.second.confirmed(ctx, result, func(ctx context.Context, other simulator) (callResult, error) {
+			return r.simulate(ctx, other, j, call)
 		}):
 		return job.Reverted, "cause unknown: one endpoint says " + v.Reason + ", and no other does", nil
 	case v.Outcome == job.LostRace:

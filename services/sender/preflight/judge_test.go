@@ -10,7 +10,7 @@ import (
 
 // No log names the job that brings the deleveraging state up to date.
 func TestAnUpdateOfTheDeleveragingStateIsDone(t *testing.T) {
-	o, _, err := Judge{}.Outcome(t.Context(), job.Job{Kind: job.AdlState}, evm.Receipt{Tx: chain.Tx{OK: true}})
+	o, _, err := (&Checker{}).Outcome(t.Context(), job.Job{Kind: job.AdlState}, evm.Receipt{Tx: chain.Tx{OK: true}})
 	if o != job.Done || err != nil {
 		t.Errorf("%s, %v", o, err)
 	}

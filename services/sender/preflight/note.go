@@ -53,9 +53,6 @@ func note(log *checklog.Log, t *txmanager.Task, e checklog.Entry, v txmanager.Ve
 
 // noteReports keeps what the choice of reports came to.
 func (r *Checker) noteReports(t *txmanager.Task, reports []price.Report, v txmanager.Verdict) {
-	if r.Notes == nil {
-		return
-	}
 	head, _ := r.Head.Newest()
 	e := checklog.Entry{Check: checklog.Price, By: ownWord, Block: head.Number}
 	if v.Kind == txmanager.Onward {
@@ -74,9 +71,6 @@ func (r *Checker) noteReports(t *txmanager.Task, reports []price.Report, v txman
 // noteCall keeps what the simulated call came to. It was made on the newest state of whoever answered, which is that
 // of the newest head or a moment older.
 func (r *Checker) noteCall(t *txmanager.Task, o callResult, v txmanager.Verdict, err error) {
-	if r.Notes == nil {
-		return
-	}
 	head, _ := r.Head.Newest()
 	e := checklog.Entry{Check: checklog.Call, By: string(o.from), Block: head.Number}
 	if o.too != "" {

@@ -71,12 +71,8 @@ func (p *Preflight) Refresh(ctx context.Context) error { return p.gas.refresh(ct
 func (p *Preflight) Checker(from chain.Address, look func()) *Checker {
 	return &Checker{
 		Parts: p.parts, audits: p.audits, venue: p.cfg.Venue, gas: p.gas, from: from,
+		decoder: gmx.NewDecoder(p.cfg.Venue.EventEmitter),
 		pending: pending{state: p.parts.State, frozenRole: p.cfg.FrozenRole, markets: p.gas.markets},
 		early:   newEarly(p.parts), second: newSecondCalls(p.parts.Node, p.parts.Clock, look, p.parts.Metrics),
 	}
-}
-
-// Judge makes the judge of a signer's mined transactions.
-func (r *Checker) Judge() Judge {
-	return Judge{decoder: gmx.NewDecoder(r.venue.EventEmitter), checker: r}
 }

@@ -18,7 +18,7 @@ import (
 // sending; a job is held back only where two hosts agree on it, where there are two (TIER-5). The second call is made
 // in the background: no other job waits for it.
 //
-// It is safe for concurrent use. A nil one accepts every first result.
+// It is safe for concurrent use.
 type secondCalls struct {
 	node     txmanager.Endpoints
 	clock    func() time.Time
@@ -77,7 +77,7 @@ func (o *secondCalls) close() {
 // the job waits. Ask makes the call elsewhere. Found is the number of the block that the job was found in: a state
 // before it cannot show that the job is done or gone.
 func (o *secondCalls) decide(intent int64, found uint64, first callResult, ask simulation) callResult {
-	if o == nil || first.verdict.Kind == txmanager.Onward {
+	if first.verdict.Kind == txmanager.Onward {
 		return first
 	}
 	if _, _, another := o.apart(first.from); !another {
@@ -124,9 +124,6 @@ func (o *secondCalls) compare(first callResult, q *question) callResult {
 
 // confirmed reports whether another host has the same result, where there is one to ask. It waits for the answer.
 func (o *secondCalls) confirmed(ctx context.Context, first callResult, ask simulation) bool {
-	if o == nil {
-		return true
-	}
 	same, _, another := o.apart(first.from)
 	if !another {
 		return true
