@@ -65,8 +65,8 @@ mutant "one order, two transactions" pkg/pg/migrations/00002_sender.sql 's/UNIQU
 mutant "one job, two live arms" pkg/pg/migrations/00002_sender.sql 's/UNIQUE (INDEX tx_intent_live_arm)/\1/; /UNIQUE \(job_id, arm\),/d' "$store"
 mutant "liquidations without a limit" pkg/pg/outbox/intent_claim.go "s/WHERE kind <> 'liquidation' OR slot IS NOT NULL/WHERE true/" "$store"
 mutant "a liquidation that is called an order takes no place" pkg/pg/outbox/intent_claim.go "s/AND t\.kind <> 'liquidation'\`/\`/" "$store"
-mutant "a database behind the chain is believed" pkg/pg/outbox/lease_resync.go 's/if latest <= stored\.Next \{/if true {/' "$store"
-mutant "another database is believed" pkg/pg/outbox/lease_resync.go 's/if systemWas == system && timelineWas == timeline \{/if true {/' "$store"
+mutant "a database behind the chain is believed" pkg/pg/outbox/lease_takeover.go 's/if latest <= stored\.Next \{/if true {/' "$store"
+mutant "another database is believed" pkg/pg/outbox/lease_takeover.go 's/if systemWas == system && timelineWas == timeline \{/if true {/' "$store"
 mutant "broadcast before it is stored" pkg/txmanager/claim.go \
   's/^(\t+)c\.expect\(t\.Tx\.Hash\)$/\1c.expect(t.Tx.Hash)\n\1_ = c.node.SendRaw(ctx, t.Tx.Raw)/' \
   './services/sender -run TestKilledAnywhere/before_claim'
