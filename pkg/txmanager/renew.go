@@ -218,8 +218,8 @@ func (s signing) sign(ctx context.Context, n uint64, what Call, price uint64) (t
 		return txm.SignedTx{}, err
 	}
 	failpoint.Hit("sender.sign.before")
-	raw, hash, err := s.key.Sign(ctx, signer.Tx{ChainID: s.chainID, Nonce: n, To: what.To, Data: what.Data, Gas: what.Gas,
-		Tip: price, Cap: price})
+	raw, hash, err := s.key.Sign(ctx, signer.Tx{ChainID: s.chainID, Nonce: n, To: what.To, Data: what.Data,
+		Gas: what.Gas, Tip: price, Cap: price})
 	failpoint.Hit("sender.sign.after")
 	return txm.SignedTx{Nonce: n, Gas: what.Gas, Tip: price, Cap: price, Hash: hash, Raw: raw}, err
 }

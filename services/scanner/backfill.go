@@ -57,7 +57,8 @@ func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
 func (t *tenure) uneven() (to uint64) {
 	for _, st := range t.streams {
 		for _, p := range st.branch.blocks {
-			if !p.verified && slices.ContainsFunc(t.streams, func(other *stream) bool { return other.branch.lacks(p) }) {
+			lacks := func(other *stream) bool { return other.branch.lacks(p) }
+			if !p.verified && slices.ContainsFunc(t.streams, lacks) {
 				to = max(to, p.Number+1)
 			}
 		}

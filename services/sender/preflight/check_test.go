@@ -91,7 +91,8 @@ func (n errNode) Simulate(context.Context, chain.Address, chain.Address, []byte,
 
 func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
 	r := &Checker{}
-	if o, err := r.simulate(t.Context(), errNode{errors.New("connection refused")}, job.Job{}, txmanager.Call{}); err == nil ||
+	away := errNode{errors.New("connection refused")}
+	if o, err := r.simulate(t.Context(), away, job.Job{}, txmanager.Call{}); err == nil ||
 		o.verdict.Kind != txmanager.Onward {
 		t.Errorf("a node that does not answer: %+v, %v", o, err)
 	}
