@@ -3,7 +3,7 @@ package txmanager
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"
@@ -44,10 +44,7 @@ func tooDear(l job.Lane, fee txm.Policy, m txm.Market) Verdict {
 
 // waiting is the most urgent lane of the tasks that get no nonce for what is in flight: there is no place, or nodes
 // take no more. The drain sets it, confirm presses what is in flight for it. It is safe for concurrent use.
-type waiting struct {
-	mu   sync.Mutex
-	lane job.Lane
-}
+type waiting struct{ lane atomic.Value }
 
 // set notes the tasks that wait; none, when nothing does.
 func (w *waiting) set(tasks []txm.Intent) {
@@ -57,14 +54,11 @@ func (w *waiting) set(tasks []txm.Intent) {
 			most = lane
 		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.lane = most
+	w.lane.Store(most)
 }
 
 // most is the most urgent lane, empty for nothing.
 func (w *waiting) most() job.Lane {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.lane
+	lane, _ := w.lane.Load().(job.Lane)
+	return lane
 }

@@ -37,20 +37,14 @@ func (n Volatile) Validate() error {
 // limits are what holds a sender back, at this moment.
 type limits struct {
 	settings Settings
-	// mode is how volatile the markets are at this moment.
-	mode func() liquidation.Mode
-	// window is what the chain takes of what is sent.
-	window *window
-}
+	mode     func() liquidation.Mode // how volatile the markets are at this moment
 
-// window follows what the chain takes, over all signers of the process. It is used under its lock.
-type window struct {
-	sync.Mutex
-	now txm.Window
+	mu     sync.Mutex
+	window txm.Window // what the chain takes of what is sent, over all signers of the process
 }
 
 // Fee is what may be paid now. Caps per job and day stay: they are what a keeper can afford.
-func (l limits) Fee() txm.Policy {
+func (l *limits) Fee() txm.Policy {
 	p := l.settings.Fee
 	if l.mode() > liquidation.Normal {
 		p.Liquidation.Cap = max(p.Liquidation.Cap, l.settings.Volatile.MaxPrice)
@@ -60,23 +54,23 @@ func (l limits) Fee() txm.Policy {
 
 // Flights are how many may be pending now. While the markets are volatile the limits follow what the chain takes; what
 // is pending when they calm down is seen through.
-func (l limits) Flights() txm.Limits {
+func (l *limits) Flights() txm.Limits {
 	n, most := l.settings.flights(), l.settings.Volatile
 	if l.mode() > liquidation.Normal {
-		l.window.Lock()
-		defer l.window.Unlock()
-		w := l.window.now
-		n.Signer, n.Liquidations = w.Of(n.Signer, most.MaxInFlight), w.Of(n.Liquidations, most.MaxLiquidations)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		n.Signer = l.window.Of(n.Signer, most.MaxInFlight)
+		n.Liquidations = l.window.Of(n.Liquidations, most.MaxLiquidations)
 	}
 	return n
 }
 
 // Observe takes in what a block shows of what was sent.
-func (l limits) Observe(t txm.Taken) {
+func (l *limits) Observe(t txm.Taken) {
 	volatile := l.mode() > liquidation.Normal
-	l.window.Lock()
-	defer l.window.Unlock()
-	if l.window.now = l.window.now.Observe(t); !volatile {
-		l.window.now = txm.Window{}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.window = l.window.Observe(t); !volatile {
+		l.window = txm.Window{}
 	}
 }

@@ -18,7 +18,7 @@ import (
 func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	settings := DefaultConfig().Sender
 	q := preflight.NewQuotes(settings.Volatile.Window)
-	var l limits
+	l := &limits{settings: settings, mode: q.Mode}
 	head := uint64(100)
 	taken := func() { // the chain takes all that was sent
 		for range 8 {
@@ -26,7 +26,6 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 			l.Observe(txm.Taken{Block: head, Landed: 1, Waiting: 1})
 		}
 	}
-	l = limits{settings: settings, mode: q.Mode, window: new(window)}
 	now := uint64(1_700_000_000_000)
 	report := func(dollars uint64, later time.Duration) {
 		now += uint64(later.Milliseconds())

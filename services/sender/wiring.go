@@ -42,6 +42,6 @@ func (s *Sender) open(account chain.Address, look func()) txmanager.Work {
 }
 
 // limits are what holds this sender back, by how volatile the markets are.
-func (s *Sender) limits() limits {
-	return limits{settings: s.cfg.Sender, mode: s.quotes.Mode, window: new(window)}
+func (s *Sender) limits() *limits {
+	return &limits{settings: s.cfg.Sender, mode: s.quotes.Mode}
 }
