@@ -53,6 +53,30 @@ func (e *BeyondEndError) Error() string {
 	return fmt.Sprintf("%s/%d: offset %d is beyond the end of the log at %d", e.Topic, e.Partition, e.Want, e.End)
 }
 
+// LostLogError ends a Producer: a batch was acknowledged below one that it had written before. The log has lost its
+// tail, or was deleted and made anew.
+type LostLogError struct {
+	Topic     string
+	Partition int
+	Offset    int64 // of the batch
+	End       int64 // where the log ended after this producer's batch before
+}
+
+func (e *LostLogError) Error() string {
+	return fmt.Sprintf("%s/%d: a batch got offset %d, and the one before ended at %d: the log has lost its end, or was "+
+		"deleted and made anew",
+		e.Topic, e.Partition, e.Offset, e.End)
+}
+
+// LostLog reports whether an error says that a log is not the one that was read or written until now: it is gone, ends
+// before what is known to have been in it, or holds something else there.
+func LostLog(err error) bool {
+	_, lost := errors.AsType[*LostLogError](err)
+	_, beyond := errors.AsType[*BeyondEndError](err)
+	_, rewritten := errors.AsType[*RewrittenError](err)
+	return lost || beyond || rewritten || NoTopic(err)
+}
+
 // RewrittenError stops a Reader that watches for it (see [Reader.Watch]): the record it read last is another one now.
 // The log has lost its tail and was written on from there.
 type RewrittenError struct {

@@ -31,11 +31,12 @@ type Producer struct {
 	dead  error
 }
 
-// lane is the producer's state for one partition; turn guards sequence.
+// lane is the producer's state for one partition; turn guards the rest.
 type lane struct {
 	turn
 
 	sequence int32
+	end      int64 // the offset after the last batch that was acknowledged
 }
 
 // Producer returns a new producer for a topic. Each has an identity of its own, which it asks the brokers for at its
@@ -50,8 +51,9 @@ func (c *Client) Producer(topic string) *Producer {
 // An error for which OutcomeUnknown is false means that nothing was written: the topic or partition is missing
 // (NoTopic), the batch is too large (TooLargeError), the broker rejects it, or ctx ended before anything was sent. The
 // Producer can be used further. If OutcomeUnknown is true the batch may have been written, or arrive yet, and the
-// Producer is used up: after an hour of unclear tries, when ctx ends in the middle of one, or when the brokers' memory
-// of this producer does not match (sequence out of order, producer unknown or fenced).
+// Producer is used up: after an hour of unclear tries, when ctx ends in the middle of one, when the brokers' memory of
+// this producer does not match (sequence out of order, producer unknown or fenced), or when the batch was acknowledged
+// below what this producer wrote before (LostLogError): the log has lost that, or is another one of the same name.
 func (p *Producer) Produce(ctx context.Context, partition int, records []Record) (base int64, err error) {
 	if len(records) == 0 {
 		return 0, fmt.Errorf("writing to %s/%d: no records", p.topic, partition)
@@ -70,10 +72,16 @@ func (p *Producer) Produce(ctx context.Context, partition int, records []Record)
 	}
 	d := delivery{p: p, partition: partition, records: len(records)}
 	d.batch, d.unpacked = encodeBatch(records, s, l.sequence, time.Now())
-	if base, err = d.run(ctx); err == nil {
-		l.sequence = advance(l.sequence, len(records))
+	if base, err = d.run(ctx); err != nil {
+		return base, err
 	}
-	return base, err
+	if base < l.end {
+		err = d.unknown(&LostLogError{Topic: p.topic, Partition: partition, Offset: base, End: l.end})
+		p.kill(err)
+		return 0, err
+	}
+	l.sequence, l.end = advance(l.sequence, len(records)), base+int64(len(records))
+	return base, nil
 }
 
 // open returns the producer's identity, asking for it at the first batch, and checks that the partition exists.

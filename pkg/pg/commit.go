@@ -19,7 +19,7 @@ type Commit struct {
 	Next int64
 	// Mark is that of the record before Next.
 	Mark Mark
-	// Epoch is the highest scanner epoch seen.
+	// Epoch is the scanner's claim in force.
 	Epoch uint64
 	// Finalized is the highest finalized block that is known; the zero value, or a lower one than before, changes
 	// nothing.

@@ -27,7 +27,7 @@ type Offset struct {
 	Next int64
 	// Mark is that of the record before Next; zero = not known.
 	Mark Mark
-	// Epoch is the highest scanner epoch seen; records of a lower one are to be dropped.
+	// Epoch is the scanner's claim in force; records of another epoch are to be dropped. 0 = no claim was read yet.
 	Epoch uint64
 	// Tip is the last block applied; its Hash is zero until there is one.
 	Tip Block

@@ -49,7 +49,7 @@ type Rewind struct {
 	Next int64
 	// Mark is that of the record before Next.
 	Mark Mark
-	// Epoch is the highest scanner epoch seen.
+	// Epoch is the scanner's claim in force.
 	Epoch uint64
 	// Ancestor is the block that becomes the tip again.
 	Ancestor chain.BlockRef

@@ -89,7 +89,7 @@ type BlockEnd struct {
 // they are larger than a batch may be. The rest follows in further batches, the last of which ends in [BlockEnd] or
 // [RangeEnd]; that one counts and digests the records of all, and Parts are not among them. Until it is there nothing
 // of the block counts. A scanner that ends before leaves the parts behind, and the next thing of a higher epoch is its
-// EPOCH: what they hold is then void, and the block follows whole. Records of a lower epoch may stand between the
+// EPOCH: what they hold is then void, and the block follows whole. Records of another epoch may stand between the
 // batches.
 type Part struct {
 	Block   chain.BlockRef // of which these are records; of a range its last

@@ -61,7 +61,7 @@ const (
 type Meta struct {
 	Kind    Kind
 	Version uint16
-	// Epoch is the writer's epoch: readers drop records of a lower epoch than the highest they saw in the partition.
+	// Epoch is the writer's epoch: readers drop records of another one than that in force in the partition ([Claim]).
 	Epoch uint64
 	// Filter counts the changes of the scanner's address and topic filter.
 	Filter uint32

@@ -26,7 +26,8 @@ type audited struct {
 	blocks      []auditedBlock // the branch as it stands
 	finalized   chain.BlockRef
 	epochs      []uint64
-	stale       int // records of an epoch that was over
+	unclaimed   int // records before the first EPOCH
+	stale       int // records of an epoch that was over, or that nobody has claimed
 	reorgs      []chain.Reorg
 	corrections []wire.Correction
 	proven      []wire.Proven
@@ -93,7 +94,12 @@ func (a *auditor) read(r wire.Record) error {
 	if err != nil {
 		return err
 	}
-	if meta.Epoch < a.epoch {
+	_, claims := m.(wire.Epoch)
+	switch {
+	case a.epoch == 0 && !claims:
+		a.unclaimed++
+		return nil
+	case meta.Epoch < a.epoch || meta.Epoch > a.epoch && !claims:
 		a.stale++
 		return nil
 	}

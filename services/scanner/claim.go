@@ -70,8 +70,14 @@ func (s *Scanner) claim(ctx context.Context) (*tenure, error) {
 		return nil, fmt.Errorf("reading the tail of the log topic: %w", err)
 	}
 	for _, st := range t.streams {
-		t.epoch = max(t.epoch, st.epoch+1)
+		if st.unclaimed > 0 {
+			s.log.Warn().Int("partition", st.partition).Int64("records", st.unclaimed).Msg("the log topic does not begin " +
+				"with a claim: it was made anew beneath a scanner; what stands before its first claim counts for nothing")
+		}
+		t.epoch = max(t.epoch, st.seen+1)
 	}
+	t.epoch = max(t.epoch, s.epoch+1) // a topic made anew does not know what may still be on its way to it
+	s.epoch = t.epoch
 	// Partition 0 first: there it is decided. The others follow only after that.
 	failpoint.Hit("scanner.claim.before")
 	for _, st := range t.streams {
@@ -110,8 +116,8 @@ func (t *tenure) declare(ctx context.Context, st *stream) error {
 	if err := st.readTo(ctx, t.kafka, t.topic, offset+1, t.learn); err != nil {
 		return err
 	}
-	if st.epoch != t.epoch || st.owner != t.owner {
-		return &replacedError{st.epoch, st.owner}
+	if uint64(st.claim) != t.epoch || st.owner != t.owner {
+		return &replacedError{uint64(st.claim), st.owner}
 	}
 	return nil
 }
@@ -154,9 +160,10 @@ func (t *tenure) lowestTip() uint64 {
 	return lowest
 }
 
-// watch reads what is written to partition 0 and returns a replacedError once another scanner has claimed the topic.
+// watch reads what is written to partition 0 and returns a replacedError once another scanner has claimed the topic,
+// and an error of a lost log once the topic is no longer the one that was claimed.
 func (t *tenure) watch(ctx context.Context, from int64) error {
-	reader := t.kafka.Reader(t.topic, 0, from)
+	reader := t.kafka.Reader(t.topic, 0, from).Watch([32]byte{})
 	for {
 		r, err := reader.Next(ctx)
 		if err != nil {

@@ -259,7 +259,12 @@ type kafka struct {
 
 func startKafka(t testing.TB) *kafka {
 	t.Helper()
-	b, err := broker.Start(broker.Config{})
+	return startBroker(t, broker.Config{})
+}
+
+func startBroker(t testing.TB, cfg broker.Config) *kafka {
+	t.Helper()
+	b, err := broker.Start(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

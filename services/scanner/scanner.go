@@ -31,6 +31,7 @@ type Scanner struct {
 	log         zerolog.Logger
 	metrics     *Metrics
 	stuckAt     uint64 // a block of which this configuration cannot publish a record; 0 = none
+	epoch       uint64 // the highest that this process has tried to claim, or found claimed
 }
 
 // New wires a scanner. It asks nothing yet.
@@ -53,8 +54,8 @@ func New(cfg Config, node *evm.Client, kafka *bus.Client, log zerolog.Logger, me
 }
 
 // Run publishes the chain until ctx ends. Nodes and brokers that are away are waited for. It fails where waiting does
-// not help: a missing topic or one with another number of partitions, another chain, an event it does not know, a topic
-// it cannot make sense of.
+// not help: a topic that is missing at the start or has another number of partitions, another chain, an event it does
+// not know, a topic it cannot make sense of. A topic that is lost later is waited for, and claimed anew.
 func (s *Scanner) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -69,10 +70,15 @@ func (s *Scanner) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 		case isReplaced:
+			s.epoch = max(s.epoch, rival.epoch)
 			if err := s.standBy(ctx, heads, rival); err != nil {
 				return err
 			}
 			tries.Reset()
+		case bus.LostLog(err):
+			if err := s.awaitTopic(ctx, err); err != nil {
+				return err
+			}
 		case unclear(err):
 			s.log.Warn().Err(err).Msg("claiming the topic anew, which settles what was written")
 		default:
@@ -81,6 +87,22 @@ func (s *Scanner) Run(ctx context.Context) error {
 		tries.Failed(err)
 	}
 	return context.Cause(ctx)
+}
+
+// awaitTopic waits for a log topic that was lost beneath a tenure to be there again.
+func (s *Scanner) awaitTopic(ctx context.Context, lost error) error {
+	s.log.Error().Err(lost).Msg("the log topic is not the one that was claimed; its tenure ends, and it is claimed anew")
+	policy := retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second,
+		OnRetry: func(_ int, err error, _ time.Duration) {
+			s.status.fail(fmt.Errorf("the log topic is gone (keeperctl prepare creates it): %w", err))
+		}}
+	return retry.Do(ctx, policy, func(ctx context.Context) error {
+		err := s.kafka.Verify(ctx, bus.Specs(s.cfg.Keeper.Named(s.topic)...))
+		if err != nil && !bus.NoTopic(err) {
+			return retry.Stop(fmt.Errorf("checking the topics: %w", err))
+		}
+		return err
+	})
 }
 
 // watchHeads delivers the newest head. Each is noted when it comes, also while nothing can be published: brokers that
@@ -138,19 +160,32 @@ func (s *Scanner) awaitChain(ctx context.Context) error {
 func (s *Scanner) standBy(ctx context.Context, heads <-chan chain.BlockRef, rival *replacedError) error {
 	s.log.Warn().Uint64("epoch", rival.epoch).Str("owner", rival.owner).Msg("another scanner owns the log topic; " +
 		"standing by")
-	s.status.standBy(rival)
+	for {
+		s.status.standBy(rival)
+		err := s.beside(ctx, heads)
+		switch {
+		case errors.Is(err, errSilent):
+			return nil
+		case ctx.Err() != nil || !bus.LostLog(err):
+			return fmt.Errorf("standing by: %w", err)
+		}
+		if err := s.awaitTopic(ctx, err); err != nil { // its owner claims it anew
+			return fmt.Errorf("standing by: %w", err)
+		}
+	}
+}
+
+// beside follows a topic that is somebody else's, until it is silent.
+func (s *Scanner) beside(ctx context.Context, heads <-chan chain.BlockRef) error {
 	tail, err := readTail(ctx, s.kafka, s.topic, 0, nil)
 	if err != nil {
-		return fmt.Errorf("standing by: %w", err)
+		return err
 	}
 	tips := make(chan uint64)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.followTip(ctx, tail, tips) })
 	group.Go(func() error { return s.awaitSilence(ctx, heads, tips) })
-	if err := group.Wait(); !errors.Is(err, errSilent) {
-		return fmt.Errorf("standing by: %w", err)
-	}
-	return nil
+	return group.Wait()
 }
 
 // errSilent ends a stand-by.

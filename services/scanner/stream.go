@@ -12,14 +12,18 @@ import (
 type stream struct {
 	partition int
 	next      int64 // offset of the first record that has not been read
-	whole     bool  // everything from the partition's first record on has been read
+	whole     bool  // everything from the partition's first claim on has been read
+	unclaimed int64 // records before that claim, which count for nothing
 
 	begun int64 // offset of the first record of the block that has not ended yet
 	count int   // its records so far; 0 if there is no such block
 
-	epoch     uint64 // the highest; what is written under a lower one counts for nothing
-	owner     string // who claimed it first
-	start     uint64 // number of the partition's first block, if the partition is whole and has one
+	claim     wire.Claim // in force; what is written under another one counts for nothing
+	known     bool       // the claim was read, or everything was
+	doubtful  bool       // it was not, and records of several epochs were: which of them counts is a guess
+	seen      uint64     // the highest epoch of all; the next claim outranks it, whatever it stands for
+	owner     string     // who claimed it first
+	start     uint64     // number of the partition's first block, if the partition is whole and has one
 	branch    branch
 	finalized chain.BlockRef // the newest that was called final, moved back by an accepted reorg only
 	halted    *wire.Halt     // not nil until an accepted reorg
@@ -27,13 +31,9 @@ type stream struct {
 
 // apply reads on by one record, which stands at an offset.
 func (s *stream) apply(m wire.Message, meta wire.Meta, offset int64) error {
-	if meta.Epoch < s.epoch {
+	s.seen = max(s.seen, meta.Epoch)
+	if !s.counts(m, meta) {
 		return nil
-	}
-	if meta.Epoch > s.epoch {
-		if err := s.enter(m, meta.Epoch); err != nil {
-			return err
-		}
 	}
 	switch m := m.(type) {
 	case wire.Log, wire.Tx, wire.Param, wire.Audit:
@@ -60,20 +60,32 @@ func (s *stream) apply(m wire.Message, meta wire.Meta, offset int64) error {
 	return nil
 }
 
-// enter begins a higher epoch. An epoch begins with its EPOCH record; where reading began behind that record, what was
-// read of lower epochs until now came behind it too, and counts for nothing.
-func (s *stream) enter(m wire.Message, epoch uint64) error {
-	claim, begins := m.(wire.Epoch)
-	switch {
-	case begins:
-		s.owner = claim.Owner
-	case s.whole:
-		return fmt.Errorf("epoch %d does not begin with an EPOCH record", epoch)
-	default:
-		s.owner, s.branch, s.finalized, s.halted = "", branch{}, chain.BlockRef{}, nil
+// counts reports whether a record counts, and begins an epoch with its EPOCH record.
+func (s *stream) counts(m wire.Message, meta wire.Meta) bool {
+	epoch, claims := m.(wire.Epoch)
+	if !s.whole && !s.known && !claims {
+		return s.guess(meta.Epoch)
 	}
-	s.epoch, s.count = epoch, 0 // parts of a block whose writer ended before its last are void
-	return nil
+	if !s.claim.Counts(m, meta) {
+		s.doubtful = s.doubtful || !s.whole && !s.known // of the number that others were taken to be of
+		return false
+	}
+	if claims {
+		s.owner, s.known, s.count = epoch.Owner, true, 0 // parts of a block whose writer ended before its last are void
+	}
+	return true
+}
+
+// guess reports whether a record counts where reading began behind the EPOCH record of the claim in force, which is taken
+// to be the highest epoch. What was read of lower ones until now came behind that EPOCH too, and counts for nothing.
+func (s *stream) guess(epoch uint64) bool {
+	first := s.claim == 0
+	s.doubtful = s.doubtful || !first && epoch != uint64(s.claim)
+	if !first && epoch > uint64(s.claim) {
+		s.owner, s.branch, s.finalized, s.halted, s.count = "", branch{}, chain.BlockRef{}, nil, 0
+	}
+	s.claim = max(s.claim, wire.Claim(epoch))
+	return epoch == uint64(s.claim)
 }
 
 // gather notes a record of a block that has not ended yet.

@@ -65,16 +65,47 @@ func readTail(ctx context.Context, client *bus.Client, topic string, partition i
 		return nil, fmt.Errorf("%s/%d has dropped all its records, and with them where to go on (no scanner wrote for "+
 			"as long as keeper.log_retention; see docs/runbooks/rebuild.md)", topic, partition)
 	}
+	begin, seen, err := beginning(ctx, client, topic, partition, first, end)
+	if err != nil {
+		return nil, err
+	}
 	for window := int64(firstWindow); ; window *= 4 {
-		s := &stream{partition: partition, next: max(first, end-window)}
-		all := s.next == first
+		s := &stream{partition: partition, next: max(begin, end-window), unclaimed: begin - first, seen: seen}
+		all := s.next == begin
 		s.whole = all && first == 0
 		err := s.readTo(ctx, client, topic, end, look)
-		if all || err == nil && (len(s.branch.blocks) >= chain.UndoHorizon || s.branch.endsRange) {
+		if all || err == nil && !s.doubtful && (len(s.branch.blocks) >= chain.UndoHorizon || s.branch.endsRange) {
 			return s, err
 		}
 		if _, broken := errors.AsType[*brokenError](err); err != nil && !broken {
 			return nil, err
 		}
 	}
+}
+
+// beginning finds a partition's first claim, which mostly is its first record, and the highest epoch before it; the
+// partition's end if there is none. Where the topic has dropped its beginning, what is left begins inside of an epoch.
+func beginning(ctx context.Context, client *bus.Client, topic string, partition int, first, end int64) (offset int64,
+	seen uint64, err error) {
+	if first > 0 {
+		return first, 0, nil
+	}
+	reader := client.Reader(topic, partition, first)
+	for limit := 1; reader.Offset() < end; limit = int(min(1000, end-reader.Offset())) {
+		records, err := reader.NextBatch(ctx, limit)
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, r := range records {
+			m, meta, err := wire.Decode(r)
+			if err != nil {
+				return 0, 0, &brokenError{topic, partition, r.Offset, err}
+			}
+			if _, claims := m.(wire.Epoch); claims {
+				return r.Offset, seen, nil
+			}
+			seen = max(seen, meta.Epoch)
+		}
+	}
+	return end, seen, nil
 }

@@ -8,7 +8,7 @@ import (
 
 // assembler gathers the records of one partition into steps.
 type assembler struct {
-	epoch    uint64
+	claim    wire.Claim
 	records  []bus.Record // of the block or range that has not ended yet
 	messages []wire.Message
 	parted   bool // a batch of the block has ended, and another is to follow
@@ -20,28 +20,24 @@ func (a *assembler) take(r bus.Record) (step, bool, error) {
 	if err != nil {
 		return step{}, false, halt{error: err, record: &r}
 	}
-	epoch := meta.Epoch
-	if claim, is := message.(wire.Epoch); is {
-		epoch = max(epoch, claim.Number)
-	}
-	if len(a.records) > 0 && epoch != a.epoch {
-		_, claims := message.(wire.Epoch)
+	before := a.claim
+	counts := a.claim.Counts(message, meta)
+	if len(a.records) > 0 && (!counts || a.claim != before) {
 		switch {
-		case a.parted && epoch < a.epoch:
-			return step{}, false, nil // a batch of a scanner that had been replaced, between two batches of the block
-		case a.parted && claims:
+		case a.parted && !counts:
+			return step{}, false, nil // a batch that counts for nothing, between two batches of the block
+		case a.parted:
 			// whoever wrote the parts ended before the last: the block follows whole
 			a.records, a.messages, a.parted = nil, nil, false
 		default:
-			return step{}, false, a.refuse(r, "a %s of epoch %d stands inside a block of epoch %d", meta.Kind, epoch,
-				a.epoch)
+			return step{}, false, a.refuse(r, "a %s of epoch %d stands inside a block of epoch %d", meta.Kind,
+				meta.Epoch, before)
 		}
 	}
-	s := step{next: r.Offset + 1, mark: wire.Fingerprint(r), epoch: max(a.epoch, epoch)}
-	if epoch < a.epoch {
-		return s, true, nil // written by a scanner that had already been replaced
+	s := step{next: r.Offset + 1, mark: wire.Fingerprint(r), epoch: uint64(a.claim)}
+	if !counts {
+		return s, true, nil // written by a scanner that had been replaced, or for a topic that is gone
 	}
-	a.epoch = epoch
 	switch m := message.(type) {
 	case wire.Log, wire.Tx, wire.Param, wire.Audit:
 		a.records, a.messages, a.parted = append(a.records, r), append(a.messages, message), false

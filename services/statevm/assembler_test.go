@@ -29,10 +29,13 @@ func TestBlocksInParts(t *testing.T) {
 		steps   int
 		says    string // of the halt, if there is one
 	}{
-		"in one batch":          {[]bus.Record{all[0], all[1], all[2], end(2)}, 1, ""},
-		"in two":                {[]bus.Record{all[0], part(2, 1), all[1], all[2], end(2)}, 1, ""},
-		"in three":              {[]bus.Record{all[0], part(2, 1), all[1], part(2, 2), all[2], end(2)}, 1, ""},
-		"the end by itself":     {[]bus.Record{all[0], all[1], all[2], part(2, 3), end(2)}, 1, ""},
+		"in one batch":      {[]bus.Record{all[0], all[1], all[2], end(2)}, 1, ""},
+		"in two":            {[]bus.Record{all[0], part(2, 1), all[1], all[2], end(2)}, 1, ""},
+		"in three":          {[]bus.Record{all[0], part(2, 1), all[1], part(2, 2), all[2], end(2)}, 1, ""},
+		"the end by itself": {[]bus.Record{all[0], all[1], all[2], part(2, 3), end(2)}, 1, ""},
+		"a block that nobody claimed between": {
+			[]bus.Record{all[0], part(2, 1), log(3, 0), end(3), all[1], all[2], end(2)}, 1, "",
+		},
 		"a stale block between": {[]bus.Record{all[0], part(2, 1), log(1, 0), end(1), all[1], all[2], end(2)}, 1, ""},
 		"abandoned": {[]bus.Record{
 			log(1, 0), part(1, 1), at(2, wire.Epoch{Number: 2, Owner: "next"}), all[0], all[1], all[2], end(2),
@@ -48,13 +51,17 @@ func TestBlocksInParts(t *testing.T) {
 		"two ends of one part": {[]bus.Record{all[0], part(2, 1), part(2, 1)}, 0, "ends after 1 records"},
 		"a torn batch, then an EPOCH": {[]bus.Record{all[0], at(3, wire.Epoch{Number: 3})}, 0,
 			"stands inside a block"},
-		"a torn batch, then old":       {[]bus.Record{all[0], log(1, 0)}, 0, "stands inside a block"},
-		"a part, then another's block": {[]bus.Record{all[0], part(2, 1), log(3, 0)}, 0, "stands inside a block"},
+		"a torn batch, then old":                     {[]bus.Record{all[0], log(1, 0)}, 0, "stands inside a block"},
+		"a torn batch, then one that nobody claimed": {[]bus.Record{all[0], log(3, 0)}, 0, "stands inside a block"},
 		"a part, then a REORG": {[]bus.Record{all[0], part(2, 1), at(2, wire.Reorg{})}, 0,
 			"stands inside a block"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var a assembler
+			_, first, err := wire.Decode(c.records[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := assembler{claim: wire.Claim(first.Epoch)}
 			steps, shares := 0, 0
 			for offset, r := range c.records {
 				r.Offset = int64(offset)

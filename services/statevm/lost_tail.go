@@ -74,7 +74,11 @@ func (f *follower) compare(ctx context.Context) error {
 func (f *follower) common(ctx context.Context, topic *topicEnd) (*lostTail, error) {
 	at := f.partition.Offset()
 	if at.Tip.Hash.IsZero() {
-		return &lostTail{next: topic.first}, nil
+		if topic.first > 0 { // what stands there now has a beginning that nobody can read
+			return nil, haltf("partition %d holds no block, and the log topic has dropped what stood before offset %d",
+				at.Partition, topic.first)
+		}
+		return &lostTail{}, nil
 	}
 	blocks, err := f.partition.Sources(ctx)
 	if err != nil {

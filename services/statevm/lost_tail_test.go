@@ -47,8 +47,19 @@ func (s *site) cut(t failer, x *exchange, written [][][]bus.Record, lost func(pa
 	return topic, gone
 }
 
-// ensure creates the log topic of a chain.
+// ensure creates the log topic of a chain, and claims it: nothing counts before.
 func (s *site) ensure(t failer, client *bus.Client, id uint64, partitions int) (topic string) {
+	t.Helper()
+	topic = s.create(t, client, id, partitions)
+	write := toTopic(t, client.Producer(topic))
+	for p := range partitions {
+		write(p, []bus.Record{encodeRecord(t, chain.Hash{}, wire.Epoch{Number: 1, Owner: "the topic's first"}, 1)})
+	}
+	return topic
+}
+
+// create creates the log topic of a chain, in which nothing stands.
+func (s *site) create(t failer, client *bus.Client, id uint64, partitions int) (topic string) {
 	t.Helper()
 	topic = wire.LogTopic(id)
 	keeper := wire.Config{ChainID: id, LogPartitions: partitions, JobPartitions: 1}
@@ -119,6 +130,13 @@ func TestLostTail(t *testing.T) {
 				return 2
 			},
 			func(x *exchange, gone [][][]bus.Record) { x.again([][][]bus.Record{gone[0][:1]}); whole() },
+		},
+		"a claim, and a batch was on its way under it": {
+			func(x *exchange) int { x.grow(3); x.succeed(); x.grow(3); x.grow(3); return 4 },
+			func(x *exchange, gone [][][]bus.Record) {
+				x.publish(x.child(), nil)
+				x.again(gone)
+			},
 		},
 		"another branch": {
 			func(x *exchange) int { x.grow(3); x.grow(3); x.grow(3); return 3 },

@@ -12,7 +12,7 @@ import (
 type step struct {
 	next  int64   // the offset after its last record
 	mark  pg.Mark // of its last record
-	epoch uint64  // the highest scanner epoch seen so far
+	epoch uint64  // the claim in force after it; 0 = none yet
 
 	share      *share
 	reorg      *wire.Reorg

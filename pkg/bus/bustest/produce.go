@@ -179,6 +179,28 @@ func takenSequenceStopsProducer(s *site) {
 	})
 }
 
+// A topic that was deleted and made anew stops its producer, whether the brokers take the batch that comes to it or
+// refuse its sequence.
+func topicMadeAnewStopsProducer(s *site) {
+	c, topic, w := s.client(), s.topic(1), s.witness()
+	producer := c.Producer(topic)
+	for n := range 3 {
+		_, err := producer.Produce(s.ctx, 0, numbered(n, 1))
+		s.must(err)
+	}
+	w.remove(topic)
+	s.eventually("the topic is gone", func() bool { return !w.exists(topic) })
+	s.must(c.Ensure(s.ctx, []bus.TopicSpec{{Name: topic, Partitions: 1, Replication: s.cluster.Replication}}))
+	_, err := producer.Produce(s.ctx, 0, numbered(3, 1))
+	s.Logf("the brokers took it: %t; %v", bus.LostLog(err), err)
+	if _, again := producer.Produce(s.ctx, 0, numbered(4, 1)); !bus.OutcomeUnknown(err) || !bus.OutcomeUnknown(again) {
+		s.Fatalf("got %v, then %v", err, again)
+	}
+	if values := w.values(topic); len(values) > 1 || bus.LostLog(err) != (len(values) == 1) {
+		s.Fatalf("the new topic holds %v after %v", values, err)
+	}
+}
+
 func (s *site) stopsProducer(interfere func(w *witness, topic string, last rawBatch)) {
 	s.Helper()
 	c, topic, w := s.client(), s.topic(1), s.witness()

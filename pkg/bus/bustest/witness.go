@@ -62,6 +62,18 @@ func (w *witness) exists(topic string) bool {
 	return false
 }
 
+// remove deletes a topic.
+func (w *witness) remove(topic string) {
+	w.s.Helper()
+	request := kmsg.NewPtrDeleteTopicsRequest()
+	named := kmsg.NewDeleteTopicsRequestTopic()
+	named.Topic = &topic
+	request.TopicNames, request.Topics = []string{topic}, append(request.Topics, named)
+	answer, err := request.RequestWith(w.s.ctx, w.client)
+	w.s.must(err)
+	w.s.must(kerr.ErrorForCode(answer.Topics[0].ErrorCode))
+}
+
 // set changes a setting of a topic, as an operator would.
 func (w *witness) set(topic, name, value string) {
 	w.s.Helper()

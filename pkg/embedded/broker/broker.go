@@ -19,6 +19,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 // Config is where a broker listens and keeps its data. The zero Config is one broker on a free port of this machine
@@ -32,6 +33,9 @@ type Config struct {
 	Listen []string
 	// MinSessionTimeout is the shortest session timeout granted to group members; 0 = 6 s, as Apache Kafka has it.
 	MinSessionTimeout time.Duration
+	// AnySequence takes any first sequence from a producer that is not known, also into a topic that was made anew, as
+	// Apache Kafka 4.1 does. For tests.
+	AnySequence bool
 }
 
 // defaultMinSessionTimeout is Apache Kafka's group.min.session.timeout.ms.
@@ -58,6 +62,9 @@ func Start(cfg Config) (*Broker, error) {
 			return listeners[used-1], nil
 		}),
 		kfake.GroupMinSessionTimeout(cmp.Or(cfg.MinSessionTimeout, defaultMinSessionTimeout)),
+	}
+	if cfg.AnySequence {
+		opts = append(opts, kfake.MaxVersions(kversion.V4_1_0()))
 	}
 	if cfg.DataDir != "" {
 		opts = append(opts, kfake.DataDir(cfg.DataDir), kfake.SyncWrites())
@@ -118,6 +125,9 @@ func (b *Broker) MoveTopicPartition(topic string, partition, node int) error {
 func (b *Broker) DeleteRecords(topic string, partition int, offset int64) error {
 	return b.cluster.DeleteRecords(topic, int32(partition), offset)
 }
+
+// DeleteTopic deletes a topic with all it holds, for tests.
+func (b *Broker) DeleteTopic(topic string) error { return b.cluster.DeleteTopic(topic) }
 
 // DropExpired deletes what topics keep no longer by their settings, now and not within the hour, for tests. As in
 // Apache Kafka, disk is given back by whole segments.

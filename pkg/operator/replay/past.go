@@ -23,7 +23,7 @@ type Past struct{ parts []*partition }
 
 // partition is the blocks of one partition that have records, in order.
 type partition struct {
-	epoch   uint64
+	claim   wire.Claim
 	pending []wire.Message // of the block that has not ended yet
 	blocks  []block
 	tip     uint64
@@ -53,20 +53,16 @@ func Read(ctx context.Context, client *bus.Client, keeper wire.Config, until uin
 	return past, nil
 }
 
-// take adds a record, as statevm does: what a replaced scanner wrote is passed over, and what is taken back is dropped.
+// take adds a record, as statevm does: what was not written under the claim in force is passed over, and what is taken
+// back is dropped.
 func (p *partition) take(r bus.Record, until uint64) error {
 	m, meta, err := wire.Decode(r)
 	if err != nil {
 		return err
 	}
-	epoch := meta.Epoch
-	if claim, is := m.(wire.Epoch); is {
-		epoch = max(epoch, claim.Number)
-	}
-	if epoch < p.epoch {
+	if !p.claim.Counts(m, meta) {
 		return nil
 	}
-	p.epoch = epoch
 	switch m := m.(type) {
 	case wire.Log, wire.Tx, wire.Param, wire.Audit:
 		p.pending = append(p.pending, m)

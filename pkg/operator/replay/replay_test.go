@@ -43,7 +43,7 @@ func back(to, from uint64) chain.Reorg {
 }
 
 // What a partition is at its end: blocks that were taken back, said twice, or written by a scanner that had been
-// replaced are not in it.
+// replaced, or had not claimed it, are not in it.
 func TestPastIsWhatStands(t *testing.T) {
 	at := func(epoch uint64, messages ...wire.Message) []bus.Record { return encoded(t, epoch, messages...) }
 	for name, c := range map[string]struct {
@@ -55,8 +55,12 @@ func TestPastIsWhatStands(t *testing.T) {
 			at(1, wire.Reorg{Reorg: back(10, 11)}), at(1, ended(11, 3)...)}, []byte{1, 3}},
 		"a correction": {[][]bus.Record{at(1, ended(10, 1)...), at(1, wire.Correction{Reorg: back(9, 10), Attempt: 1}),
 			at(1, ended(10, 4)...)}, []byte{4}},
-		"said twice":         {[][]bus.Record{at(1, ended(10, 1)...), at(2, ended(10, 1)...)}, []byte{1}},
-		"a replaced scanner": {[][]bus.Record{at(2, ended(10, 1)...), at(1, ended(11, 9)...)}, []byte{1}},
+		"said twice": {[][]bus.Record{at(1, ended(10, 1)...), at(2, wire.Epoch{Number: 2}),
+			at(2, ended(10, 1)...)}, []byte{1}},
+		"a replaced scanner": {[][]bus.Record{at(2, wire.Epoch{Number: 2}), at(2, ended(10, 1)...),
+			at(1, ended(11, 9)...)}, []byte{1}},
+		"a scanner without a claim": {[][]bus.Record{at(1, ended(10, 1)...), at(2, ended(11, 9)...),
+			at(1, ended(11, 2)...)}, []byte{1, 2}},
 		"its part of a block is left": {[][]bus.Record{at(1, word(10, 9)), at(2, wire.Epoch{Number: 2}),
 			at(2, ended(10, 1)...)}, []byte{1}},
 		"later blocks are not kept": {[][]bus.Record{at(1, ended(10, 1)...), at(1, ended(99, 2)...)}, []byte{1}},
@@ -64,7 +68,7 @@ func TestPastIsWhatStands(t *testing.T) {
 			wire.RangeEnd{Before: ref(9), Last: ref(20),
 				Blocks: []chain.BlockRef{ref(10), ref(12)}, Records: 2})}, []byte{1, 3}},
 	} {
-		p := &partition{}
+		p := &partition{claim: 1}
 		for _, r := range slices.Concat(c.records...) {
 			if err := p.take(r, 50); err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -135,7 +139,7 @@ func (w waiting) Transaction([]chain.Log, uint64) ([]perp.Event, error) {
 // What is decided otherwise today is shown with the sentence of today; what cannot be decided again is no difference.
 func TestRepeat(t *testing.T) {
 	deposit := perp.Request{Key: chain.Hash{7}, Kind: perp.Deposit, Market: chain.Address{5}, Status: perp.Created}
-	p := &partition{}
+	p := &partition{claim: 1}
 	made := wire.Log{Log: chain.Log{Block: 10, BlockHash: ref(10).Hash, TxHash: chain.Hash{3}}}
 	for _, r := range encoded(t, 1, made, end(10), end(11)) {
 		if err := p.take(r, 50); err != nil {
