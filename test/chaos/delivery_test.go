@@ -172,7 +172,7 @@ func (r *rig) unchanged(before, after pg.Standing) {
 	r.t.Helper()
 	for p, o := range after.Offsets {
 		was := before.Offsets[p]
-		was.Next, was.Epoch = o.Next, o.Epoch
+		was.Next, was.Mark, was.Epoch = o.Next, o.Mark, o.Epoch // where it has read to
 		if o != was {
 			r.t.Errorf("partition %d has changed:\n%+v\n%+v", p, before.Offsets[p], o)
 		}
