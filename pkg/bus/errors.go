@@ -63,8 +63,8 @@ type LostLogError struct {
 }
 
 func (e *LostLogError) Error() string {
-	return fmt.Sprintf("%s/%d: a batch got offset %d, and the one before ended at %d: the log has lost its end, or was "+
-		"deleted and made anew",
+	return fmt.Sprintf("%s/%d: a batch got offset %d, and the one before ended at %d: the log has lost its end, or "+
+		"was deleted and made anew",
 		e.Topic, e.Partition, e.Offset, e.End)
 }
 

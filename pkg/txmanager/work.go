@@ -89,7 +89,8 @@ type Node interface {
 	Endpoints
 	settled
 	// SendRaw and SendPrivate give a signed transaction to every endpoint, public or private; nil means that one has
-	// it. Private ones that can bound when it is mined do so by untilMs (Unix ms, the chain's clock; 0 = they need not).
+	// it. Private ones that can bound when it is mined do so by untilMs (Unix ms, the chain's clock; 0 = they need
+	// not).
 	SendRaw(ctx context.Context, raw []byte) error
 	SendPrivate(ctx context.Context, raw []byte, untilMs uint64) error
 	Receipt(ctx context.Context, tx chain.Hash) (*evm.Receipt, error)

@@ -71,8 +71,9 @@ func (s *Scanner) claim(ctx context.Context) (*tenure, error) {
 	}
 	for _, st := range t.streams {
 		if st.unclaimed > 0 {
-			s.log.Warn().Int("partition", st.partition).Int64("records", st.unclaimed).Msg("the log topic does not begin " +
-				"with a claim: it was made anew beneath a scanner; what stands before its first claim counts for nothing")
+			s.log.Warn().Int("partition", st.partition).Int64("records", st.unclaimed).
+				Msg("the log topic does not begin with a claim: it was made anew beneath a scanner; " +
+					"what stands before its first claim counts for nothing")
 		}
 		t.epoch = max(t.epoch, st.seen+1)
 	}

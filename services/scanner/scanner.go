@@ -91,7 +91,8 @@ func (s *Scanner) Run(ctx context.Context) error {
 
 // awaitTopic waits for a log topic that was lost beneath a tenure to be there again.
 func (s *Scanner) awaitTopic(ctx context.Context, lost error) error {
-	s.log.Error().Err(lost).Msg("the log topic is not the one that was claimed; its tenure ends, and it is claimed anew")
+	s.log.Error().Err(lost).
+		Msg("the log topic is not the one that was claimed; its tenure ends, and it is claimed anew")
 	policy := retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second,
 		OnRetry: func(_ int, err error, _ time.Duration) {
 			s.status.fail(fmt.Errorf("the log topic is gone (keeperctl prepare creates it): %w", err))

@@ -87,7 +87,8 @@ func (f *follower) begin(ctx context.Context) error {
 	if f.tail != nil {
 		at.Next, at.Mark, at.Epoch = f.tail.next, f.tail.mark, f.tail.epoch
 	}
-	f.intake = startIntake(ctx, f.open(at.Next).Watch(at.Mark), assembler{claim: wire.Claim(at.Epoch)}, f.decoder, f.limit)
+	reader := f.open(at.Next).Watch(at.Mark)
+	f.intake = startIntake(ctx, reader, assembler{claim: wire.Claim(at.Epoch)}, f.decoder, f.limit)
 	f.log.Info().Int64("offset", at.Next).Uint64("block", at.Tip.Number).Uint64("epoch", at.Epoch).Msg("following")
 	f.stands()
 	failpoint.Hit("statevm.claimed")
@@ -234,8 +235,8 @@ func (f *follower) stands() {
 	case at.Halted != "":
 		f.ready("halted: " + at.Halted)
 	case at.Next > 0 && at.Epoch == 0:
-		f.ready(fmt.Sprintf("the log topic has no claim up to offset %d: it was made anew beneath a scanner, which has to "+
-			"claim it again", at.Next))
+		f.ready(fmt.Sprintf("the log topic has no claim up to offset %d: it was made anew beneath a scanner, which has "+
+			"to claim it again", at.Next))
 	case f.waiting():
 		f.ready(f.stuck.String())
 	case f.tail != nil:
