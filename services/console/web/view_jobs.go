@@ -25,8 +25,6 @@ const (
 	showEnded    = "ended"
 )
 
-var jobKinds = []job.Kind{job.Liquidation, job.Adl, job.Order, job.Deposit, job.Withdrawal, job.Shift}
-
 // jobsView is a list of this keeper's attempts of jobs.
 type jobsView struct {
 	Show, Kind, Outcome string
@@ -57,9 +55,9 @@ func (c *console) rows(attempts []outbox.ListedAttempt) (rows []jobRow) {
 }
 
 func (c *console) jobs(ctx context.Context, ask url.Values) (any, error) {
-	v := jobsView{Show: ask.Get("show"), Kind: ask.Get("kind"), Outcome: ask.Get("outcome"), Kinds: jobKinds,
+	v := jobsView{Show: ask.Get("show"), Kind: ask.Get("kind"), Outcome: ask.Get("outcome"), Kinds: job.Kinds(),
 		Outcomes: []job.Outcome{job.Done, job.LostRace, job.Reverted, job.Refused}, Limit: listLimit}
-	if v.Kind != "" && !slices.Contains(jobKinds, job.Kind(v.Kind)) {
+	if v.Kind != "" && !slices.Contains(job.Kinds(), job.Kind(v.Kind)) {
 		return nil, badQuestionError{fmt.Errorf("%q is no kind of job", v.Kind)}
 	}
 	intents := outbox.NewIntents(c.DB)

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -20,6 +21,7 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/tier"
@@ -188,6 +190,18 @@ func TestPagesOfAnEmptyKeeper(t *testing.T) {
 	}
 	if status, _ := anna.get("/job?id=0x" + strings.Repeat("77", 32)); status != http.StatusNotFound {
 		t.Errorf("a job that nobody knows: %d", status)
+	}
+}
+
+// The list of jobs is filtered by each kind there is, and offers it.
+func TestJobsOfEveryKind(t *testing.T) {
+	anna := newSite(t).as("anna")
+	for _, kind := range job.Kinds() {
+		status, page := anna.get("/jobs?kind=" + string(kind))
+		if offered := fmt.Sprintf("<option value=%q selected>", kind); status != http.StatusOK ||
+			!strings.Contains(page, offered) {
+			t.Errorf("%s: %d, and the page has no %s", kind, status, offered)
+		}
 	}
 }
 
