@@ -140,8 +140,8 @@ func (p param) read(w *walker, slot int) any {
 }
 
 // errorList holds every custom error of the contracts (v2.2, and those of v2.1 that v2.2 dropped), a line each: its
-// class, then its declaration. That a request is not there any more is an error of each kind's own, named after it, and
-// not listed.
+// class, then its declaration. That a request is not there any more are two errors of each kind's own, named after it,
+// and not listed.
 //
 //go:embed errors.txt
 var errorList string
@@ -168,6 +168,7 @@ var customErrors = sync.OnceValue(func() map[[4]byte]customError {
 	}
 	for _, kind := range perp.RequestKinds() {
 		list(string(DoneElsewhere), eventPrefix(kind)+"NotFound(bytes32 key)")
+		list(string(DoneElsewhere), "Empty"+eventPrefix(kind)+"()")
 	}
 	// The compiler's own.
 	list(string(UnknownRevert), "Error(string message)")
