@@ -2,6 +2,7 @@ package gmx
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -164,9 +165,25 @@ func TestGasWordsOf(t *testing.T) {
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if names, keys := GasWordNames(), GasWordKeys(); len(names) != 17 || len(keys) != len(names) ||
+	names, keys := GasWordNames(), GasWordKeys()
+	if fields := reflect.TypeFor[GasWords]().NumField(); len(names) != fields || len(keys) != fields ||
 		keys[0] != perp.DataStoreKey(names[0]) {
-		t.Errorf("%d names, %d keys", len(names), len(keys))
+		t.Errorf("%d fields, %d names, %d keys", fields, len(names), len(keys))
+	}
+}
+
+// Whoever adds a word on gas is told here what else it needs: a default, and a place in what the scanner audits. A word
+// that no audit reads is unknown until the exchange sets it again.
+func TestGasWordsAreAudited(t *testing.T) {
+	defaults := reflect.ValueOf(DefaultGasWords())
+	for _, name := range GasWordNames() {
+		word := perp.WordName{Name: name, Kind: perp.UintWord, Scope: perp.OfVenue}
+		if !slices.Contains(perp.Catalogue(), word) {
+			t.Errorf("%s is never audited; add it to catalogue in pkg/perp/word.go", name)
+		}
+		if defaults.Field(gasWords[name]).IsZero() {
+			t.Errorf("%s has no default; add it to DefaultGasWords in pkg/gmx/gas_words.go", name)
+		}
 	}
 }
 
