@@ -1,6 +1,8 @@
 package due
 
 import (
+	"slices"
+
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
@@ -29,20 +31,7 @@ func (m *Moment) Request(r perp.Request) Decision {
 	return d.yes(m, "request waits")
 }
 
-// requestMarkets are the markets an execution touches, by the names of the Created events: for a GLV, every market it
-// holds.
+// requestMarkets are the markets an execution touches: for a GLV, every market it holds.
 func (m *Moment) requestMarkets(r perp.Request) []chain.Address {
-	markets := []chain.Address{r.Market}
-	if to, ok := r.Fields["toMarket"].(chain.Address); ok {
-		markets = append(markets, to)
-	}
-	if glv, ok := r.Fields["glv"].(chain.Address); ok {
-		markets = append(markets, m.Glvs[glv]...)
-	}
-	for _, path := range []string{"longTokenSwapPath", "shortTokenSwapPath"} {
-		if addresses, ok := r.Fields[path].([]chain.Address); ok {
-			markets = append(markets, addresses...)
-		}
-	}
-	return markets
+	return slices.Concat([]chain.Address{r.Market}, m.Glvs[r.Glv()], r.OtherMarkets())
 }

@@ -137,16 +137,10 @@ func RequestWork(r perp.Request, markets int) Work {
 	callback, _ := r.Fields["callbackGasLimit"].(perp.Uint)
 	marketTokens, _ := r.Fields["isMarketTokenDeposit"].(bool)
 	return Work{
-		Kind: job.OfRequest(r.Kind), Callback: gasOf(callback), Swaps: pathLength(r, "longTokenSwapPath") +
-			pathLength(r, "shortTokenSwapPath"),
+		Kind: job.OfRequest(r.Kind), Callback: gasOf(callback), Swaps: len(r.SwapPath()),
 		OneToken:     isZero(r, "initialLongTokenAmount") || isZero(r, "initialShortTokenAmount"),
 		MarketTokens: marketTokens, Markets: markets,
 	}
-}
-
-func pathLength(r perp.Request, name string) int {
-	path, _ := r.Fields[name].([]chain.Address)
-	return len(path)
 }
 
 func isZero(r perp.Request, name string) bool {

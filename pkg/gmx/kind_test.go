@@ -2,9 +2,11 @@ package gmx
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/gmx/gmxtest"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
@@ -58,6 +60,32 @@ func TestEveryRequestIsDecoded(t *testing.T) {
 			if !slices.Contains(handled, event) {
 				t.Errorf("%s: its event %s is not decoded; add it to requestEvents in pkg/gmx/decode_request.go",
 					kind, event)
+			}
+		}
+	}
+}
+
+// Whoever adds a kind of request whose event names markets by items of their own is told here: nobody would bring along
+// their prices, wait for their audit, or count the swaps.
+func TestRequestsNameTheirMarkets(t *testing.T) {
+	for _, kind := range perp.RequestKinds() {
+		for _, e := range gmxtest.Events() {
+			if e.Name != eventPrefix(kind)+"Created" {
+				continue
+			}
+			r := decodeOne[perp.RequestCreated](t, e.Log(emitter, nil)).Request
+			for item, value := range e.Fields(nil) {
+				if path, is := value.([]chain.Address); is && !slices.Contains(r.SwapPath(), path[0]) {
+					t.Errorf("%s: %s is in no Request.SwapPath (pkg/perp/request.go)", e.Name, item)
+				}
+				address, is := value.(chain.Address)
+				switch name := strings.ToLower(item); {
+				case is && strings.Contains(name, "glv") && r.Glv() != address:
+					t.Errorf("%s: %s is not its Request.Glv (pkg/perp/request.go)", e.Name, item)
+				case is && strings.Contains(name, "market") && address != r.Market &&
+					!slices.Contains(r.OtherMarkets(), address):
+					t.Errorf("%s: %s is in no Request.OtherMarkets (pkg/perp/request.go)", e.Name, item)
+				}
 			}
 		}
 	}

@@ -45,6 +45,32 @@ type Request struct {
 // RowKey implements [Row].
 func (r Request) RowKey() RowKey { return RowKey{Requests, r.Key} }
 
+// SwapPath are the markets in which the tokens of a request are swapped, by the names of the Created events: of all its
+// paths.
+func (r Request) SwapPath() (markets []chain.Address) {
+	for _, item := range []string{"longTokenSwapPath", "shortTokenSwapPath"} {
+		path, _ := r.Fields[item].([]chain.Address)
+		markets = append(markets, path...)
+	}
+	return markets
+}
+
+// OtherMarkets are those that a request names beside its own: where it goes to, and its swap path. The markets of its
+// GLV are not among them.
+func (r Request) OtherMarkets() []chain.Address {
+	markets := r.SwapPath()
+	if to, named := r.Fields["toMarket"].(chain.Address); named {
+		markets = append(markets, to)
+	}
+	return markets
+}
+
+// Glv is the GLV that a request is about; zero where it is about none.
+func (r Request) Glv() chain.Address {
+	glv, _ := r.Fields["glv"].(chain.Address)
+	return glv
+}
+
 // Fields are named items of an event: chain.Address, Uint, Int, bool, chain.Hash, Bytes, string, and slices of them.
 // Their JSON form is numbers as decimal strings, addresses and bytes as 0x text.
 type Fields map[string]any

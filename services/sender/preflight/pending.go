@@ -181,19 +181,6 @@ func (p pending) request(_ context.Context, read pg.Rows, j job.Job) (terms, txm
 	}
 	window := perp.RequestWindow(row, 0)
 	window.To = j.ExpiresMs / 1000
-	glv, _ := row.Fields["glv"].(chain.Address)
-	return terms{window: window, first: true, work: gmx.RequestWork(row, p.markets(glv)), markets: marketsOf(row)},
-		txmanager.Verdict{}, nil
-}
-
-// marketsOf lists the markets that a request names beside its own. The markets of a GLV are not among them.
-func marketsOf(r perp.Request) (markets []chain.Address) {
-	for _, name := range []string{"longTokenSwapPath", "shortTokenSwapPath"} {
-		path, _ := r.Fields[name].([]chain.Address)
-		markets = append(markets, path...)
-	}
-	if to, named := r.Fields["toMarket"].(chain.Address); named {
-		markets = append(markets, to)
-	}
-	return markets
+	return terms{window: window, first: true, work: gmx.RequestWork(row, p.markets(row.Glv())),
+		markets: row.OtherMarkets()}, txmanager.Verdict{}, nil
 }
