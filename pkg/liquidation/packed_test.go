@@ -48,8 +48,15 @@ func TestPackedPositionsAreWhatTheyWere(t *testing.T) {
 		for _, name := range unread {
 			v.FieldByName(name).SetZero()
 		}
-		if got, known := x.Get(p.PositionKey); !known || got != p {
-			t.Fatalf("%+v has become %+v", p, got)
+		got, known := x.Get(p.PositionKey)
+		if !known {
+			t.Fatalf("%+v is not there", p)
+		}
+		for i := range v.NumField() {
+			if was, is := v.Field(i).Interface(), reflect.ValueOf(got).Field(i).Interface(); is != was {
+				t.Errorf("%s: %v has become %v; pack and unpack it in pkg/liquidation/packed.go, or list it in unread "+
+					"beside this test if no rule reads it", v.Type().Field(i).Name, was, is)
+			}
 		}
 	})
 }
