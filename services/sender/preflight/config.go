@@ -2,6 +2,8 @@ package preflight
 
 import (
 	"errors"
+	"reflect"
+	"strings"
 
 	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/job"
@@ -23,13 +25,13 @@ type Gas struct {
 	GlvShift      uint64 `toml:"glv_shift" help:"fixed gas limit of a GLV shift's execution; 0 = by the exchange's words"`
 }
 
-// of returns the fixed limit of a kind of job, 0 where there is none.
+// of returns the fixed limit of a kind of job: of the setting that is named as the kind is; 0 where there is none.
 func (g Gas) of(k job.Kind) uint64 {
-	return map[job.Kind]uint64{
-		job.Liquidation: g.Liquidation, job.Adl: g.Adl, job.AdlState: g.AdlState, job.Order: g.Order,
-		job.Deposit: g.Deposit, job.Withdrawal: g.Withdrawal, job.Shift: g.Shift, job.GlvDeposit: g.GlvDeposit,
-		job.GlvWithdrawal: g.GlvWithdrawal, job.GlvShift: g.GlvShift,
-	}[k]
+	setting := reflect.ValueOf(g).FieldByNameFunc(func(name string) bool { return strings.EqualFold(name, string(k)) })
+	if !setting.IsValid() {
+		return 0
+	}
+	return setting.Uint()
 }
 
 // Validate names every limit that no block would take.
