@@ -2,6 +2,7 @@ package venue
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strings"
 
 	"perpkeeper/pkg/chain"
@@ -66,27 +67,25 @@ func healthy(remaining perp.Int, required perp.Uint) *revert {
 	return r
 }
 
-// gone is what the contracts say of an order, request or position that is not there.
+// gone is what the contracts say of an order, request or position that is not there: of requests by their names, the
+// three oldest otherwise than the others. That a kind is asked for which is not played is a mistake in this package.
 func gone(kind job.Kind, key chain.Hash) *revert {
 	switch kind {
 	case job.Liquidation:
 		return refuse(gasPositionGone, "EmptyOrder()")
-	case job.Deposit:
-		return refuse(gasOrderGone, "EmptyDeposit()")
-	case job.Withdrawal:
-		return refuse(gasOrderGone, "EmptyWithdrawal()")
-	case job.Shift:
-		return refuse(gasOrderGone, "EmptyShift()")
-	case job.GlvDeposit:
-		return refuse(gasOrderGone, "GlvDepositNotFound(bytes32)", key)
-	case job.GlvWithdrawal:
-		return refuse(gasOrderGone, "GlvWithdrawalNotFound(bytes32)", key)
-	case job.GlvShift:
-		return refuse(gasOrderGone, "GlvShiftNotFound(bytes32)", key)
-	default:
+	case job.Order:
 		return refuse(gasOrderGone, "EmptyOrder()")
+	case job.Deposit, job.Withdrawal, job.Shift:
+		return refuse(gasOrderGone, "Empty"+capital(kind)+"()")
+	default:
+		if kind.Names() != job.RequestKey {
+			panic(fmt.Sprintf("venue: a job of kind %q is not played", kind))
+		}
+		return refuse(gasOrderGone, capital(kind)+"NotFound(bytes32)", key)
 	}
 }
+
+func capital(kind job.Kind) string { return strings.ToUpper(string(kind[:1])) + string(kind[1:]) }
 
 // early is the gas that a job burns whose moment has not come.
 func early(kind job.Kind) uint64 {
