@@ -118,16 +118,21 @@ func (f gasCases) wordsOf(c gasCase) (words gmx.GasWords, err error) {
 	return words, nil
 }
 
-// gasKinds are the kinds of cases, by the exchange's names.
-var gasKinds = map[string]gmx.Work{
-	"increase": {Kind: job.Order, OrderType: perp.MarketIncrease},
-	"decrease": {Kind: job.Order, OrderType: perp.MarketDecrease},
-	"swap":     {Kind: job.Order, OrderType: perp.MarketSwap}, "deposit": {Kind: job.Deposit},
-	"withdrawal": {Kind: job.Withdrawal},
-	"shift":      {Kind: job.Shift}, "glvDeposit": {Kind: job.GlvDeposit}, "glvWithdrawal": {Kind: job.GlvWithdrawal},
-	"glvShift":    {Kind: job.GlvShift},
-	"liquidation": {Kind: job.Liquidation}, "adl": {Kind: job.Adl}, "updateAdlState": {Kind: job.AdlState},
-}
+// gasKinds are the kinds of cases, by the exchange's names: those of jobs, but for two.
+var gasKinds = func() map[string]gmx.Work {
+	all := map[string]gmx.Work{
+		"increase":       {Kind: job.Order, OrderType: perp.MarketIncrease},
+		"decrease":       {Kind: job.Order, OrderType: perp.MarketDecrease},
+		"swap":           {Kind: job.Order, OrderType: perp.MarketSwap},
+		"updateAdlState": {Kind: job.AdlState},
+	}
+	for _, kind := range job.Kinds() {
+		if kind != job.Order && kind != job.AdlState {
+			all[string(kind)] = gmx.Work{Kind: kind}
+		}
+	}
+	return all
+}()
 
 func (c gasCase) work() (gmx.Work, error) {
 	work, known := gasKinds[c.Kind]

@@ -2,11 +2,15 @@ package keeperctl
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
 )
 
 // The limits of the model against the smallest with which the original contracts executed, not cancelled or froze:
@@ -111,5 +115,15 @@ func TestGasCasesThatMakeNoSense(t *testing.T) {
 	}
 	if _, complaint, code := run(t, nil, "gas"); code != 2 || !strings.Contains(complaint, "--cases") {
 		t.Errorf("exit code %d, %q", code, complaint)
+	}
+}
+
+// Every kind of job can be a case, without being listed for it.
+func TestGasCasesOfEveryKind(t *testing.T) {
+	works := slices.Collect(maps.Values(gasKinds))
+	for _, kind := range job.Kinds() {
+		if !slices.ContainsFunc(works, func(w gmx.Work) bool { return w.Kind == kind }) {
+			t.Errorf("%s: no case of gasKinds (services/keeperctl/gas.go) is of this kind", kind)
+		}
 	}
 }
