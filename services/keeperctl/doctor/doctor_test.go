@@ -167,6 +167,11 @@ var planted = []struct {
 		f.report(0, eth, func(r *Report) { r.Provider = chain.Address{7} })
 		f.Venue.Providers[chain.Address{7}] = false
 	}},
+	{"a token whose reports nobody signs", "!price-provider,!price-provider", func(f *Facts) {
+		f.unsigned(0)
+		f.unsigned(1)
+	}},
+	{"a source whose reports nobody signs", "price-provider", func(f *Facts) { f.unsigned(1) }},
 	{"an empty price topic", "!price-topic", func(f *Facts) { f.Topics.Reports = nil }},
 	{"a token's reports have stopped", "!price-topic", func(f *Facts) { f.Topics.Reports[eth] -= 31_000 }},
 
@@ -243,6 +248,27 @@ func (f *Facts) report(source int, token chain.Address, change func(*Report)) {
 	r := f.Sources[source].Reports[token]
 	change(&r)
 	f.Sources[source].Reports[token] = r
+}
+
+// unsigned takes the provider from a source's reports of ETH: its kind has none.
+func (f *Facts) unsigned(source int) {
+	f.report(source, eth, func(r *Report) { r.Provider = chain.Address{} })
+	f.Venue.Providers[chain.Address{}] = false
+}
+
+// Who reads that a source has no provider is not told to set one: its kind refuses the key.
+func TestNoProviderIsAskedOfAKindWithoutOne(t *testing.T) {
+	f := healthy()
+	f.unsigned(1)
+	findings, _ := Examine(f)
+	for _, x := range findings {
+		if strings.Contains(x.Fix, "`provider`") || !strings.Contains(x.Seen, "nobody signs") {
+			t.Errorf("%s: %s", x.Seen, x.Fix)
+		}
+	}
+	if len(findings) != 1 {
+		t.Errorf("found %+v", findings)
+	}
 }
 
 func names(found []Finding) string {

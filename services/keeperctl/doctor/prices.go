@@ -183,7 +183,15 @@ func refusedProvider(f *Facts, found report) {
 	}
 	refused := map[string]bool{}
 	for _, s := range f.Sources {
+		if unsigned := s.unsigned(); len(unsigned) > 0 {
+			found(warnIf(!slices.ContainsFunc(unsigned, f.nobodySigns)), s.Name,
+				"it has reports that nobody signs: no exchange takes them, and nothing is executed at their prices",
+				"list it behind a source of the same tokens whose reports the exchange takes")
+		}
 		for _, r := range s.Reports {
+			if r.Provider.IsZero() {
+				continue
+			}
 			if takes, asked := f.Venue.Providers[r.Provider]; asked && !takes {
 				refused[s.Name+"\x00"+r.Provider.Hex()] = true
 			}
@@ -194,6 +202,16 @@ func refusedProvider(f *Facts, found report) {
 		found(Failure, name, "the exchange takes no reports from the oracle provider "+provider,
 			"set `provider` to the contract that the exchange has enabled for this kind of report")
 	}
+}
+
+// unsigned are the tokens whose report names no oracle provider: a kind of source that has none knows no such setting.
+func (s Source) unsigned() []chain.Address {
+	return slices.DeleteFunc(s.tokens(), func(t chain.Address) bool { return !s.Reports[t].Provider.IsZero() })
+}
+
+// nobodySigns reports whether no source has a report of a token that names an oracle provider.
+func (f *Facts) nobodySigns(token chain.Address) bool {
+	return !slices.ContainsFunc(f.Sources, func(s Source) bool { return !s.Reports[token].Provider.IsZero() })
 }
 
 func oldOnTopic(f *Facts, found report) {
