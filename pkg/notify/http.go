@@ -15,13 +15,17 @@ import (
 )
 
 // HTTP posts JSON, for the plug-ins that speak HTTP.
-type HTTP struct{ client *http.Client }
+type HTTP struct {
+	client  *http.Client
+	secrets []secret.String
+}
 
 // NewHTTP returns a client that gives up a request after timeout. Redirects are not followed: a message, and the
-// credentials beside it, are meant for one receiver.
-func NewHTTP(timeout time.Duration) HTTP {
+// credentials beside it, are meant for one receiver. Secrets are what goes to it in headers or bodies: where it echoes
+// one, no error shows it.
+func NewHTTP(timeout time.Duration, secrets ...secret.String) HTTP {
 	const keepConnection = 10 * time.Second // messages come in bursts, or hours apart
-	return HTTP{&http.Client{
+	return HTTP{secrets: secrets, client: &http.Client{
 		Timeout:       timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: keepConnection},
@@ -50,9 +54,19 @@ func (h HTTP) Post(ctx context.Context, to secret.URL, header http.Header, body 
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		const worthReading = 4096
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, worthReading)) // only for people
-		return Refused(answer.StatusCode, unaddressed(string(text), r.URL))
+		return Refused(answer.StatusCode, h.unkeyed(unaddressed(string(text), r.URL)))
 	}
 	return nil
+}
+
+// unkeyed is a text with the client's secrets masked.
+func (h HTTP) unkeyed(text string) string {
+	for _, s := range h.secrets {
+		if s.IsSet() {
+			text = strings.ReplaceAll(text, s.Reveal(), secret.Mask)
+		}
+	}
+	return text
 }
 
 // unaddressed is a text with what a URL holds beside its host masked.

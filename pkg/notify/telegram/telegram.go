@@ -45,7 +45,7 @@ func (c Config) Open(timeout time.Duration) notify.Notifier {
 	base := cmp.Or(c.API.Reveal(), "https://api.telegram.org")
 	method := strings.TrimRight(base, "/") + "/bot" + url.PathEscape(c.Token.Reveal()) + "/sendMessage"
 	address, _ := secret.ParseURL(method) // without one every try says so
-	return &bot{chat: c.Chat, address: address, http: notify.NewHTTP(timeout)}
+	return &bot{chat: c.Chat, address: address, http: notify.NewHTTP(timeout, c.Token)}
 }
 
 type bot struct {

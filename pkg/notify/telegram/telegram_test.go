@@ -28,7 +28,7 @@ func TestNotify(t *testing.T) {
 			t.Errorf("the body is %s", body)
 		}
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, `{"ok":false,"description":"Bad Request: chat not found"}`)
+		_, _ = io.WriteString(w, `{"ok":false,"description":"Bad Request: chat not found by `+token+`"}`)
 	}))
 	c := Config{Name: "phone", Audience: notify.Operator, Token: secret.New(token), Chat: "-100",
 		API: secret.MustURL(api.URL + "/")}
@@ -47,7 +47,7 @@ func TestNotify(t *testing.T) {
 		status = code
 		err := n.Notify(t.Context(), m)
 		if _, is := errors.AsType[*notify.RefusedError](err); is != refused || err == nil ||
-			!strings.Contains(err.Error(), "chat not found") {
+			!strings.Contains(err.Error(), "chat not found by ***") {
 			t.Errorf("%d: %v, refused %t", code, err, is)
 		}
 	}

@@ -52,7 +52,7 @@ func CheckSecret(s secret.String) error {
 
 // Open implements [notify.Plugin].
 func (c Config) Open(timeout time.Duration) notify.Notifier {
-	return &poster{cfg: c, http: notify.NewHTTP(timeout), clock: time.Now}
+	return &poster{cfg: c, http: notify.NewHTTP(timeout, c.Secret), clock: time.Now}
 }
 
 type poster struct {
