@@ -26,7 +26,7 @@ type Config struct {
 	Policy   string        `toml:"policy" help:"windows = each tier owns a job for a window of chain time, in turn; delay = each tier acts after its own delay"`
 	Window   time.Duration `toml:"window" help:"how long a tier owns a job before it passes to the next (policy windows)"`
 	// ExecutionDelay and RecoveryBuffer belong to the policy delay.
-	ExecutionDelay       time.Duration `toml:"execution_delay" help:"this tier's wait after finding a job (policy delay): 0s for the Master, 30s, 60s for backups"`
+	ExecutionDelay       time.Duration `toml:"execution_delay" help:"this tier's wait after finding a job (policy delay): 0s for the Master, one window for the first backup, two for the second"`
 	RecoveryBuffer       time.Duration `toml:"recovery_buffer" help:"how long this keeper waits with every job after a start (policy delay)"`
 	QueueCleanupInterval time.Duration `toml:"queue_cleanup_interval" help:"how often jobs that are too old are removed from the queue"`
 	JobMaxAge            time.Duration `toml:"job_max_age" help:"when a waiting job is too old: market orders and requests end, others are born anew if still due"`

@@ -1,6 +1,8 @@
 package tier
 
 import (
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -321,6 +323,17 @@ func TestConfig(t *testing.T) {
 	r := c.Roster([]chain.Address{{9}})
 	if r.Tier(signer) != 2 || r.Tier(chain.Address{9}) != 1 || r.Tier(chain.Address{7}) != 0 {
 		t.Errorf("roster %v", r)
+	}
+}
+
+// The help says no length of a window: a venue may have another, and its delays follow that.
+func TestHelpSaysNoWindow(t *testing.T) {
+	length := regexp.MustCompile(`[1-9]\d* ?s\b`)
+	for f := range reflect.TypeFor[Config]().Fields() {
+		if found := length.FindString(f.Tag.Get("help")); found != "" {
+			t.Errorf("the help of %s says %q; name windows instead (config.go beside this test)", f.Tag.Get("toml"),
+				found)
+		}
 	}
 }
 
