@@ -19,8 +19,8 @@ func TestEchoedSecretsAreMasked(t *testing.T) {
 	}))
 	defer echo.Close()
 	h := NewHTTP(time.Second, secret.New("header-key"), secret.String{}, secret.New("body-key"))
-	err := h.Post(t.Context(), secret.MustURL(echo.URL+"/path-key"), http.Header{"Authorization": {"Bearer header-key"}},
-		[]byte(`{"routing_key":"body-key"}`))
+	header := http.Header{"Authorization": {"Bearer header-key"}}
+	err := h.Post(t.Context(), secret.MustURL(echo.URL+"/path-key"), header, []byte(`{"routing_key":"body-key"}`))
 	refused, is := errors.AsType[*RefusedError](err)
 	if want := "*** Bearer *** {\"routing_key\":\"***\"}\n"; !is || refused.Body != want {
 		t.Errorf("%v, want %q", err, want)
