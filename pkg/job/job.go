@@ -117,6 +117,15 @@ func RequestID(kind Kind, request chain.Hash) string {
 // of a venue has to come to the same births, so that it is no setting.
 const RebornAfter = 300 * time.Second
 
+// LifeEndsMs is when (ms, chain's clock) the job is born again if it is still due; 0 for one that never is. A price
+// made due what the venue sets no deadline for: every other job has its birth, and its end, from the chain.
+func (j Job) LifeEndsMs() uint64 {
+	if j.ExpiresMs > 0 {
+		return 0
+	}
+	return j.BirthMs + uint64(RebornAfter.Milliseconds())
+}
+
 // OfRequest returns the kind of job that executes a request.
 func OfRequest(k perp.RequestKind) Kind { return Kind(k) }
 

@@ -10,8 +10,12 @@ import (
 	"perpkeeper/pkg/job"
 )
 
+// rule counts the ways in which [Windows.Turn] has shared jobs out: it is raised when its answer changes.
+const rule = 2
+
 // Fingerprint is a hash of all settings that the keepers of a venue must have alike to agree whose turn a job is: how
-// many tiers there are and whose signers are whose, policy and window, and what a build has as constants. Two keepers
+// many tiers there are and whose signers are whose, policy and window, and what a build has as constants
+// and as its rule. Two keepers
 // with different ones take jobs that are another's. It is 8 hexadecimal digits.
 func (c Config) Fingerprint(own []chain.Address) string {
 	var signers []string
@@ -20,7 +24,7 @@ func (c Config) Fingerprint(own []chain.Address) string {
 	}
 	slices.Sort(signers)
 	sum := fnv.New32a()
-	_, _ = fmt.Fprintf(sum, "%d %s %s %s %s %s", c.Tiers, c.Policy, c.Window, Guard, job.RebornAfter,
+	_, _ = fmt.Fprintf(sum, "%d %d %s %s %s %s %s", rule, c.Tiers, c.Policy, c.Window, Guard, job.RebornAfter,
 		strings.Join(signers, " ")) // a hash takes everything
 	return fmt.Sprintf("%08x", sum.Sum32())
 }

@@ -41,7 +41,7 @@ type Waiting struct {
 }
 
 // of returns what the policy needs of the job.
-func (w Waiting) of() Job { return Job{ID: w.Job.ID, BirthMs: w.Job.BirthMs, FoundMs: w.FoundMs} }
+func (w Waiting) of() Job { return Of(w.Job, w.FoundMs) }
 
 // NewQueue makes an empty queue. Clock is the policy's (Unix ms); where it goes back, the queue's time stands still
 // meanwhile, but where it goes back by more than any reorg could the queue begins again with what waits. A job is too

@@ -258,7 +258,7 @@ func someFacts(random *rand.Rand, tiers int) (facts []fact) {
 }
 
 // TIER-9, TIER-10: keepers that see the chain's facts up to their own heads, at most the guard apart, never both own a
-// job, whatever its age and whoever is suspected or cleared meanwhile.
+// job, whatever its age and whoever is suspected or cleared meanwhile, and whenever each hears that it was born again.
 func TestNoTwoOwnersWhoeverIsSuspected(t *testing.T) {
 	changes := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -269,10 +269,11 @@ func TestNoTwoOwnersWhoeverIsSuspected(t *testing.T) {
 		for i := range crowd {
 			crowd[i].Windows = Windows{Self: i + 1, Window: window, Evidence: NewEvidence(i+1, tiers, window)}
 			crowd[i].behind = random.Uint64N(uint64(Guard.Milliseconds()) + 1)
+			crowd[i].late = random.Uint64N(2000)
 		}
 		var moments []uint64 // soon after each fact
 		for _, f := range facts {
-			moments = append(moments, f.atMs+random.Uint64N(8_000))
+			moments = append(moments, f.atMs+random.Uint64N(8_000), f.atMs+297_000+random.Uint64N(8_000))
 		}
 		slices.Sort(moments)
 		for _, world := range moments {
@@ -292,10 +293,12 @@ func TestNoTwoOwnersWhoeverIsSuspected(t *testing.T) {
 	}
 }
 
-// watcher is a keeper whose head is behind the world (ms), and how many of the facts it has learnt.
+// watcher is a keeper whose head is behind the world (ms), how many of the facts it has learnt, and how late (ms) it
+// hears of rebirths.
 type watcher struct {
 	Windows
 	behind uint64
+	late   uint64
 	knows  int
 }
 
@@ -311,7 +314,9 @@ func ownersOf(f fact, world uint64, crowd []watcher) (owners []int) {
 		return nil
 	}
 	for _, w := range crowd {
-		if w.Turn(Job{ID: f.id, BirthMs: f.atMs}, world-w.behind).Mine {
+		j := lifeAt(f.atMs, world-w.late)
+		j.ID = f.id
+		if w.Turn(j, world-w.behind).Mine {
 			owners = append(owners, w.Self)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 )
 
 const window = 30 * time.Second
@@ -95,25 +96,82 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TIER-9: however far apart the heads of two keepers are, up to the guard, they never both own a job.
+// TIER-9: however far apart the heads of two keepers are, up to the guard, they never both own a job, nor where they
+// hear at different moments that it was born again.
 func TestNoTwoOwners(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tiers := rapid.IntRange(2, 5).Draw(t, "tiers")
-		j := Job{ID: "a", BirthMs: rapid.Uint64Range(0, 1_000_000).Draw(t, "birth")}
-		now := j.BirthMs + rapid.Uint64Range(0, 400_000).Draw(t, "age")
-		apart := rapid.Uint64Range(0, uint64(Guard.Milliseconds())).Draw(t, "apart")
-		owners := 0
-		for self := 1; self <= tiers; self++ {
-			w := Windows{Self: self, Window: window, Evidence: NewEvidence(self, tiers, window)}
-			at := now + apart*uint64(self%2)
-			if w.Turn(j, at).Mine {
-				owners++
+		window := rapid.SampledFrom(windows).Draw(t, "window")
+		birth := rapid.Uint64Range(10, 1000).Draw(t, "birth") * 1000
+		mortal := rapid.Bool().Draw(t, "is born again")
+		crowd := make([]watcher, tiers)
+		for i := range crowd {
+			crowd[i] = watcher{
+				Windows: Windows{Self: i + 1, Window: window, Evidence: NewEvidence(i+1, tiers, window)},
+				behind:  rapid.Uint64Range(0, uint64(Guard.Milliseconds())).Draw(t, "behind"),
+				late:    rapid.Uint64Range(0, 5000).Draw(t, "late"),
 			}
 		}
-		if owners > 1 {
-			t.Fatalf("%d owners at age %d, heads %d ms apart", owners, now-j.BirthMs, apart)
+		for now := birth; now < birth+700_000; now += 311 {
+			var owners []int
+			for _, w := range crowd {
+				j := Job{ID: "a", BirthMs: birth}
+				if mortal {
+					j = lifeAt(birth, now-w.late)
+				}
+				if w.Turn(j, now-w.behind).Mine {
+					owners = append(owners, w.Self)
+				}
+			}
+			if len(owners) > 1 {
+				t.Fatalf("%v own it at age %d", owners, now-birth)
+			}
 		}
 	})
+}
+
+// windows are some that divide the life of a job and some that do not.
+var windows = []time.Duration{window, 7 * time.Second, 45 * time.Second, 8500 * time.Millisecond}
+
+// lifeAt is a price-born job as it was last born by a time, see births of the planner.
+func lifeAt(birthMs, atMs uint64) Job {
+	longest := uint64(job.RebornAfter.Milliseconds())
+	for atMs >= birthMs+longest {
+		birthMs = (birthMs + longest) / longest * longest
+	}
+	return Of(job.Job{ID: "a", BirthMs: birthMs}, 0)
+}
+
+// TIER-9: the last window of a life is cut where the life ends, and nobody owns the job from then on, nor in the part
+// of it in which nothing is sent. One that is never born again has windows for ever.
+func TestLifeEnds(t *testing.T) {
+	const birth = 60_000_000
+	mortal, other := job.Job{ID: "a", BirthMs: birth}, job.Job{ID: "b", BirthMs: birth, ExpiresMs: birth + 900_000}
+	for _, window := range windows {
+		owned, ever := uint64(0), uint64(0)
+		for age := uint64(0); age < 600_000; age += 500 {
+			for self := 1; self <= 3; self++ {
+				w := Windows{Self: self, Window: window, Evidence: NewEvidence(self, 3, window)}
+				turn := w.Turn(Of(mortal, 0), birth+age)
+				if turn.Mine {
+					owned = age
+				}
+				if turn.EndsMs > birth+297_000 || turn.Mine && turn.EndsMs <= birth+age ||
+					!turn.Mine && turn.NextMs <= birth+age || age < 300_000 && turn.NextMs > birth+300_000 {
+					t.Fatalf("windows of %s: at age %d %+v", window, age, turn)
+				}
+				if over := turn.OverMs == birth+300_000; over != (age >= 300_000) || over && turn.Owner != 0 {
+					t.Fatalf("windows of %s: at age %d %+v", window, age, turn)
+				}
+				if w.Turn(Of(other, 0), birth+age).Mine {
+					ever = age
+				}
+			}
+		}
+		if owned > 296_999 || owned < 290_000 || ever < 590_000 {
+			t.Errorf("windows of %s: last owned at age %d, the other at %d", window, owned, ever)
+		}
+	}
 }
 
 // TIER-10: three jobs missed in a row; not by a poison job, not by jobs nobody proves; one success clears.

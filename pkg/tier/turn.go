@@ -1,6 +1,10 @@
 package tier
 
-import "time"
+import (
+	"time"
+
+	"perpkeeper/pkg/job"
+)
 
 // Job is the part of a job that a policy needs.
 type Job struct {
@@ -9,6 +13,14 @@ type Job struct {
 	BirthMs uint64
 	// FoundMs is when this keeper first found it, on its own clock (Unix ms). Only the policy delay looks at it.
 	FoundMs uint64
+	// LifeEndsMs is when the job is born again if it is still due (Unix ms, chain's clock); 0 = never. Only the policy
+	// windows looks at it.
+	LifeEndsMs uint64
+}
+
+// Of returns what a policy needs of a job that this keeper first found at a time (Unix ms) on its own clock.
+func Of(j job.Job, foundMs uint64) Job {
+	return Job{ID: j.ID, BirthMs: j.BirthMs, FoundMs: foundMs, LifeEndsMs: j.LifeEndsMs()}
 }
 
 // Turn is the answer of a policy: whether a job is this keeper's to execute now, and until when.
@@ -28,6 +40,9 @@ type Turn struct {
 	From int
 	// Deputy is true when the window is that of From by the clock, which is suspected.
 	Deputy bool
+	// OverMs is since when (Unix ms, chain's clock) the life of the job is over, and it is nobody's until the word of
+	// its next birth comes; 0 = it is not over.
+	OverMs uint64
 }
 
 // Policy decides turns.
@@ -76,9 +91,11 @@ func (d Delay) Recovering(nowMs uint64) bool {
 	return nowMs < d.StartedMs+uint64(d.RecoveryBuffer.Milliseconds())
 }
 
-// Windows gives each tier the job for a window of its age, in turn, for ever (TIER-9). The next tier stands in for one
-// that is suspected; see [Evidence]. It runs on the chain's clock and has no start-up delay: whether this keeper knows
-// enough to act is the question of the freshness gate (TIER-8).
+// Windows gives each tier the job for a window of its age, in turn, for as long as its life lasts (TIER-9). From then
+// on it is nobody's until the next life is known: keepers learn of that at slightly different moments, and its first
+// window may be another tier's than the old life's next one. The next tier stands in for one that is suspected; see
+// [Evidence]. It runs on the chain's clock and has no start-up delay: whether this keeper knows enough to act is the
+// question of the freshness gate (TIER-8).
 type Windows struct {
 	Self     int
 	Window   time.Duration
@@ -90,15 +107,21 @@ func (w Windows) Turn(j Job, nowMs uint64) Turn {
 	window := uint64(w.Window.Milliseconds())
 	age := nowMs - min(nowMs, j.BirthMs)
 	n := age / window
-	begins := j.BirthMs + n*window
-	ends := begins + window - uint64(Guard.Milliseconds())
+	if j.LifeEndsMs > 0 && nowMs >= j.LifeEndsMs {
+		return Turn{OverMs: j.LifeEndsMs, NextMs: nowMs + window}
+	}
+	next := j.BirthMs + (n+1)*window
+	if j.LifeEndsMs > 0 {
+		next = min(next, j.LifeEndsMs)
+	}
+	ends := next - uint64(Guard.Milliseconds())
 	t := Turn{Owner: w.Evidence.Owner(j.ID, n, nowMs), Window: n}
 	t.Deputy = t.Owner != w.Evidence.regular(n)
 	t.From = w.before(t.Owner, n)
 	if t.Owner == w.Self && nowMs < ends {
 		t.Mine, t.EndsMs = true, ends // what is known already and takes effect later only gives
 	} else {
-		t.NextMs = w.Evidence.until(nowMs, begins+window)
+		t.NextMs = w.Evidence.until(nowMs, next)
 	}
 	return t
 }

@@ -57,7 +57,7 @@ func (p printer) story(y *jobstory.Story) error {
 	for _, l := range y.Lines {
 		age, turn := "-", "-"
 		if since, known := y.Age(l); known {
-			age, turn = since.Round(100*time.Millisecond).String(), y.Turn(since)
+			age, turn = since.Round(100*time.Millisecond).String(), y.Turn(l, since)
 		}
 		attempt := any("-")
 		if l.Attempt > 0 {

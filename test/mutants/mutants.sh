@@ -90,6 +90,12 @@ mutant "a raise does not ask the gate" services/sender/preflight/gate.go \
 mutant "an adoption does not ask the gate" pkg/txmanager/renew.go 's/if p\.closed \&\& f\.Newest\(\)\.Sends == 0 \{/if false {/' \
   './pkg/txmanager -run TestAdoptionAsksTheGate'
 mutant "a job is pressed in another tier's window" pkg/txm/next.go 's/case s\.Over \&\& !f\.Leaving\(\):/case false:/' './pkg/txm -run TestNextOfAnothersWindow'
+mutant "a price-born job's life never ends" pkg/tier/turn.go 's/LifeEndsMs: j\.LifeEndsMs\(\)/LifeEndsMs: 0/' \
+  './services/sender/turns -run TestWordOfARebirthComesLate'
+mutant "a life that is over has an owner" pkg/tier/turn.go 's/j\.LifeEndsMs > 0 \&\& nowMs >= j\.LifeEndsMs/false/' './pkg/tier -run TestLifeEnds'
+mutant "the last window of a life is not cut" pkg/tier/turn.go 's/next = min\(next, j\.LifeEndsMs\)/next += 0/' './pkg/tier -run TestLifeEnds'
+mutant "a stored life that is over never ends" services/sender/turns/ask.go 's/case t\.lapsed\(turn\):/case false:/' \
+  './services/sender/turns -run TestStoredLifeThatIsOverEnds'
 mutant "a stranger's nonce is not seen" pkg/txmanager/foreign_use.go 's/sure \&\& next > given/sure \&\& next > given+99/' './pkg/txmanager -run TestStrangersAreSeen'
 mutant "one endpoint's word makes a stranger" pkg/txmanager/foreign_use.go 's/sure \&\& next > given/(sure || true) \&\& next > given/' './pkg/txmanager -run TestStrangersAreSeen'
 mutant "a doubted cursor is not read anew" pkg/txmanager/cursor.go 's/if c\.doubted\.Swap\(false\) \{/if false {/' './pkg/txmanager -run TestDoubtedCursorIsReadAnew'

@@ -15,6 +15,7 @@ import (
 
 	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
@@ -50,12 +51,13 @@ type Story struct {
 	Lines []Line       // in no order until Sort
 
 	births  map[string][]uint64 // chain's ms, by job id: those that are known
+	mortal  map[string]bool     // jobs that are born again while they are due
 	signers map[chain.Address]bool
 }
 
 // Read reads what the stores of this keeper have.
 func (s Source) Read(ctx context.Context, w outbox.Wanted) (*Story, error) {
-	y := &Story{Source: s, births: map[string][]uint64{}, signers: map[chain.Address]bool{}}
+	y := &Story{Source: s, births: map[string][]uint64{}, mortal: map[string]bool{}, signers: map[chain.Address]bool{}}
 	for _, own := range s.Signers {
 		y.signers[own] = true
 	}
@@ -99,7 +101,9 @@ func (y *Story) Age(l Line) (age time.Duration, known bool) {
 }
 
 // born notes a birth of a job, and returns its number among those that are known, from 1.
-func (y *Story) born(id string, birthMs uint64) int {
+func (y *Story) born(j job.Job) int {
+	id, birthMs := j.ID, j.BirthMs
+	y.mortal[id] = j.LifeEndsMs() > 0
 	births := y.births[id]
 	if birthMs == 0 {
 		y.births[id] = births // the job is known all the same
@@ -170,11 +174,15 @@ func (y *Story) attempts(ctx context.Context, db *pg.DB, w outbox.Wanted) ([]out
 	return attempts, nil
 }
 
-// Turn is the tier whose window an age is in, where keepers share by windows, as if nobody were suspected.
-func (y *Story) Turn(age time.Duration) string {
+// Turn is the tier whose window a line is in, by the age of its job, where keepers share by windows, as if nobody were
+// suspected; nobody's where the job is to be born again.
+func (y *Story) Turn(l Line, age time.Duration) string {
 	t := y.Tier
-	if !t.Enabled || t.Policy != "windows" || age < 0 {
+	switch {
+	case !t.Enabled || t.Policy != "windows" || age < 0:
 		return "-"
+	case y.mortal[l.Job] && age >= job.RebornAfter:
+		return "nobody until it is born again"
 	}
 	tier := int(age/t.Window)%t.Tiers + 1
 	if tier == t.Priority {
@@ -191,7 +199,7 @@ func (y *Story) addAttempt(a outbox.Attempt) {
 	if a.Archived {
 		row = fmt.Sprintf("archived: keeper.archived_intent %d", i.ID)
 	}
-	y.born(id, i.Job.BirthMs)
+	y.born(i.Job)
 	y.signers[i.Signer] = true
 	y.addf(time.UnixMilli(int64(i.Job.BirthMs)), id, 0, "born", fmt.Sprintf("block %d", i.Job.Evidence.Block.Number),
 		"%s; found in generation %d, by reports %s", i.Job.Evidence.Reason, i.Job.Evidence.Generation,

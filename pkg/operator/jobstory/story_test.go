@@ -1,24 +1,35 @@
-package jobstory_test
+package jobstory
 
 import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/operator/jobstory"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/tier"
 )
 
-// The turn is that of the age, by windows of 30 s in turn.
+// The turn is that of the age, by windows of 30 s in turn; a job that is to be born again is nobody's meanwhile.
 func TestTurnOfAnAge(t *testing.T) {
-	y := &jobstory.Story{Source: jobstory.Source{Tier: tier.DefaultConfig()}}
-	if got := y.Turn(time.Second); got != "-" {
+	y := &Story{Source: Source{Tier: tier.DefaultConfig()}, births: map[string][]uint64{}, mortal: map[string]bool{}}
+	order, liquidation := Line{Job: "order"}, Line{Job: "liquidation"}
+	y.born(job.Job{ID: order.Job, BirthMs: 1000, ExpiresMs: 301_000})
+	y.born(job.Job{ID: liquidation.Job, BirthMs: 1000})
+	if got := y.Turn(order, time.Second); got != "-" {
 		t.Errorf("alone: %s", got)
 	}
 	y.Tier.Enabled, y.Tier.Priority = true, 2
 	for age, want := range map[time.Duration]string{-time.Second: "-", 0: "1", 29 * time.Second: "1",
-		30 * time.Second: "2, ours", 61 * time.Second: "3", 91 * time.Second: "1"} {
-		if got := y.Turn(age); got != want {
-			t.Errorf("%s: %s, want %s", age, got, want)
+		30 * time.Second: "2, ours", 61 * time.Second: "3", 91 * time.Second: "1", 299 * time.Second: "1"} {
+		for _, l := range []Line{order, liquidation} {
+			if got := y.Turn(l, age); got != want {
+				t.Errorf("%s at %s: %s, want %s", l.Job, age, got, want)
+			}
 		}
+	}
+	if got := y.Turn(order, 300*time.Second); got != "2, ours" {
+		t.Errorf("the order at 300 s: %s", got)
+	}
+	if got := y.Turn(liquidation, 300*time.Second); got != "nobody until it is born again" {
+		t.Errorf("the liquidation at 300 s: %s", got)
 	}
 }

@@ -124,7 +124,7 @@ func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
 	for _, name := range order {
 		b := births[name]
 		what := "said due"
-		if y.born(b.job.ID, b.job.BirthMs) > 1 {
+		if y.born(b.job) > 1 {
 			what = "born again"
 		}
 		y.addf(b.first.Time, b.job.ID, 0, what, placeOf(topic, b.first),

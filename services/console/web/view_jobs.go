@@ -154,7 +154,7 @@ func (c *console) job(ctx context.Context, ask url.Values) (any, error) {
 	for _, l := range y.Lines {
 		line := storyLine{Line: l, Tone: toneOf(l)}
 		if since, known := y.Age(l); known {
-			line.Age, line.Turn = age(since), strings.TrimPrefix(y.Turn(since), "-")
+			line.Age, line.Turn = age(since), strings.TrimPrefix(y.Turn(l, since), "-")
 		}
 		v.Lines = append(v.Lines, line)
 	}

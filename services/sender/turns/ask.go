@@ -15,8 +15,20 @@ import (
 // a task whose turn has passed is to wait for the next one, however often it takes, up to the venue's own deadline.
 func (t *Tracker) Ask(j job.Job) txmanager.Turn {
 	turn := t.turn(j)
-	return txmanager.Turn{Mine: turn.Mine, Passed: !turn.Mine && turn.Owner != t.cfg.Tier.Priority,
-		Verdict: t.verdict(j, turn)}
+	passed := !turn.Mine && turn.Owner != t.cfg.Tier.Priority
+	if turn.OverMs > 0 {
+		passed = t.lapsed(turn) // until then the next life may be ours
+	}
+	return txmanager.Turn{Mine: turn.Mine, Passed: passed, Verdict: t.verdict(j, turn)}
+}
+
+// rebornWithinMs is for how long (ms, chain's clock) the next birth is awaited after a life is over: sweeps publish
+// every job that is still due, the slowest each 10 s.
+const rebornWithinMs = 30_000
+
+// lapsed reports whether the life of a job is over and no planner has published the next one: its condition is gone.
+func (t *Tracker) lapsed(turn tier.Turn) bool {
+	return turn.OverMs > 0 && t.now() >= turn.OverMs+rebornWithinMs
 }
 
 func (t *Tracker) turn(j job.Job) tier.Turn {
@@ -34,6 +46,8 @@ func (t *Tracker) verdict(j job.Job, turn tier.Turn) txmanager.Verdict {
 		return txmanager.End(job.SkippedDone, "it was executed after the state it was found in")
 	case j.ExpiresMs > 0 && t.cfg.Head.Now() > j.ExpiresMs:
 		return txmanager.End(job.Expired, "the venue takes no reports for it any more")
+	case t.lapsed(turn):
+		return txmanager.End(job.DroppedRecovered, "its life is over, and no planner has published that it is born again")
 	}
 	v := txmanager.Verdict{Kind: txmanager.Yielding, Reason: waitingFor(turn)}
 	if now := t.now(); turn.NextMs > now {

@@ -147,7 +147,10 @@ func (t *Tracker) Admit(j job.Job) bool {
 }
 
 func waitingFor(turn tier.Turn) string {
-	if turn.Owner == 0 {
+	switch {
+	case turn.OverMs > 0:
+		return "it is nobody's until it is born again"
+	case turn.Owner == 0:
 		return "waiting for this tier's delay to pass"
 	}
 	return fmt.Sprintf("waiting for %s's window", nameOf(turn.Owner))
@@ -181,7 +184,8 @@ func (t *Tracker) find(j job.Job) tier.Job {
 	}
 	f.birthMs, f.last = max(f.birthMs, j.BirthMs), t.cfg.Clock()
 	t.found[j.ID] = f
-	return tier.Job{ID: j.ID, BirthMs: f.birthMs, FoundMs: f.firstMs}
+	j.BirthMs = f.birthMs
+	return tier.Of(j, f.firstMs)
 }
 
 // Ended takes a job out of the queue that needs nobody any more (TIER-12). After a failure it stays where it is: its
