@@ -235,8 +235,8 @@ func (f *follower) stands() {
 	case at.Halted != "":
 		f.ready("halted: " + at.Halted)
 	case at.Next > 0 && at.Epoch == 0:
-		f.ready(fmt.Sprintf("the log topic has no claim up to offset %d: it was made anew beneath a scanner, which has "+
-			"to claim it again", at.Next))
+		f.ready(fmt.Sprintf("the log topic has no claim up to offset %d: it was made anew beneath a scanner, which "+
+			"has to claim it again", at.Next))
 	case f.waiting():
 		f.ready(f.stuck.String())
 	case f.tail != nil:

@@ -47,7 +47,8 @@ func (t *Tracker) verdict(j job.Job, turn tier.Turn) txmanager.Verdict {
 	case j.ExpiresMs > 0 && t.cfg.Head.Now() > j.ExpiresMs:
 		return txmanager.End(job.Expired, "the venue takes no reports for it any more")
 	case t.lapsed(turn):
-		return txmanager.End(job.DroppedRecovered, "its life is over, and no planner has published that it is born again")
+		return txmanager.End(job.DroppedRecovered,
+			"its life is over, and no planner has published that it is born again")
 	}
 	v := txmanager.Verdict{Kind: txmanager.Yielding, Reason: waitingFor(turn)}
 	if now := t.now(); turn.NextMs > now {
