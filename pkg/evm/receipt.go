@@ -21,9 +21,11 @@ type Receipt struct {
 }
 
 // Receipts returns the receipts of a block's transactions, in order; the endpoint that had the block first is asked
-// first. Proven means that they hash to the header's receipts root: then logs, statuses and gas are exactly those of
-// the block. An endpoint whose receipts do not is excluded, and another one asked. They are not proven if no endpoint's
-// are, or if the block has a kind of transaction that this build cannot encode.
+// first. Proven means that they hash to the header's receipts root: then logs, their places, statuses and gas are
+// exactly those of the block. Not proven is which transaction stands at a place, its hash, sender and nonce: body and
+// receipts only have to agree, and one endpoint may serve both. An endpoint whose receipts hash to another root is
+// excluded, and another one asked. They are not proven if no endpoint's are, or if the block has a kind of transaction
+// that this build cannot encode.
 func (r Reader) Receipts(ctx context.Context, block Block) (receipts []Receipt, proven bool, err error) {
 	if receipts, ok := r.takeEarly(ctx, block); ok {
 		return receipts, true, nil

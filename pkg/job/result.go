@@ -48,7 +48,7 @@ type Result struct {
 	GasUsed  uint64
 	GasPrice uint64 // wei
 	BirthMs  uint64
-	AtMs     uint64 // the keeper's clock, for dashboards only
+	AtMs     uint64 // when the attempt ended, by the database's clock; for dashboards only
 
 	// Market, Collateral and IsLong are the job's, so that a consumer of results need not look anything up;
 	// results of old have none.

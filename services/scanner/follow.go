@@ -26,7 +26,8 @@ func (t *tenure) run(ctx context.Context, heads <-chan chain.BlockRef) error {
 }
 
 // serve follows the chain for as long as it does not contradict itself, and rests on a topic that has halted, or at a
-// record that no batch can hold: ending the process would leave an EPOCH on the topic at each restart.
+// record that no batch can hold: ending the process would leave an EPOCH on the topic at each restart. A chain that has
+// left more than readers can undo ends it all the same, at that price: the next start may find another node's branch.
 func (t *tenure) serve(ctx context.Context, heads <-chan chain.BlockRef) error {
 	err := t.follow(ctx, heads)
 	if v, broken := errors.AsType[*violation](err); broken {

@@ -55,9 +55,9 @@ type Settings struct {
 	ConfirmTimeout time.Duration `toml:"confirm_timeout" help:"after how long without a receipt people are told; the transaction goes on being broadcast"`
 
 	HeadMaxAge  time.Duration `toml:"head_max_age" help:"nothing new is signed when the newest block came longer ago than this"`
-	HeadMaxSkew time.Duration `toml:"head_max_skew" help:"nothing new is signed when the newest block and the newest price report are further apart than this"`
+	HeadMaxSkew time.Duration `toml:"head_max_skew" help:"nothing new is signed when the newest block is further than this from the time that price reports or a second endpoint's newest block show, the later of the two; nor a job of which a report is further ahead"`
 	StateMaxLag time.Duration `toml:"state_max_lag" help:"nothing new is signed when the state in Postgres is further behind the chain than this"`
-	PriceMaxAge time.Duration `toml:"price_max_age" help:"nothing new is signed when the newest price report is older than the chain by more than this"`
+	PriceMaxAge time.Duration `toml:"price_max_age" help:"a job is not signed for while the newest report of any of its tokens is older than the newest block by more than this"`
 
 	Fee      txm.Policy    `toml:"fee"`
 	Volatile Volatile      `toml:"nervous"`
