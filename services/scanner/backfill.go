@@ -122,7 +122,7 @@ func (t *tenure) cuts(ctx context.Context, final uint64) ([]uint64, error) {
 				return nil, nil // no case for ranges: block by block it will be seen what the chain has left
 			}
 			if !st.branch.reaches(base) {
-				return nil, t.tooDeep(st)
+				return nil, t.tooDeep(st, chain.BlockRef{})
 			}
 			if err := t.takeBack(ctx, st, base); err != nil {
 				return nil, retry.Stop(err)
@@ -145,8 +145,8 @@ func (t *tenure) newestOnChain(ctx context.Context, st *stream) (chain.BlockRef,
 			return p.BlockRef, nil
 		}
 	}
-	return chain.BlockRef{},
-		retry.Stop(&otherChainError{t.topic, st.partition, st.branch.oldest(), st.whole && !st.branch.endsRange})
+	return chain.BlockRef{}, retry.Stop(&otherChainError{topic: t.topic, partition: st.partition,
+		oldest: st.branch.oldest(), whole: st.remembersAll()})
 }
 
 // fill reads the ranges between the cuts side by side, and writes them in order, up to one of which errCorrectable is

@@ -77,8 +77,8 @@
 //   - Headers of history are linked to each other by recomputed hashes, up to the finalized block. Who sealed them is
 //     not checked: a node alone could make up a chain.
 //   - A reorg deeper than readers can undo (1000 blocks, and never into a range) stops the scanner before a REORG is
-//     written. A wrong block that deep is not corrected, but counted and logged; one that was right is still published
-//     as proven, while the process lives.
+//     written, once two hosts, where there are two, have left the branch. A wrong block that deep is not corrected, but
+//     counted and logged; one that was right is still published as proven, while the process lives.
 //   - A single record that is larger than a batch may be stops publishing until the operator raises kafka.max_bytes.
 //   - An event unknown to pkg/gmx stops the scanner: it cannot be routed, and skipping it would hide it.
 //   - The price topic may repeat a report after a restart or a lost reply; readers know a report by token and time.

@@ -112,30 +112,30 @@ func (t *tenure) final() (final chain.BlockRef) {
 	return final
 }
 
-// doubted returns why a violation is not to be believed yet: it takes two hosts that have another block in the final
-// one's place, where there are two. If another endpoint still has the final block where it was, the one that served the
-// other branch is at fault, or ahead of the rest: it is not asked for a while.
-func (t *tenure) doubted(ctx context.Context, v *violation) error {
-	settled, err := t.chain.SettledHash(ctx, v.final.Number)
-	if err == nil && settled != v.final.Hash {
+// doubted returns why it is not to be believed yet that the chain has left a block, as a block that one endpoint served
+// shows: it takes two hosts that have another one in its place, where there are two. If another endpoint still has it
+// where it was, the one that served the other branch is at fault, or ahead of the rest: it is not asked for a while.
+// What says what the block is to the topic.
+func (t *tenure) doubted(ctx context.Context, left, served chain.BlockRef, what string) error {
+	settled, err := t.chain.SettledHash(ctx, left.Number)
+	if err == nil && settled != left.Hash {
 		return nil
 	}
-	source := t.chain.ServedBy(v.block.Hash, evm.PartHeader)
+	source := t.chain.ServedBy(served.Hash, evm.PartHeader)
 	if source != "" {
-		other, failed := t.chain.Elsewhere(source).BlockAt(ctx, v.final.Number)
-		if failed == nil && other.Hash == v.final.Hash {
-			reason := fmt.Sprintf("its chain lacks block %d %s, which was final; %s has it", v.final.Number,
-				v.final.Hash, other.Source)
-			t.chain.Suspect(v.block.Hash, evm.PartHeader, reason)
+		other, failed := t.chain.Elsewhere(source).BlockAt(ctx, left.Number)
+		if failed == nil && other.Hash == left.Hash {
+			reason := fmt.Sprintf("its chain lacks block %d %s, %s; %s has it", left.Number, left.Hash, what,
+				other.Source)
+			t.chain.Suspect(served.Hash, evm.PartHeader, reason)
 			return fmt.Errorf("endpoint %s: %s", source, reason)
 		}
 	}
 	if err == nil {
 		err = errors.New("it is still there")
 	}
-	return fmt.Errorf("waiting for a second host to say whether the chain has left block %d %s, which was final, as "+
-		"endpoint %s has it: %w",
-		v.final.Number, v.final.Hash, source, err)
+	return fmt.Errorf("waiting for a second host to say whether the chain has left block %d %s, %s, as endpoint %q "+
+		"has it: %w", left.Number, left.Hash, what, source, err)
 }
 
 // halt publishes to every partition that nobody may act on the state any more.

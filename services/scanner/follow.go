@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,11 +157,14 @@ var errLifted = errors.New("the operator has accepted the reorg")
 
 // mend does what can be done about an error of publishing, and returns what is left of it.
 func (t *tenure) mend(ctx context.Context, err error) error {
+	if other, is := errors.AsType[*otherChainError](err); is {
+		return cmp.Or(t.doubted(ctx, other.oldest, other.block, "the oldest that readers can go back to"), err)
+	}
 	v, broken := errors.AsType[*violation](err)
 	if !broken {
 		return final(err)
 	}
-	if doubt := t.doubted(ctx, v); doubt != nil {
+	if doubt := t.doubted(ctx, v.final, v.block, "which was final"); doubt != nil {
 		return doubt
 	}
 	lifted, failed := t.lift(ctx, v)

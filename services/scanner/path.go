@@ -84,17 +84,19 @@ func (t *tenure) compare(block chain.BlockRef) (missing, connected bool, err err
 		}
 		connected = false
 		if oldest := st.branch.oldest(); block.Number <= oldest.Number {
-			return false, false, &otherChainError{t.topic, st.partition, oldest, st.whole && !st.branch.endsRange}
+			return false, false, &otherChainError{t.topic, st.partition, oldest, block, st.remembersAll()}
 		}
 	}
 	return missing, connected, nil
 }
 
-// otherChainError reports that nothing a partition remembers is on the node's chain.
+// otherChainError reports that the chain, as one endpoint serves it, has left all of a partition that readers could go
+// back to.
 type otherChainError struct {
 	topic     string
 	partition int
-	oldest    chain.BlockRef
+	oldest    chain.BlockRef // of what they could go back to
+	block     chain.BlockRef // of the chain, that cannot follow; zero where it was not asked for by its hash
 	whole     bool
 }
 

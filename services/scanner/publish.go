@@ -136,16 +136,17 @@ func (t *tenure) produce(ctx context.Context, st *stream, parts [][]wire.Record)
 func (t *tenure) checkDepth(block chain.BlockRef) error {
 	for _, st := range t.streams {
 		if n, ancestor := st.branch.needs(block); n == fork && !st.branch.reaches(ancestor) {
-			return t.tooDeep(st)
+			return t.tooDeep(st, block)
 		}
 	}
 	return nil
 }
 
-// tooDeep says that the chain has left a partition's oldest block that its readers could go back to.
-func (t *tenure) tooDeep(st *stream) error {
+// tooDeep says that the chain has left a partition's oldest block that its readers could go back to, as a block of it
+// shows; the zero block where none was served.
+func (t *tenure) tooDeep(st *stream, block chain.BlockRef) error {
 	oldest, _ := st.branch.at(st.branch.tip().Number - chain.UndoHorizon)
-	return retry.Stop(&otherChainError{topic: t.topic, partition: st.partition, oldest: oldest.BlockRef})
+	return retry.Stop(&otherChainError{topic: t.topic, partition: st.partition, oldest: oldest.BlockRef, block: block})
 }
 
 // takeBack writes a REORG to a partition, which must reach the ancestor.

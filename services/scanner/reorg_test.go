@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
 	"perpkeeper/services/devnet/evmnode"
 )
 
@@ -110,6 +111,49 @@ func TestReorgBeyondTheHorizon(t *testing.T) {
 				if len(a.reorgs) > 0 {
 					t.Errorf("partition %d: reorgs %+v", p, a.reorgs)
 				}
+			}
+		})
+	}
+}
+
+// One endpoint whose branch parts deeper than readers can undo, while another still has the topic's, does not end the
+// scanner, be its blocks remembered or not: it is not believed. Once all have left it, the scanner ends (PIPE-2).
+func TestOneEndpointCannotEndTheScanner(t *testing.T) {
+	for name, depth := range map[string]uint64{
+		"within what is remembered":    chain.UndoHorizon + 1,
+		"below all that is remembered": 2*chain.UndoHorizon + 100,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, k := startDevnet(t), startKafka(t)
+			d.StallFinality()
+			tr := newTruth(d)
+			d.trade(1)
+			d.mine(2*chain.UndoHorizon + 200)
+			hasty, steady := startLiar(t, d), startLiar(t, d)
+			s := start(t, through(testConfig(d, k.Addr()), hasty, steady), k)
+			settle(t, k, tr)
+			past := frozen(t, d)
+			steady.tellAll(past)
+			d.reorg(depth, evmnode.Replay)
+			eventually(t, "the endpoint is excluded", func() error {
+				for _, e := range s.chain.Endpoints() {
+					for _, x := range e.Excluded {
+						if x.Reason == evm.ReasonSuspected && strings.Contains(x.Detail, "readers can go back") {
+							return nil
+						}
+					}
+				}
+				return errNotYet
+			})
+			for p, a := range audits(t, k) {
+				if len(a.reorgs) > 0 {
+					t.Errorf("partition %d: reorgs %+v", p, a.reorgs)
+				}
+			}
+			steady.repent(past)
+			if err := s.wait(); err == nil || !strings.Contains(err.Error(), "deeper than its readers can undo") {
+				t.Errorf("the scanner ended with: %v", err)
 			}
 		})
 	}

@@ -29,6 +29,9 @@ type stream struct {
 	halted    *wire.Halt     // not nil until an accepted reorg
 }
 
+// remembersAll reports whether every block of the partition is remembered, from its first one's parent on.
+func (s *stream) remembersAll() bool { return s.whole && s.branch.oldest().Number < s.start }
+
 // apply reads on by one record, which stands at an offset.
 func (s *stream) apply(m wire.Message, meta wire.Meta, offset int64) error {
 	s.seen = max(s.seen, meta.Epoch)
