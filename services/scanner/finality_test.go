@@ -290,6 +290,21 @@ func frozen(t *testing.T, d *devnet) lies {
 
 var noHead = json.RawMessage(`{"code":-32000,"message":"no head at the moment"}`)
 
+// suspected waits until an endpoint is excluded with a detail.
+func suspected(t *testing.T, s *running, detail string) {
+	t.Helper()
+	eventually(t, "the endpoint is excluded", func() error {
+		for _, e := range s.chain.Endpoints() {
+			for _, x := range e.Excluded {
+				if x.Reason == evm.ReasonSuspected && strings.Contains(x.Detail, detail) {
+					return nil
+				}
+			}
+		}
+		return errNotYet
+	})
+}
+
 // One endpoint on a branch that lacks a final block, while another has it, is no reason to halt: it is not believed.
 // Once all have left it, it is one.
 func TestOneEndpointCannotHalt(t *testing.T) {
@@ -304,16 +319,7 @@ func TestOneEndpointCannotHalt(t *testing.T) {
 	past := frozen(t, d)
 	steady.tellAll(past)
 	d.reorg(6, evmnode.Replay)
-	eventually(t, "the endpoint is excluded", func() error {
-		for _, e := range s.chain.Endpoints() {
-			for _, x := range e.Excluded {
-				if x.Reason == evm.ReasonSuspected && strings.Contains(x.Detail, "was final") {
-					return nil
-				}
-			}
-		}
-		return errNotYet
-	})
+	suspected(t, s, "was final")
 	for p, a := range audits(t, k) {
 		if a.halt != nil {
 			t.Errorf("partition %d has halted", p)

@@ -14,7 +14,6 @@ import (
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/evm"
 	"perpkeeper/services/devnet/evmnode"
 )
 
@@ -136,16 +135,7 @@ func TestOneEndpointCannotEndTheScanner(t *testing.T) {
 			past := frozen(t, d)
 			steady.tellAll(past)
 			d.reorg(depth, evmnode.Replay)
-			eventually(t, "the endpoint is excluded", func() error {
-				for _, e := range s.chain.Endpoints() {
-					for _, x := range e.Excluded {
-						if x.Reason == evm.ReasonSuspected && strings.Contains(x.Detail, "readers can go back") {
-							return nil
-						}
-					}
-				}
-				return errNotYet
-			})
+			suspected(t, s, "readers can go back")
 			for p, a := range audits(t, k) {
 				if len(a.reorgs) > 0 {
 					t.Errorf("partition %d: reorgs %+v", p, a.reorgs)
