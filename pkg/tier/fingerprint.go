@@ -14,9 +14,8 @@ import (
 const rule = 2
 
 // Fingerprint is a hash of all settings that the keepers of a venue must have alike to agree whose turn a job is: how
-// many tiers there are and whose signers are whose, policy and window, and what a build has as constants
-// and as its rule. Two keepers
-// with different ones take jobs that are another's. It is 8 hexadecimal digits.
+// many tiers there are and whose signers are whose, policy and window, and what a build has as constants and as its
+// rule. Two keepers with different ones take jobs that are another's. It is 8 hexadecimal digits.
 func (c Config) Fingerprint(own []chain.Address) string {
 	var signers []string
 	for address, tier := range c.Roster(own) {
