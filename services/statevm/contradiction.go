@@ -18,9 +18,9 @@ type contradiction struct {
 	at       pg.Block
 	cause    error
 	unproven pg.Block // the oldest block that may be the cause
-	// halt is what was said meanwhile, until an accepted reorg lifts it. It is not stored before the wait ends: beside an
-	// offset before the contradiction it would keep a successor from reading on to that reorg. Partitions that do not
-	// wait store it at once; where all wait, the watermark stands still, and the sender's gate is closed by that.
+	// halt is what was said meanwhile, until an accepted reorg lifts it. It is not stored before the wait ends: beside
+	// an offset before the contradiction it would keep a successor from reading on to that reorg. Partitions that do
+	// not wait store it at once; where all wait, the watermark stands still, and the sender's gate is closed by that.
 	halt *wire.Halt
 }
 
