@@ -23,7 +23,7 @@ const (
 // WordScope is of what there is one word each: it gives the arguments of a word's key.
 type WordScope string
 
-// The scopes. The last two are of words that cannot be listed: nobody knows all accounts.
+// The scopes. The last three are of words that cannot be listed: no rule knows all accounts, nor who provides prices.
 const (
 	OfVenue       WordScope = "venue"        // one, without arguments
 	OfMarket      WordScope = "market"       // (market)
@@ -32,6 +32,7 @@ const (
 	OfToken       WordScope = "token"        // (token), for every token of a market
 	OfAccount     WordScope = "account"      // (account)
 	OfTier        WordScope = "tier"         // (number)
+	OfProvider    WordScope = "provider"     // (oracle provider, token)
 )
 
 // WordName is one kind of word that rules read: a name of Keys.sol, and of what there is one each.
@@ -47,7 +48,8 @@ type WordName struct {
 }
 
 const (
-	changedByEvent = "there is one for each account or tier, and only the exchange's Config sets it, with an event"
+	changedByEvent = "there is one for each account, tier or provider, and only the exchange's Config sets it, with " +
+		"an event"
 	changedByTrade = "it moves with every accrual of funding, and is folded from these events, which also put it right"
 )
 
@@ -98,6 +100,7 @@ var catalogue = slices.Concat(
 		{Name: "PRO_TRADER_TIER", Kind: UintWord, Scope: OfAccount, Unaudited: changedByEvent},
 		{Name: "PRO_DISCOUNT_FACTOR", Kind: UintWord, Scope: OfTier, Unaudited: changedByEvent},
 		{Name: "UI_FEE_FACTOR", Kind: UintWord, Scope: OfAccount, Unaudited: changedByEvent},
+		{Name: "ORACLE_TIMESTAMP_ADJUSTMENT", Kind: UintWord, Scope: OfProvider, Unaudited: changedByEvent},
 		{Name: "SAVED_FUNDING_FACTOR_PER_SECOND", Kind: IntWord, Scope: OfMarket, Unaudited: changedByTrade},
 	},
 )

@@ -85,6 +85,17 @@ func (b *Board) Latest(token chain.Address) (r Report, ok bool) {
 	return h.kept[len(h.kept)-1], true
 }
 
+// Reports returns the newest report of every token, in no order.
+func (b *Board) Reports() []Report {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	reports := make([]Report, 0, len(b.tokens))
+	for _, h := range b.tokens {
+		reports = append(reports, h.kept[len(h.kept)-1])
+	}
+	return reports
+}
+
 // Newest returns the time (Unix ms) of the newest report of every token, in no order.
 func (b *Board) Newest() []uint64 {
 	b.mu.RLock()

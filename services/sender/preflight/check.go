@@ -26,6 +26,7 @@ type Checker struct {
 	venue   gmx.Config
 	decoder *gmx.Decoder // of what mined transactions have done
 	gas     *gasLimits
+	lags    *lags
 	from    chain.Address
 	early   *early
 	// second asks other endpoints before a job is held back for one's answer.
@@ -125,14 +126,14 @@ func headsToWait(j job.Job, waited time.Duration) uint64 {
 func (r *Checker) choose(j job.Job, terms terms) ([]price.Report, txmanager.Verdict) {
 	choose := r.Quotes.Latest
 	if terms.first {
-		choose = r.Quotes.AtOrAfter(terms.window.From)
+		choose = r.lags.atOrAfter(r.Quotes, terms.window.From)
 	}
 	reports, err := price.Set(j.Tokens, choose)
 	if err != nil {
 		return nil, txmanager.Wait(err.Error())
 	}
 	for _, report := range reports {
-		switch second := report.Second(); {
+		switch second := r.lags.second(report); {
 		case second < terms.window.From:
 			return nil,
 				txmanager.Wait(fmt.Sprintf("the report of %s is of second %d, the venue wants one from %d on",

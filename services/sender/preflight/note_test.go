@@ -64,7 +64,7 @@ func TestChecksAreNoted(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- log.Run(ctx) }()
 		r := &Checker{pending: pending{state: state}, audits: &audits{state: state}, gas: reckoned(Gas{}),
-			early: new(early), second: &secondCalls{node: lone{}},
+			lags: new(lags), early: new(early), second: &secondCalls{node: lone{}},
 			venue: gmx.Config{OrderHandler: chain.Address{7}}, Parts: Parts{Head: horizonAt(nowMs, time.Now()),
 				Quotes: quotesOf(report), Node: lone{namedNode("https://a/")},
 				Metrics: NewMetrics(prometheus.NewRegistry()), Notes: log, Log: zerolog.Nop()}}

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -56,21 +57,26 @@ type Preflight struct {
 	parts  Parts
 	audits *audits
 	gas    *gasLimits
+	lags   *lags
 }
 
 // New asks nothing of anybody yet.
 func New(cfg Config, p Parts) *Preflight {
-	return &Preflight{cfg: cfg, parts: p, audits: &audits{state: p.State}, gas: newGasLimits(cfg.Gas, p.State, p.Clock)}
+	return &Preflight{cfg: cfg, parts: p, audits: &audits{state: p.State}, gas: newGasLimits(cfg.Gas, p.State, p.Clock),
+		lags: &lags{state: p.State, clock: p.Clock}}
 }
 
-// Refresh reads the exchange's words on gas again, if it is time. It is to be called while no job waits for it.
-func (p *Preflight) Refresh(ctx context.Context) error { return p.gas.refresh(ctx) }
+// Refresh reads the exchange's words on gas, and on the age of reports, again, if it is time. It is to be called while
+// no job waits for it.
+func (p *Preflight) Refresh(ctx context.Context) error {
+	return errors.Join(p.gas.refresh(ctx), p.lags.refresh(ctx, p.parts.Quotes.Reports()))
+}
 
 // Checker makes the checker of a signer, to be closed in the end. Look is called when a task that waits for a second
 // endpoint's word is to be looked at again.
 func (p *Preflight) Checker(from chain.Address, look func()) *Checker {
 	return &Checker{
-		Parts: p.parts, audits: p.audits, venue: p.cfg.Venue, gas: p.gas, from: from,
+		Parts: p.parts, audits: p.audits, venue: p.cfg.Venue, gas: p.gas, lags: p.lags, from: from,
 		decoder: gmx.NewDecoder(p.cfg.Venue.EventEmitter),
 		pending: pending{state: p.parts.State, frozenRole: p.cfg.FrozenRole, markets: p.gas.markets},
 		early:   newEarly(p.parts), second: newSecondCalls(p.parts.Node, p.parts.Clock, look, p.parts.Metrics),

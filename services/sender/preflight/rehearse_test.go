@@ -38,7 +38,7 @@ func (n *rehearsing) Simulate(_ context.Context, _, _ chain.Address, data []byte
 func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
 	venue := gmx.Config{OrderHandler: chain.Address{7}}
 	r := &Checker{
-		venue: venue, gas: reckoned(Gas{}), Parts: Parts{
+		venue: venue, gas: reckoned(Gas{}), lags: new(lags), Parts: Parts{
 			Quotes:  quotesOf(reportAt(weth, 60_100), reportAt(weth, 90_000)),
 			Metrics: NewMetrics(prometheus.NewRegistry()), Log: zerolog.Nop()},
 	}

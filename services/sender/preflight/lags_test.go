@@ -1,0 +1,100 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/txmanager"
+)
+
+// adjusting is a state with words on the age of reports.
+type adjusting struct {
+	written
+	words
+	said map[chain.Hash]uint64
+	fail error
+}
+
+func (a *adjusting) Parameters(_ context.Context, keys []chain.Hash) (known []perp.Parameter, err error) {
+	for _, key := range keys {
+		if seconds, is := a.said[key]; is {
+			known = append(known, perp.Parameter{Key: key, Value: perp.U64(seconds).Bytes32()})
+		}
+	}
+	return known, a.fail
+}
+
+// An exchange whose oracle takes reports to be older than they say refuses the first one of a request's own
+// second, for ever. The first that is young enough, so reckoned, is taken; each token has its own word.
+func TestReportsAreAsOldAsTheOracleTakesThemToBe(t *testing.T) {
+	usdt, now := chain.Address{19: 8}, time.Unix(1000, 0)
+	state := &adjusting{said: map[chain.Hash]uint64{
+		perp.DataStoreKey("ORACLE_TIMESTAMP_ADJUSTMENT", chain.Address{9}.Hash(), weth.Hash()): 2,
+		// another provider's
+		perp.DataStoreKey("ORACLE_TIMESTAMP_ADJUSTMENT", chain.Address{8}.Hash(), usdt.Hash()): 5,
+	}}
+	quotes := quotesOf()
+	for second := uint64(60); second < 65; second++ {
+		quotes.Add(reportAt(weth, second*1000+100))
+		quotes.Add(reportAt(usdt, second*1000+200))
+	}
+	p := New(Config{Venue: gmx.Config{OrderHandler: chain.Address{7}}}, Parts{State: state, Quotes: quotes,
+		Clock: func() time.Time { return now }, Metrics: NewMetrics(prometheus.NewRegistry())})
+	r := p.Checker(chain.Address{1}, func() {})
+	defer r.Close()
+	j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth, usdt}}
+	chosen := func(from uint64, first bool) ([]price.Report, txmanager.Verdict) {
+		_, reports, v := r.prepare(j, terms{window: perp.Window{From: from, To: 360}, first: first}, 0)
+		return reports, v
+	}
+	at := func(from uint64, first bool, want ...uint64) {
+		t.Helper()
+		reports, v := chosen(from, first)
+		if len(reports) != len(want) {
+			t.Fatalf("from %d: %d reports, %+v", from, len(reports), v)
+		}
+		for i, report := range reports {
+			if report.Second() != want[i] {
+				t.Errorf("from %d: the report of %s is of second %d, want %d", from, report.Token, report.Second(),
+					want[i])
+			}
+		}
+	}
+	at(60, true, 60, 60) // the words have not been read
+	if err := p.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at(60, true, 62, 60)
+	at(62, false, 64, 64)
+	for _, first := range []bool{true, false} {
+		if _, v := chosen(63, first); v.Kind != txmanager.Waiting || !strings.Contains(v.Reason, weth.String()) {
+			t.Errorf("none is young enough yet: %+v", v)
+		}
+	}
+	clear(state.said)
+	now = now.Add(wordsFresh - 1)
+	if err := p.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at(60, true, 62, 60) // the words are not read again so soon
+	now, state.fail = now.Add(1), errors.New("no connection")
+	if err := p.Refresh(t.Context()); !errors.Is(err, state.fail) {
+		t.Errorf("a state that does not answer: %v", err)
+	}
+	at(60, true, 62, 60)
+	state.fail = nil
+	if err := p.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at(60, true, 60, 60)
+}
