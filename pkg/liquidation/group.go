@@ -21,6 +21,8 @@ type group struct {
 	byPrice priceEntries // of all members; in no order while it does not stand
 	certificate
 	stands bool
+	// members whose judging prices a sweep has shown to be wrong: they are judged at every look
+	distrusted map[handle]bool
 }
 
 // certificate is what the judging prices of a group were computed for: within it, a position whose judging price has
@@ -159,17 +161,22 @@ func (g *group) due(s *slab, t *perp.Terms, armed float64) priceEntries {
 func (g *group) rebuild(s *slab, t *perp.Terms, armed float64) {
 	g.certificate, g.stands = certify(g.key, t, armed), true
 	for i := range g.byPrice {
-		g.byPrice[i].price = g.price(s.record(g.byPrice[i].member))
+		g.byPrice[i].price = g.price(s, g.byPrice[i].member)
 	}
 	g.byPrice.sort()
 }
 
-// price is the place of a record in the price index.
-func (g *group) price(r record) float32 { return upward(g.judgingPrice(entryOf(r), g.key.isLong)) }
+// price is the place of a member in the price index.
+func (g *group) price(s *slab, h handle) float32 {
+	if g.distrusted[h] {
+		return float32(math.Inf(1))
+	}
+	return upward(g.judgingPrice(entryOf(s.record(h)), g.key.isLong))
+}
 
 func (g *group) add(s *slab, h handle) {
 	if g.stands {
-		g.byPrice = g.byPrice.with(priceEntry{g.price(s.record(h)), h})
+		g.byPrice = g.byPrice.with(priceEntry{g.price(s, h), h})
 	} else {
 		g.byPrice = append(g.byPrice, priceEntry{member: h})
 	}
@@ -180,7 +187,19 @@ func (g *group) add(s *slab, h handle) {
 func (g *group) drop(s *slab, h handle) {
 	from := 0
 	if g.stands {
-		from = g.byPrice.search(g.price(s.record(h)))
+		from = g.byPrice.search(g.price(s, h))
 	}
 	g.byPrice = g.byPrice.without(from, h)
+	delete(g.distrusted, h)
+}
+
+// distrust has a member judged at every look, for as long as it stays as it is. It is looked for everywhere: where it
+// stands is what has turned out to be wrong.
+func (g *group) distrust(s *slab, h handle) {
+	if g.distrusted == nil {
+		g.distrusted = map[handle]bool{}
+	}
+	g.byPrice = g.byPrice.without(0, h)
+	g.distrusted[h] = true
+	g.add(s, h)
 }

@@ -184,7 +184,8 @@ func inOrder(judged []*judgement) (found []Candidate, err error) {
 }
 
 // Missed returns the liquidatable positions of a sweep that are in the index and that it would not have judged at the
-// same view. There must be none; that is what the sweep proves.
+// same view. There must be none; that is what the sweep proves. From then on each of them is judged at every look,
+// until it changes.
 func (x *Index) Missed(swept []Candidate, view *perp.View) (missed []Candidate) {
 	for _, c := range swept {
 		h, known := x.table.lookUp(&x.slab, c.Position.PositionKey)
@@ -196,8 +197,9 @@ func (x *Index) Missed(swept []Candidate, view *perp.View) (missed []Candidate) 
 		if err != nil {
 			continue // then nobody can judge
 		}
-		if due := g.due(&x.slab, t, x.armed); !due.has(priceEntry{g.price(x.slab.record(h)), h}) {
+		if due := g.due(&x.slab, t, x.armed); !due.has(priceEntry{g.price(&x.slab, h), h}) {
 			missed = append(missed, c)
+			g.distrust(&x.slab, h)
 		}
 	}
 	return missed

@@ -264,6 +264,64 @@ func TestMissedIsNoticed(t *testing.T) {
 	}
 }
 
+// A position that the index has missed is found from then on, whatever its certificate says, until it changes: the
+// alarm alone liquidates nothing.
+func TestMissedIsFoundFromThenOn(t *testing.T) {
+	x := NewIndex(perp.One)
+	p, healthy := long(1, 500), long(2, 4_000)
+	x.Put(p)
+	x.Put(healthy)
+	c := circumstances(t, 4000)
+	view := perp.NewView(c)
+	found := func() int {
+		t.Helper()
+		near, err := x.Candidates(market.MarketToken, view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(near)
+	}
+	if found() != 1 {
+		t.Fatal("the case is none")
+	}
+	miss := func() {
+		t.Helper()
+		g := x.groups[0]
+		for i := range g.byPrice {
+			g.byPrice[i].price = 1 // as if the filter had gone wrong
+		}
+		if found() != 0 {
+			t.Fatal("the broken filter still finds it")
+		}
+		swept, err := Sweep(t.Context(), []perp.Position{p, healthy}, view, 1)
+		if err != nil || len(x.Missed(swept.Liquidatable, view)) != 1 {
+			t.Fatalf("the sweep: %+v, %v", swept, err)
+		}
+	}
+	miss()
+	if found() != 1 {
+		t.Error("what the sweep has found is found by nobody")
+	}
+	x.groups[0].stands = false // as when prices have left the certificate
+	if found() != 1 {
+		t.Error("forgotten when judging prices were computed anew")
+	}
+	if swept, err := Sweep(t.Context(), []perp.Position{p}, view, 1); err != nil ||
+		len(x.Missed(swept.Liquidatable, view)) != 0 {
+		t.Errorf("it is missed again: %v", err)
+	}
+	p.CollateralAmount = healthy.CollateralAmount
+	x.Put(p)
+	if found() != 0 || len(x.groups[0].distrusted) != 0 {
+		t.Error("it is distrusted although it has changed")
+	}
+	x.Remove(p.PositionKey)
+	x.Remove(healthy.PositionKey)
+	if len(x.groups[0].byPrice) != 0 || x.Len() != 0 {
+		t.Errorf("%d entries stay behind", len(x.groups[0].byPrice))
+	}
+}
+
 // A keeper that files a position that gapped past its trigger as "far" looks again hours later: here it is found at the
 // next tick, however far.
 func TestGapPastTheTriggerIsFoundAtOnce(t *testing.T) {

@@ -75,7 +75,7 @@ func (p *Planner) sweepSlice(ctx context.Context) error {
 		for _, missed := range shard.index.Missed(found.Liquidatable, m.View()) {
 			p.metrics.missed.Inc()
 			p.log.Error().Stringer("position", missed.Position.PositionKey).Uint64("block", m.Block.Number).
-				Msg("the index missed a liquidatable position: it would have been found by the sweep alone")
+				Msg("the index missed a liquidatable position: it was found by the sweep alone")
 		}
 	}
 	s.swept.Add(found)
