@@ -52,7 +52,8 @@ func open(t source.Table, env source.Env) price.Source {
 	return a
 }
 
-// Run implements price.Source.
+// Run implements price.Source. A contract that does not answer is its own token's trouble; where none does, it is the
+// chain's.
 func (a *aggregator) Run(ctx context.Context, take price.Take) error {
 	return source.Poll(ctx, a.interval, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, a.timeout)
@@ -63,13 +64,15 @@ func (a *aggregator) Run(ctx context.Context, take price.Take) error {
 		}
 		var reports []price.Report
 		var unreadable []error
+		answers := 0
 		for _, token := range a.tokens {
 			contract, _ := chain.ParseAddress(token.Feed) // the configuration was checked
+			var r price.Report
 			output, err := a.node.Call(ctx, contract, latestRoundData, head.Hash)
-			if err != nil {
-				return fmt.Errorf("asking aggregator %s for the price of %s: %w", contract, token.Address, err)
+			if err == nil {
+				answers++
+				r, err = decodeRound(output, token)
 			}
-			r, err := decodeRound(output, token)
 			if err != nil {
 				unreadable = append(unreadable, fmt.Errorf("price of %s from aggregator %s: %w", token.Address,
 					contract, err))
@@ -77,6 +80,9 @@ func (a *aggregator) Run(ctx context.Context, take price.Take) error {
 			}
 			r.Provider = a.provider
 			reports = append(reports, r)
+		}
+		if answers == 0 && len(unreadable) > 0 {
+			return unreadable[0]
 		}
 		take(reports, unreadable)
 		return nil

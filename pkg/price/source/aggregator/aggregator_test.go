@@ -10,6 +10,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/price/source/sourcetest"
 )
@@ -21,6 +22,7 @@ type ledger struct {
 	mu     sync.Mutex
 	height uint64
 	rounds map[chain.Address][]byte
+	gone   map[chain.Address]bool // contracts that revert
 	broken error
 }
 
@@ -36,6 +38,9 @@ func (l *ledger) Call(_ context.Context, to chain.Address, data []byte, block ch
 	defer l.mu.Unlock()
 	if hex.EncodeToString(data) != "feaf968c" || block[31] != byte(l.height) {
 		l.t.Errorf("called %x at block %s, the head is %d", data, block, l.height)
+	}
+	if l.gone[to] {
+		return nil, errors.New("execution reverted")
 	}
 	return l.rounds[to], l.broken
 }
@@ -89,6 +94,34 @@ func TestAggregator(t *testing.T) {
 	broken := sourcetest.Source(t, Plugin, table, l)
 	if err := broken.Run(t.Context(), nil); !errors.Is(err, l.broken) {
 		t.Errorf("a node that is away: %v", err)
+	}
+}
+
+// A feed that was retired silences its own token and no other; a chain that answers nothing is a source that fails.
+func TestOneFeedSilencesNoOther(t *testing.T) {
+	bnbFeed, usdcFeed := chain.Address{19: 0x77}, chain.Address{19: 0x78}
+	l := &ledger{t: t, gone: map[chain.Address]bool{bnbFeed: true}, rounds: map[chain.Address][]byte{
+		usdcFeed: round(perp.U64(99_990_001), 1_700_000_001),
+	}}
+	table := source.Table{Provider: sourcetest.Provider, Tokens: []source.Token{
+		{Address: sourcetest.Wbnb, Feed: bnbFeed.Hex(), Decimals: 18},
+		{Address: sourcetest.Usdc, Feed: usdcFeed.Hex(), Decimals: 6},
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), sourcetest.HangGuard)
+	defer cancel()
+	var g sourcetest.Given
+	err := sourcetest.Source(t, Plugin, table, l).Run(ctx, func(reports []price.Report, unreadable []error) {
+		g = sourcetest.Given{Reports: reports, Unreadable: unreadable}
+		cancel()
+	})
+	if len(g.Reports) != 1 || g.Reports[0].Token != sourcetest.Usdc || len(g.Unreadable) != 1 ||
+		!strings.Contains(g.Unreadable[0].Error(), sourcetest.Wbnb.String()) {
+		t.Errorf("%+v, %v", g, err)
+	}
+	l.gone[usdcFeed] = true
+	if err := sourcetest.Source(t, Plugin, table, l).Run(t.Context(), nil); err == nil ||
+		!strings.Contains(err.Error(), "execution reverted") {
+		t.Errorf("nothing answers: %v", err)
 	}
 }
 

@@ -50,7 +50,8 @@ func open(t source.Table, env source.Env) price.Source {
 	h := &hermes{
 		client: env.Client, interval: t.Interval, idle: t.FailAfter, provider: t.Provider,
 		feeds: map[chain.Hash]source.Token{},
-		query: url.Values{"encoding": {"hex"}, "parsed": {"true"}},
+		// a feed that was removed is left out of the answers, which it would make an error otherwise
+		query: url.Values{"encoding": {"hex"}, "parsed": {"true"}, "ignore_invalid_price_ids": {"true"}},
 	}
 	for _, token := range t.Tokens {
 		id, _ := chain.ParseHash(token.Feed) // the configuration was checked

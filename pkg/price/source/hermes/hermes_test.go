@@ -40,7 +40,7 @@ func hermesTable() source.Table {
 func TestHermes(t *testing.T) {
 	s := sourcetest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
-		if q.Get("encoding") != "hex" || q.Get("parsed") != "true" ||
+		if q.Get("encoding") != "hex" || q.Get("parsed") != "true" || q.Get("ignore_invalid_price_ids") != "true" ||
 			!slices.Equal(q["ids[]"], []string{ethFeed, usdcFeed}) {
 			t.Errorf("asked for %v", q)
 		}

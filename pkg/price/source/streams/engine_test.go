@@ -41,6 +41,8 @@ type engine struct {
 	t     *testing.T
 	creds credentials
 	feeds []chain.Hash
+	// a feed that is not served any more; zero = none
+	retired chain.Hash
 
 	mu      sync.Mutex
 	first   uint64 // second of the oldest report
@@ -97,6 +99,9 @@ func (e *engine) advance() {
 	e.newest++
 	for _, conn := range e.sockets {
 		for _, feed := range e.feeds {
+			if feed == e.retired {
+				continue
+			}
 			// whoever has gone reads it later
 			_ = conn.WriteMessage(websocket.TextMessage, []byte(`{"report":`+e.reply(feed, e.newest)+`}`))
 		}
@@ -169,6 +174,10 @@ func (e *engine) serve(w http.ResponseWriter, r *http.Request) {
 			}
 		}()
 	case "reports/latest":
+		if feed == e.retired {
+			http.NotFound(w, r)
+			return
+		}
 		_, _ = io.WriteString(w, `{"report":`+e.reply(feed, e.newest)+`}`)
 	case "reports/bulk":
 		e.list(w, strings.Split(q.Get("feedIDs"), ","), number("timestamp"), number("timestamp"))

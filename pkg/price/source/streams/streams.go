@@ -89,11 +89,12 @@ func (s *streams) Run(ctx context.Context, take price.Take) error {
 		func(ctx context.Context) error { return s.latest(ctx, take, s.ids) }))
 }
 
-// latest asks for the newest report of each feed, several at a time.
+// latest asks for the newest report of each feed, several at a time. A feed that the service does not answer for, as
+// one that was retired, silences its own token and no other: only where none is answered for is it the service.
 func (s *streams) latest(ctx context.Context, take price.Take, ids []chain.Hash) error {
 	const atOnce = 8
-	replies := make([]streamsReply, len(ids))
-	group, ctx := errgroup.WithContext(ctx)
+	replies, failures := make([]streamsReply, len(ids)), make([]error, len(ids))
+	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for i, id := range ids {
 		group.Go(func() error {
@@ -101,13 +102,24 @@ func (s *streams) latest(ctx context.Context, take price.Take, ids []chain.Hash)
 			if err == nil {
 				replies[i], err = decodeStreamsReport(raw)
 			}
-			return err
+			failures[i] = err
+			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return err
+	_ = group.Wait() // none of them returns an error
+	var answered []streamsReply
+	var unreadable []error
+	for i, err := range failures {
+		if err == nil {
+			answered = append(answered, replies[i])
+			continue
+		}
+		unreadable = append(unreadable, fmt.Errorf("newest report of feed %s: %w", ids[i], s.client.Wrap(err)))
 	}
-	s.give(take, replies)
+	if len(answered) == 0 && len(ids) > 0 {
+		return failures[0]
+	}
+	s.give(take, answered, unreadable...)
 	return nil
 }
 
@@ -124,7 +136,10 @@ func (s *streams) catchUp(ctx context.Context, take price.Take, now time.Time) e
 		known, oldest = append(known, id), min(oldest, s.newest[id])
 	}
 	if err := s.latest(ctx, take, unknown); err != nil {
-		return err
+		if len(known) == 0 {
+			return err
+		}
+		take(nil, []error{s.client.Wrap(err)}) // if the service is what fails, the next question shows it
 	}
 	if missed := now.Unix() - int64(oldest); missed <= int64(len(known)) {
 		return s.bulk(ctx, take, known, oldest+1, uint32(now.Unix()))
@@ -183,10 +198,9 @@ func commaSeparated(ids []chain.Hash) string {
 	return strings.Join(texts, ",")
 }
 
-// give hands on reports and remembers how far they go.
-func (s *streams) give(take price.Take, replies []streamsReply) {
+// give hands on reports, and what could not be read beside them, and remembers how far they go.
+func (s *streams) give(take price.Take, replies []streamsReply, unreadable ...error) {
 	var reports []price.Report
-	var unreadable []error
 	for _, reply := range replies {
 		token, asked := s.feeds[reply.FeedID]
 		if !asked {

@@ -164,6 +164,42 @@ func TestStreamsArePolled(t *testing.T) {
 	}
 }
 
+// A feed that is not served any more silences its own token and no other, whether reports are pushed or asked for.
+func TestOneFeedSilencesNoOther(t *testing.T) {
+	for name, pushed := range map[string]bool{"pushed": true, "polled": false} {
+		t.Run(name, func(t *testing.T) {
+			e, s := startEngine(t, 2)
+			e.retired = e.feeds[1]
+			table := e.table(s)
+			if !pushed {
+				table.StreamURL = secret.URL{}
+			}
+			r := sourcetest.Run(t, Plugin, table, nil)
+			for second := range uint64(2) {
+				g := r.Next(t)
+				for len(g.Reports) == 0 || g.Reports[0].Second()-e.first < second {
+					g = r.Next(t)
+				}
+				if g.Reports[0].Token != sourcetest.Wbnb {
+					t.Errorf("%+v", g)
+				}
+				if second == 0 && (len(g.Unreadable) != 1 || strings.Contains(g.Unreadable[0].Error(), "7f3a9c") ||
+					!strings.Contains(g.Unreadable[0].Error(), e.retired.Hex()+": ")) {
+					t.Errorf("what is wrong is not said: %v", g.Unreadable)
+				}
+				e.advance()
+			}
+			if err := r.Failures(); err != nil {
+				t.Error(err)
+			}
+			e.cut() // it alone is what has to be asked for anew then
+			e.advance()
+			for g := r.Next(t); len(g.Reports) == 0 || g.Reports[0].Second()-e.first < 3; g = r.Next(t) {
+			}
+		})
+	}
+}
+
 // The service refuses whoever signs with another secret, and says so without showing it.
 func TestStreamsNeedCredentials(t *testing.T) {
 	e, s := startEngine(t, 1)
