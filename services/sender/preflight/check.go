@@ -126,7 +126,8 @@ func headsToWait(j job.Job, waited time.Duration) uint64 {
 func (r *Checker) choose(j job.Job, terms terms) ([]price.Report, txmanager.Verdict) {
 	choose := r.Quotes.Latest
 	if terms.first {
-		choose = r.lags.atOrAfter(r.Quotes, terms.window.From)
+		head, _ := r.Head.Newest()
+		choose = r.lags.atOrAfter(r.Quotes, max(terms.window.From, r.lags.oldest(head.TimeMs)))
 	}
 	reports, err := price.Set(j.Tokens, choose)
 	if err != nil {

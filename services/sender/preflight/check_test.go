@@ -22,6 +22,7 @@ import (
 func TestPrepareChoosesReports(t *testing.T) {
 	venue := gmx.Config{OrderHandler: chain.Address{7}}
 	r := &Checker{venue: venue, gas: reckoned(Gas{}), lags: new(lags), Parts: Parts{
+		Head:   horizonAt(90_000, time.Now()),
 		Quotes: quotesOf(reportAt(weth, 60_100), reportAt(weth, 61_000), reportAt(weth, 90_000))}}
 	j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth}}
 	with := func(ms uint64) []byte {

@@ -13,13 +13,14 @@ import (
 
 // lags are by how many seconds the exchange's oracle takes a report to be older than it says: a word of its provider
 // and token (ORACLE_TIMESTAMP_ADJUSTMENT). The exchange refuses what is older than a request, so reckoned. A word that
-// is not known counts as zero. It is safe for concurrent use.
+// is not known counts as zero. Beside them stands how old a report may be at all (MAX_ORACLE_PRICE_AGE). It is safe for
+// concurrent use.
 type lags struct {
 	state gasState
 	clock func() time.Time
 
 	mu      sync.Mutex
-	seconds map[chain.Hash]uint64 // by the word's key
+	seconds map[chain.Hash]uint64 // by the word's key, of the age too
 	read    time.Time             // when the words were last read; zero before the first time
 }
 
@@ -27,6 +28,8 @@ type lags struct {
 func lagKey(r price.Report) chain.Hash {
 	return perp.DataStoreKey("ORACLE_TIMESTAMP_ADJUSTMENT", r.Provider.Hash(), r.Token.Hash())
 }
+
+var mostAge = perp.DataStoreKey("MAX_ORACLE_PRICE_AGE")
 
 // refresh reads the words of these reports again if it is time.
 func (l *lags) refresh(ctx context.Context, reports []price.Report) error {
@@ -37,7 +40,7 @@ func (l *lags) refresh(ctx context.Context, reports []price.Report) error {
 	if fresh || len(reports) == 0 {
 		return nil
 	}
-	var keys []chain.Hash
+	keys := []chain.Hash{mostAge}
 	for _, r := range reports {
 		keys = append(keys, lagKey(r))
 	}
@@ -60,6 +63,20 @@ func (l *lags) second(r price.Report) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return r.Second() - min(r.Second(), l.seconds[lagKey(r)])
+}
+
+// oldest is the oldest second, as the exchange takes it, of which a report is young enough for a transaction that is
+// about to be sent, at a time (Unix ms) of the chain's clock.
+func (l *lags) oldest(nowMs uint64) uint64 {
+	const venueDefault, spare = 300, 5 // seconds; the spare ones are for the transaction's way into a block
+	l.mu.Lock()
+	most, known := l.seconds[mostAge]
+	l.mu.Unlock()
+	if !known {
+		most = venueDefault
+	}
+	lands := nowMs/1000 + min(spare, most/2)
+	return lands - min(lands, most)
 }
 
 // atOrAfter is the chooser of the first report that the exchange takes to be of a second or later.

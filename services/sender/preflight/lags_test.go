@@ -49,7 +49,8 @@ func TestReportsAreAsOldAsTheOracleTakesThemToBe(t *testing.T) {
 		quotes.Add(reportAt(usdt, second*1000+200))
 	}
 	p := New(Config{Venue: gmx.Config{OrderHandler: chain.Address{7}}}, Parts{State: state, Quotes: quotes,
-		Clock: func() time.Time { return now }, Metrics: NewMetrics(prometheus.NewRegistry())})
+		Head: horizonAt(64_000, now), Clock: func() time.Time { return now },
+		Metrics: NewMetrics(prometheus.NewRegistry())})
 	r := p.Checker(chain.Address{1}, func() {})
 	defer r.Close()
 	j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth, usdt}}
@@ -97,4 +98,37 @@ func TestReportsAreAsOldAsTheOracleTakesThemToBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	at(60, true, 60, 60)
+}
+
+// A keeper that comes to a request late finds its first report older than the exchange takes any: it takes the first
+// that is not, so long as the request has not expired.
+func TestReportTooOldForTheVenueIsPassedOver(t *testing.T) {
+	state := &adjusting{said: map[chain.Hash]uint64{}}
+	quotes := quotesOf()
+	for second := uint64(60); second <= 500; second++ {
+		quotes.Add(reportAt(weth, second*1000+100))
+	}
+	now := time.Unix(1000, 0)
+	for name, tt := range map[string]struct{ age, head, want uint64 }{
+		"young":               {300, 100, 60},
+		"as old as it may be": {300, 355, 60},
+		"older":               {300, 400, 105},
+		"by less":             {30, 100, 75},
+		"by next to nothing":  {4, 100, 98},
+	} {
+		state.said[mostAge] = tt.age
+		p := New(Config{Venue: gmx.Config{OrderHandler: chain.Address{7}}}, Parts{State: state, Quotes: quotes,
+			Head: horizonAt(tt.head*1000, now), Clock: func() time.Time { return now },
+			Metrics: NewMetrics(prometheus.NewRegistry())})
+		if err := p.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := p.Checker(chain.Address{1}, func() {})
+		j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth}}
+		_, reports, v := r.prepare(j, terms{window: perp.Window{From: 60, To: 960}, first: true}, 0)
+		r.Close()
+		if len(reports) != 1 || reports[0].Second() != tt.want {
+			t.Errorf("%s: %+v, %+v, want one of second %d", name, reports, v, tt.want)
+		}
+	}
 }

@@ -26,7 +26,8 @@ type pending struct {
 type terms struct {
 	window perp.Window
 	work   gmx.Work
-	// first: the first report of the window, as every keeper would take it, and not the newest.
+	// first: the first report of the window that is not too old for the venue, as every keeper would take it, and not
+	// the newest.
 	first bool
 	// markets are those that the execution swaps in, or moves to, beside the job's own.
 	markets []chain.Address

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -39,6 +40,7 @@ func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
 	venue := gmx.Config{OrderHandler: chain.Address{7}}
 	r := &Checker{
 		venue: venue, gas: reckoned(Gas{}), lags: new(lags), Parts: Parts{
+			Head:    horizonAt(90_000, time.Now()),
 			Quotes:  quotesOf(reportAt(weth, 60_100), reportAt(weth, 90_000)),
 			Metrics: NewMetrics(prometheus.NewRegistry()), Log: zerolog.Nop()},
 	}
