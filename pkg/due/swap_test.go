@@ -287,6 +287,26 @@ func TestSwapsPassOverNone(t *testing.T) {
 	t.Logf("%d looks at %d swaps, %d due", looked, all, dueOnes)
 }
 
+// A fee is rounded down to whole units: of a small amount, or of a token with few decimals, none is taken.
+func TestSmallSwapIsNotPassedOver(t *testing.T) {
+	m := swapMoment()
+	o := sellEther(0, func(o *perp.Order) {
+		o.InitialCollateralToken, o.InitialCollateralDeltaAmount = btc, perp.U64(999) // of 8 decimals
+		o.SwapPath = []chain.Address{btcMarket.MarketToken}
+	})
+	out, err := swapOf(o).Execute(m.Rows, m.prices())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.MinOutputAmount = out.AmountOut.MulDiv(perp.U64(99_998), perp.U64(100_000))
+	if d := m.Order(o, perp.Position{}); !d.Due {
+		t.Fatalf("the case is none: %s", d.Why)
+	}
+	var index Swaps
+	index.Put(o)
+	index.Missed(m, func(perp.Order) { t.Error("it is passed over until the next sweep") })
+}
+
 // Swaps far from what they ask for are not looked at, while prices and pools move a little.
 func TestSwapsFilter(t *testing.T) {
 	m := swapMoment()

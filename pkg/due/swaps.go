@@ -169,7 +169,7 @@ func boundOf(t perp.SwapTerms, in, out Quote) hopBound {
 	worthIn, worthOut := t.PoolIn.Float()*middle(in)/one, t.PoolOut.Float()*middle(out)/one
 	return hopBound{
 		fee: t.LeastFee.Float() / one, reward: t.Reward.Float() / one, exponent: t.Exponent.Float() / one,
-		imbalance: worthOut - worthIn, depth: worthOut + worthIn,
+		imbalance: worthOut - worthIn, depth: worthOut + worthIn, unit: in.Max.Float() / one,
 	}
 }
 
@@ -190,6 +190,8 @@ type hopBound struct {
 	// what the token out is worth more than the token in, at most: a swap that makes it smaller is rewarded
 	imbalance float64
 	depth     float64 // both tokens together
+	// what a unit of the token in is worth, at most: the fee is rounded down by less than one
+	unit float64
 }
 
 const (
@@ -210,6 +212,7 @@ func certify(now certificate) certificate {
 	now.hops = slices.Clone(now.hops)
 	for i := range now.hops {
 		now.hops[i].imbalance = max(now.hops[i].imbalance, 0) + roomOfPool*now.hops[i].depth
+		now.hops[i].unit *= 1 + room
 	}
 	return now
 }
@@ -221,7 +224,8 @@ func (c *certificate) holds(now certificate) bool {
 	}
 	for i, h := range now.hops {
 		was := c.hops[i]
-		if h.fee != was.fee || h.reward != was.reward || h.exponent != was.exponent || was.imbalance < h.imbalance {
+		if h.fee != was.fee || h.reward != was.reward || h.exponent != was.exponent || was.imbalance < h.imbalance ||
+			was.unit < h.unit {
 			return false
 		}
 	}
@@ -232,7 +236,7 @@ func (c *certificate) holds(now certificate) bool {
 // in the best case that the certificate allows the output is what is asked for.
 //
 // One hop turns an amount in, worth V at the lower side of its price, into an amount out that is worth at most V less
-// the fee plus the reward, at the higher side of its price; and what comes out of one hop is valued at the lower side
+// the fee plus the reward and a unit, at the higher side of its price; and what comes out of one hop is valued at the lower side
 // for the next.
 func (c *certificate) judgingPrice(w *waitingSwap) float64 {
 	amount := w.order.InitialCollateralDeltaAmount.Float()
@@ -242,7 +246,7 @@ func (c *certificate) judgingPrice(w *waitingSwap) float64 {
 	kept, worth, rewards := 1.0, amount*c.inHigh/one, 0.0
 	for _, h := range c.hops {
 		kept *= 1 - h.fee
-		reward := h.most(worth * c.spread)
+		reward := h.most(worth*c.spread) + h.unit
 		rewards += reward
 		worth += reward
 	}
