@@ -15,7 +15,7 @@ import (
 )
 
 // StateLayout is the version of the tables of a generation, as this build makes them.
-const StateLayout = stateLayout
+var StateLayout = stateLayout
 
 // The tables of a generation besides those of rows.
 const offsetTable = "stream_offset"

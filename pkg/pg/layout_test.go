@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"io/fs"
@@ -12,8 +13,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// The bytes of the templates belong to the number of the layout: whoever changes a template raises stateLayout and
-// writes the new sum here.
+// The bytes of the templates belong to the number of the layout, which is their first line: whoever changes a template
+// raises it and writes the new sum here.
 func TestLayoutNumberStandsForTheTemplates(t *testing.T) {
 	sums := map[int]string{1: "0bd614c7b25e96ad", 2: "ddf5e711afc4f9da", 3: "5331d629158d142d", 4: "3a2e977ca29f7e27",
 		5: "f5108e9650d5ebc7", 6: "d5d044eceb765bd2"}
@@ -27,12 +28,15 @@ func TestLayoutNumberStandsForTheTemplates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if f == tablesFile {
+			text = text[bytes.IndexByte(text, '\n')+1:] // without the number
+		}
 		sum.Write(text)
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)[:8]); got != sums[stateLayout] {
 		t.Errorf("pkg/pg/state/*.sql have the sum %s, and layout %d has %q: where the templates have changed, make "+
-			"stateLayout (pkg/pg/schema.go) one higher, and give the new number its sum here", got, stateLayout,
-			sums[stateLayout])
+			"the number in the first line of tables.sql one higher, and give the new number its sum here", got,
+			stateLayout, sums[stateLayout])
 	}
 }
 

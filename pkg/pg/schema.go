@@ -23,9 +23,23 @@ var schemaFiles embed.FS
 // SchemaFiles is everything that makes the schema: the migrations, and the templates of a generation.
 func SchemaFiles() fs.FS { return schemaFiles }
 
+// tablesFile is the template that begins with the layout's number, so that a column and its number are one file.
+const tablesFile = "state/tables.sql"
+
 // stateLayout is the version of the templates in state. A generation is never altered: a build with another layout
 // needs a new generation, filled from the log topic. A test pins the templates' bytes to this number.
-const stateLayout = 6
+var stateLayout = readLayout()
+
+func readLayout() (number int) {
+	text, err := schemaFiles.ReadFile(tablesFile)
+	if err == nil {
+		_, err = fmt.Sscanf(string(text), "-- state layout %d\n", &number)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("%s does not begin with the number of the layout: %v", tablesFile, err))
+	}
+	return number
+}
 
 // versionTable is where goose keeps what has been applied.
 const versionTable = "public.perpkeeper_schema"

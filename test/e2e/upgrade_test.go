@@ -106,12 +106,12 @@ func folder(t *testing.T) string {
 // by the number alone.
 func otherLayout(t *testing.T) map[string][]byte {
 	t.Helper()
-	const file = "pkg/pg/schema.go"
+	const file = "pkg/pg/state/tables.sql"
 	source, err := programs.Source(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	number := regexp.MustCompile(`const stateLayout = ([0-9]+)`)
+	number := regexp.MustCompile(`^-- state layout ([0-9]+)`)
 	found := number.FindSubmatch(source)
 	if found == nil {
 		t.Fatalf("%s names no layout", file)
@@ -120,7 +120,7 @@ func otherLayout(t *testing.T) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string][]byte{file: number.ReplaceAll(source, fmt.Appendf(nil, "const stateLayout = %d", 1000+layout))}
+	return map[string][]byte{file: number.ReplaceAll(source, fmt.Appendf(nil, "-- state layout %d", 1000+layout))}
 }
 
 // exchange has a process replaced by that of another build, and waits until the one of before has ended.
