@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,11 +14,14 @@ import (
 	"perpkeeper/pkg/wire"
 )
 
-// endings decodes every log as the execution of the order that its first topic names.
+// endings decodes every log as the execution of the order that its first topic names. One without a topic is no event.
 type endings struct{}
 
 func (endings) Transaction(logs []chain.Log, timeMs uint64) (events []perp.Event, err error) {
 	for _, l := range logs {
+		if len(l.Topics) == 0 {
+			return nil, errors.New("a log without a topic")
+		}
 		events = append(events, perp.OrderEnded{
 			Key: l.Topics[0], Status: perp.Executed, Stamp: perp.Stamp{Block: l.Block, Log: l.Index, TxHash: l.TxHash,
 				TimeMs: timeMs},
@@ -76,10 +81,10 @@ func (p *tape) block(n uint64, order byte, sender chain.Address) (logs, txs []wi
 	at, tx := blockAt(n), chain.Hash{byte(n), byte(n >> 8), order, 1}
 	logs = []wire.Message{
 		wire.Log{Log: chain.Log{Block: n, BlockHash: at.Hash, TxHash: tx, Topics: []chain.Hash{{order}}}},
-		wire.BlockEnd{Block: at, Records: 1},
+		wire.BlockEnd{Block: at, Records: 1, Verified: true},
 	}
 	txs = []wire.Message{wire.Tx{Tx: chain.Tx{Hash: tx, From: sender, Block: n, BlockHash: at.Hash, OK: true}},
-		wire.BlockEnd{Block: at, Records: 1}}
+		wire.BlockEnd{Block: at, Records: 1, Verified: true}}
 	return logs, txs
 }
 
@@ -198,5 +203,42 @@ func TestReaderRefuses(t *testing.T) {
 	p.must(p.play(0, 1, logs...))
 	if err := p.play(1, 1, txs[1:]...); err == nil || !strings.Contains(err.Error(), "has the record of transaction") {
 		t.Errorf("an execution without its transaction: %v", err)
+	}
+}
+
+// One endpoint's wrong logs, of a block that nobody has proven, end no reading: neither an execution whose transaction
+// is missing, nor what cannot be decoded. The correction shows what was executed. Proven, they are not understood.
+func TestUnprovenBlockEndsNoReading(t *testing.T) {
+	const n = 10
+	at := blockAt(n)
+	logs, txs := newTape(t, 0).block(n, 1, master)
+	log, tx, garbled := logs[0], txs[0], wire.Log{Log: chain.Log{Block: n, BlockHash: at.Hash}}
+	for name, wrong := range map[string][2][]wire.Message{
+		"a transaction is missing": {{log}, {}},
+		"a log is garbled":         {{garbled}, {tx}},
+	} {
+		for _, verified := range []bool{false, true} {
+			p := newTape(t, 0)
+			say := func(attempt uint32, verified bool, content [2][]wire.Message) (err error) {
+				end := wire.BlockEnd{Block: at, Attempt: attempt, Verified: verified}
+				for partition, records := range content {
+					err = errors.Join(err, p.play(partition, 1, append(slices.Clone(records), end)...))
+				}
+				return err
+			}
+			err := say(0, verified, wrong)
+			if (err != nil) != verified || p.ended[order] {
+				t.Errorf("%s, proven %t: %v, told %t", name, verified, err, p.ended[order])
+			}
+			if verified {
+				continue
+			}
+			back := wire.Correction{Reorg: chain.Reorg{Ancestor: blockAt(n - 1), OldTip: at}, Attempt: 1}
+			p.must(errors.Join(p.play(0, 1, back), p.play(1, 1, back)))
+			p.must(say(1, true, [2][]wire.Message{{log}, {tx}}))
+			if !p.ended[order] {
+				t.Errorf("%s: the correction shows nothing", name)
+			}
+		}
 	}
 }

@@ -20,6 +20,9 @@ type Decoder interface {
 type Share struct {
 	Logs []chain.Log
 	Txs  []chain.Tx
+	// Unproven is true where nobody has proven that these are the block's. What makes no sense in it is passed over: if
+	// it is wrong the block comes again, under a higher attempt.
+	Unproven bool
 }
 
 // Fold joins the partitions of one log topic. Whoever reads it gathers the records of a partition up to a BLOCK_END or
@@ -60,9 +63,10 @@ type block struct {
 
 // blockShare is what one partition has of a block, decoded.
 type blockShare struct {
-	attempt uint32
-	endings []Execution // Tx not filled in yet
-	txs     []chain.Tx
+	attempt  uint32
+	endings  []Execution // Tx not filled in yet
+	txs      []chain.Tx
+	unproven bool
 }
 
 // retainedBlocks is for how many blocks under the partition furthest behind the fold remembers what it has returned:
@@ -125,17 +129,17 @@ func (f *Fold) Undo(partition int, r chain.Reorg) {
 
 // read decodes a partition's share of one block.
 func (f *Fold) read(timeMs uint64, attempt uint32, s Share) (*blockShare, error) {
-	p := &blockShare{attempt: attempt, txs: s.Txs}
+	p := &blockShare{attempt: attempt, txs: s.Txs, unproven: s.Unproven}
 	for logs := s.Logs; len(logs) > 0; {
 		n := slices.IndexFunc(logs, func(l chain.Log) bool { return l.TxHash != logs[0].TxHash })
 		if n < 0 {
 			n = len(logs)
 		}
 		events, err := f.decoder.Transaction(logs[:n], timeMs)
-		if err != nil {
+		if err != nil && !s.Unproven {
 			return nil, fmt.Errorf("block %d, transaction %s: %w", logs[0].Block, logs[0].TxHash, err)
 		}
-		for _, e := range Endings(events) {
+		for _, e := range Endings(events) { // none of what was passed over
 			e.Tx.Hash = logs[0].TxHash
 			p.endings = append(p.endings, e)
 		}
@@ -186,13 +190,13 @@ func (f *Fold) complete(b *block) bool {
 	return true
 }
 
-// join joins a block's endings with its transactions. While a correction is on its way through the partitions, the
-// record of a transaction may follow.
+// join joins a block's endings with its transactions. While a correction is on its way through the partitions, or may
+// still come, the record of a transaction may follow.
 func (b *block) join() (executions []Execution, err error) {
-	txs, attempts := map[chain.Hash]chain.Tx{}, map[uint32]bool{}
+	txs, attempts, unproven := map[chain.Hash]chain.Tx{}, map[uint32]bool{}, false
 	for _, p := range b.parts {
 		if p != nil {
-			attempts[p.attempt] = true
+			attempts[p.attempt], unproven = true, unproven || p.unproven
 			for _, tx := range p.txs {
 				txs[tx.Hash] = tx
 			}
@@ -205,7 +209,7 @@ func (b *block) join() (executions []Execution, err error) {
 		for _, e := range p.endings {
 			tx, known := txs[e.Tx.Hash]
 			switch {
-			case !known && len(attempts) == 1:
+			case !known && len(attempts) == 1 && !unproven:
 				return nil, fmt.Errorf("block %d %s: no partition has the record of transaction %s", b.ref.Number,
 					b.ref.Hash, e.Tx.Hash)
 			case !known, b.emitted[e.Pos.Index]:
