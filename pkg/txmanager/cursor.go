@@ -49,21 +49,35 @@ func (c *cursor) lose() {
 }
 
 // opening reads the cursor of a tenure: the store's or the chain's, whichever is further. A store that has gone back in
-// time pauses the signer.
+// time pauses the signer. One endpoint's word moves nothing where there are several, as no number comes back: the
+// store's own then has to do, and a signer that never had one waits for a second endpoint.
 func (w *worker) opening(f lease.Fence) func(context.Context) (nonce.Cursor, error) {
 	return func(ctx context.Context) (nonce.Cursor, error) {
 		latest, sure, err := reached(ctx, w.Node, f.Signer)
 		if err != nil {
 			return nonce.Cursor{}, err
 		}
-		c, err := w.Nonces.TakeOver(ctx, f, latest)
-		if nonce.Behind(err) && !sure {
-			return c, fmt.Errorf("as one of several endpoints says, and no other answers: %w", err)
+		if !sure {
+			return w.openUnsure(ctx, f, latest)
 		}
+		c, err := w.Nonces.TakeOver(ctx, f, latest)
 		if nonce.Behind(err) {
 			w.log.Error().Bool("critical", true).Err(err).Msg("the signer is paused")
 			return c, errors.Join(err, w.Intents.Pause(ctx, f, err.Error()))
 		}
 		return c, err
 	}
+}
+
+// openUnsure is opening by the store alone, held against the one endpoint that answers.
+func (w *worker) openUnsure(ctx context.Context, f lease.Fence, latest uint64) (nonce.Cursor, error) {
+	c, err := w.Nonces.TakeOver(ctx, f, 0)
+	switch {
+	case nonce.Behind(err):
+		return c, fmt.Errorf("one of several endpoints answers: %w", err)
+	case err == nil && (c.Next == 0 || c.Next < latest):
+		return nonce.Cursor{}, fmt.Errorf("the next nonce is %d as one of several endpoints says, and no other "+
+			"answers; those below %d were given out here", latest, c.Next)
+	}
+	return c, err
 }
