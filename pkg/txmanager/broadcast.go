@@ -202,7 +202,8 @@ func answerOf(c evm.Class) txm.Answer {
 }
 
 // forget drops what was remembered of transactions that are no longer in flight, and what was answered to those that
-// are not broadcast any more, being mined or replaced: no other answer would come that could end what it held back.
+// are not broadcast any more, being mined, replaced or another tier's: no other answer would come that could end what
+// it held back.
 func (b *broadcast) forget(flying map[chain.Hash]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/headtrack"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txm"
 )
 
@@ -183,4 +184,36 @@ func TestPrivateTimeBoundsBundles(t *testing.T) {
 			}
 		}
 	})
+}
+
+// lost has had its turn: another keeper's has begun.
+type lost struct{ alone }
+
+func (lost) Ask(job.Job) Turn { return Turn{Passed: true} }
+
+// What nodes have answered in our window holds the signer back no longer than that lasts: in another keeper's nobody
+// broadcasts the transaction, so that no other answer would come, and jobs of ours would wait for the window's end. What
+// only frees its nonce is broadcast in anybody's window.
+func TestAnswersOfFormerWindowsHoldNobodyBack(t *testing.T) {
+	for _, class := range []evm.Class{evm.PauseSigner, evm.GapOrLimit, evm.SerializeSigner} {
+		for kind, released := range map[txm.TxKind]bool{txm.Exec: true, txm.Cancel: false} {
+			f := txm.Flight{Txs: []txm.Tx{{Kind: kind, SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
+			on := duty{turns: alone{}, heads: headsAt(nowMs, time.Now()), metrics: NewMetrics(prometheus.NewRegistry())}
+			b := &broadcast{duty: on, last: map[chain.Hash]sent{}}
+			c := &confirm{view: view{duty: on, broadcast: b}, ages: newAges(time.Now, time.Hour)}
+			b.expect(chain.Hash{1})
+			b.answered(chain.Hash{1}, class)
+			if c.remember([]txm.Flight{f}); b.held() == "" {
+				t.Errorf("%s, %s: not held in our own window", class, kind)
+			}
+			c.turns = lost{}
+			c.remember([]txm.Flight{f})
+			if got := b.held() == ""; got != released || !b.sending(chain.Hash{1}).Ever {
+				t.Errorf("%s, %s: in another keeper's window it says %q", class, kind, b.held())
+			}
+			if _, refused := b.waiting([]txm.Flight{f}, 0); refused && released {
+				t.Errorf("%s, %s: the limits follow an old answer", class, kind)
+			}
+		}
+	}
 }

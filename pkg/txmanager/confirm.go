@@ -102,10 +102,13 @@ func (c *confirm) remember(flights []txm.Flight) {
 			liquidations++
 		}
 		for _, hash := range f.Hashes() {
-			flying[hash] = f.Mined == nil && hash == f.Newest().Hash
+			flying[hash] = false
 		}
 	}
 	pressed := slices.DeleteFunc(slices.Clone(flights), c.abandoned)
+	for _, f := range pressed {
+		flying[f.Newest().Hash] = f.Mined == nil
+	}
 	c.broadcast.checkStall(pressed)
 	c.metrics.unlanded.show(c.signer, pressed)
 	c.metrics.held.WithLabelValues(c.signer.Hex()).Set(metric.Bool(c.broadcast.held() != ""))
