@@ -15,22 +15,27 @@ type Endpoints interface {
 	Elsewhere(than ...evm.Source) evm.Reader
 }
 
-// agreement counts the endpoints that say something, each for itself, and how many of them there must be for it to be
-// believed: two, where there are two.
+// agreement counts the hosts whose endpoints say something, each for itself, and how many of them there must be for it
+// to be believed: two, where there are two.
 func agreement(n Endpoints, says func(one evm.Reader) bool) (agree, need int) {
 	var sources []evm.Source
+	var hosts []string
 	for _, e := range n.Endpoints() {
 		if !e.Private {
-			sources = append(sources, e.Source)
+			sources, hosts = append(sources, e.Source), append(hosts, e.Host)
 		}
 	}
-	for i := range sources {
+	said := map[string]bool{} // by host
+	for i, host := range hosts {
 		others := slices.Delete(slices.Clone(sources), i, i+1)
-		if says(n.Elsewhere(others...)) {
+		said[host] = said[host] || says(n.Elsewhere(others...))
+	}
+	for _, yes := range said {
+		if yes {
 			agree++
 		}
 	}
-	return agree, min(2, len(sources))
+	return agree, min(2, len(said))
 }
 
 // secondAnswerTimeout is how long a second endpoint's answer is waited for.

@@ -172,12 +172,12 @@ func (c *confirm) takeBack(ctx context.Context, f txm.Flight, s txm.Sight) error
 	return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
 
-// disown believes that somebody else has the key, if enough endpoints say so, each for itself. While they do not,
+// disown believes that somebody else has the key, if enough hosts say so, each for itself. While they do not,
 // whoever says it may be wrong, and the transaction is broadcast as ever.
 func (c *confirm) disown(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	foreign := func(one evm.Reader) bool { return c.view.foreign(ctx, one, f) }
 	if agree, need := agreement(c.node, foreign); agree < need {
-		err := fmt.Errorf("%d of %d endpoints say that it was spent, and have no receipt of ours", agree, need)
+		err := fmt.Errorf("%d of %d hosts say that it was spent, and have no receipt of ours", agree, need)
 		if !s.Sent.Ever || c.limits.Fee().Due(s) {
 			err = errors.Join(err, c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx))
 		}
