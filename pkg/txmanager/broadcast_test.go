@@ -192,8 +192,8 @@ type lost struct{ alone }
 func (lost) Ask(job.Job) Turn { return Turn{Passed: true} }
 
 // What nodes have answered in our window holds the signer back no longer than that lasts: in another keeper's nobody
-// broadcasts the transaction, so that no other answer would come, and jobs of ours would wait for the window's end. What
-// only frees its nonce is broadcast in anybody's window.
+// broadcasts the transaction, so that no other answer would come, and other jobs of ours would wait for one. What only
+// frees its nonce is broadcast in anybody's window.
 func TestAnswersOfFormerWindowsHoldNobodyBack(t *testing.T) {
 	for _, class := range []evm.Class{evm.PauseSigner, evm.GapOrLimit, evm.SerializeSigner} {
 		for kind, released := range map[txm.TxKind]bool{txm.Exec: true, txm.Cancel: false} {

@@ -189,11 +189,22 @@ func (c *confirm) disown(ctx context.Context, f txm.Flight, s txm.Sight) error {
 		return err
 	}
 	c.metrics.foreign.WithLabelValues(c.signer.Hex()).Inc()
-	c.log.Error().Bool("critical", true).Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).
-		Str("signer", c.signer.Hex()).
-		Msg("somebody else uses this signer's key: the signer is paused until `keeperctl signer resync`")
+	c.disowned(ctx, f)
 	c.ended()
 	return nil
+}
+
+// disowned logs that a nonce is somebody else's: an alarm where it has paused the signer, and no more where the last
+// resync has found that it may come.
+func (c *confirm) disowned(ctx context.Context, f txm.Flight) {
+	level, text := zerolog.ErrorLevel, "somebody else uses this signer's key: the signer is paused until "+
+		"`keeperctl signer resync`"
+	if paused, err := c.store.Paused(ctx, c.signer); err == nil && paused == "" {
+		level, text = zerolog.WarnLevel, "a number from before the last resync was spent by somebody else; the signer "+
+			"is not paused"
+	}
+	c.log.WithLevel(level).Bool("critical", level == zerolog.ErrorLevel).Str("job", f.Intent.Job.ID).
+		Uint64("nonce", f.Intent.Nonce).Str("signer", c.signer.Hex()).Msg(text)
 }
 
 // logged logs what became of a mined transaction. What went wrong is louder.

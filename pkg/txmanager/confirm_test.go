@@ -1,9 +1,11 @@
 package txmanager
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,3 +157,38 @@ func TestNothingIsBroadcastLate(t *testing.T) {
 		t.Errorf("%d flights were broadcast, %d left to the other keeper; %v", node.broadcast, left, err)
 	}
 }
+
+// disowning is a store that takes the end of what is somebody else's, and knows why the signer is paused.
+type disowning struct {
+	txm.Store
+	paused string
+}
+
+func (disowning) Disown(context.Context, lease.Fence, int64, txm.Ending) error { return nil }
+func (s disowning) Paused(_ context.Context, _ chain.Address) (reason string, _ error) {
+	return s.paused, nil
+}
+
+// That the signer is paused is said where it is, as an alarm, and not of a number that the last resync has accounted
+// for.
+func TestWhatIsSaidOfASpentNonce(t *testing.T) {
+	for paused, want := range map[string]string{"spent": "the signer is paused until", "": "the signer is not paused"} {
+		var out bytes.Buffer
+		on := duty{tenure: newQueueTest(t, nil).tenure, node: noEndpoints{}, store: disowning{paused: paused},
+			metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.New(&out)}
+		c := &confirm{view: view{duty: on}, ended: func() {},
+			rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }}
+		if err := c.disown(t.Context(), txm.Flight{}, txm.Sight{}); err != nil {
+			t.Fatal(err)
+		}
+		alarm := strings.Contains(out.String(), `"critical":true`) && strings.Contains(out.String(), `"level":"error"`)
+		if !strings.Contains(out.String(), want) || alarm != (paused != "") {
+			t.Errorf("paused %q: %s", paused, out.String())
+		}
+	}
+}
+
+// noEndpoints is a node that names none: nobody has to agree.
+type noEndpoints struct{ Node }
+
+func (noEndpoints) Endpoints() []evm.EndpointStatus { return nil }
