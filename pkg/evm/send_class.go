@@ -2,7 +2,6 @@ package evm
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -68,8 +67,9 @@ var sendTexts = []struct {
 
 // SendClass sorts the outcome of SendRaw. Only a node's own error with a known text means anything; everything else
 // that is not nil is Ambiguous. Of several endpoints' answers ResolveByHash counts most, then the first, in the order
-// of the configuration, that is not Ambiguous. FatalSigner counts only where all say it: an endpoint may have a black
-// list of its own, and what another one would have said had it answered nobody knows.
+// of the configuration, that is not Ambiguous. FatalPayload counts only where two say it, or the only one there is: it
+// ends a job, and one endpoint may have a limit of its own. FatalSigner counts only where all say it: an endpoint may
+// have a black list of its own, and what another one would have said had it answered nobody knows.
 func SendClass(err error) Class {
 	if err == nil {
 		return Accepted
@@ -84,20 +84,28 @@ func SendClass(err error) Class {
 }
 
 func mostTelling(answers []error) Class {
-	banned := func(err error) bool { return SendClass(err) == FatalSigner }
-	if len(answers) > 0 && !slices.ContainsFunc(answers, func(err error) bool { return !banned(err) }) {
+	count := map[Class]int{}
+	for _, err := range answers {
+		count[SendClass(err)]++
+	}
+	switch {
+	case count[ResolveByHash] > 0:
+		return ResolveByHash
+	case len(answers) > 0 && count[FatalSigner] == len(answers):
 		return FatalSigner
 	}
-	telling := Ambiguous
-	for _, err := range slices.DeleteFunc(slices.Clone(answers), banned) {
-		switch class := SendClass(err); {
-		case class == ResolveByHash:
+	for _, err := range answers {
+		switch class := SendClass(err); class {
+		case Ambiguous, FatalSigner:
+		case FatalPayload:
+			if count[class] >= min(2, len(answers)) {
+				return class
+			}
+		default:
 			return class
-		case telling == Ambiguous:
-			telling = class
 		}
 	}
-	return telling
+	return Ambiguous
 }
 
 // classOf finds the known text that begins first: what follows may quote anything, such as a contract's reason for a

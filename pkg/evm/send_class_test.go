@@ -149,6 +149,10 @@ func TestSendToSeveral(t *testing.T) {
 		{[]string{"sender or to in black list", "sender or to in black list"}, evm.FatalSigner},
 		{[]string{"sender or to in black list", down}, evm.Ambiguous},
 		{[]string{"sender or to in black list", "txpool is full"}, evm.RetryElsewhere},
+		{[]string{"exceeds block gas limit", down}, evm.Ambiguous},
+		{[]string{"exceeds block gas limit", down, "sender or to in black list"}, evm.Ambiguous},
+		{[]string{"exceeds block gas limit", "txpool is full"}, evm.RetryElsewhere},
+		{[]string{"exceeds block gas limit", down, "intrinsic gas too low"}, evm.FatalPayload},
 	} {
 		cfg := evm.DefaultConfig()
 		cfg.URLs = nil
