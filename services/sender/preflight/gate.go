@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -121,19 +122,18 @@ func (g Gate) sight(standing pg.Standing, reconciled bool) tier.Freshness {
 	return f
 }
 
-// secondHead is the time (ms) of the second newest head that endpoints have named, each for itself; 0 where there are
-// not two.
+// secondHead is the time (ms) of the newest head that a second host has named or passed; 0 where there are not two.
 func (g Gate) secondHead() uint64 {
-	var times []uint64
+	newest := map[string]uint64{} // by host: two of its endpoints have one word together
 	for _, e := range g.Endpoints() {
 		if !e.Private {
-			times = append(times, e.Head.TimeMs)
+			newest[e.Host] = max(newest[e.Host], e.Head.TimeMs)
 		}
 	}
-	if len(times) < 2 {
+	if len(newest) < 2 {
 		return 0
 	}
-	slices.Sort(times)
+	times := slices.Sorted(maps.Values(newest))
 	return times[len(times)-2]
 }
 

@@ -78,13 +78,18 @@ func (g generation) Standing(ctx context.Context) (pg.Standing, error) {
 	return s, err
 }
 
-// headsAt are endpoints that have named heads of these times.
+// headsAt are endpoints, each at a host of its own, that have named heads of these times.
 func headsAt(times ...uint64) func() []evm.EndpointStatus {
 	list := []evm.EndpointStatus{{Private: true, Head: chain.BlockRef{TimeMs: nowMs}}}
-	for _, ms := range times {
-		list = append(list, evm.EndpointStatus{Head: chain.BlockRef{TimeMs: ms}})
+	for i, ms := range times {
+		list = append(list, evm.EndpointStatus{Host: string(rune('a' + i)), Head: chain.BlockRef{TimeMs: ms}})
 	}
 	return func() []evm.EndpointStatus { return list }
+}
+
+// twoDoors gives the first of the endpoints another address at its host.
+func twoDoors(endpoints func() []evm.EndpointStatus) func() []evm.EndpointStatus {
+	return func() []evm.EndpointStatus { return append(endpoints(), endpoints()[1]) }
 }
 
 // TIER-8: the gate opens when, and only when, this keeper sees what happens.
@@ -133,6 +138,10 @@ func TestGate(t *testing.T) {
 		}, txmanager.Closed, "3s apart"},
 		"the head is old": {func(s *Gate) { s.Head = horizonAt(nowMs-3001, time.Now()) }, txmanager.Closed,
 			"3s apart"},
+		"both doors of one host are ahead": {func(s *Gate) { s.Endpoints = twoDoors(headsAt(nowMs+600_000, nowMs)) },
+			txmanager.Onward, ""},
+		"two hosts are ahead": {func(s *Gate) { s.Endpoints = headsAt(nowMs+600_000, nowMs+600_000, nowMs) },
+			txmanager.Closed, "3s apart"},
 		"the feed is silent, and two endpoints agree": {func(s *Gate) {
 			s.Quotes, s.Endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)),
 				headsAt(nowMs, nowMs-450)
