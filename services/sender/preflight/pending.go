@@ -37,7 +37,7 @@ type terms struct {
 
 // ask returns the terms of a job that is pending. A row that is not there is an answer once the block that the job was
 // found in is final: until then a reorg may have taken the row along, and the new branch brings it back within a block
-// or two. An error is no answer (TIER-5).
+// or two. Nor is it one while the state is being corrected. An error is no answer (TIER-5).
 func (p pending) ask(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
 	read, err := p.state.Look(ctx, keysOf(j))
 	if err != nil {
@@ -56,13 +56,18 @@ func (p pending) askRead(ctx context.Context, read pg.Rows, j job.Job) (terms, t
 	if err != nil {
 		return terms{}, txmanager.Verdict{}, fmt.Errorf("asking what is final: %w", err)
 	}
-	if found := j.Evidence.Block.Number; again.Standing.Finalized().Number < found {
-		v = txmanager.Wait(fmt.Sprintf("%s, and block %d, in which the job was found, is not final yet", v.Reason,
-			found))
-		v.Heads = 1
-		return terms{}, v, nil
+	switch found := j.Evidence.Block.Number; {
+	case again.Standing.Finalized().Number < found:
+		return terms{}, notYet(v, fmt.Sprintf("block %d, in which the job was found, is not final yet", found)), nil
+	case !again.Standing.HasView(): // a correction takes final blocks back for a moment, and rows with them
+		return terms{}, notYet(v, "the state is being corrected"), nil
 	}
 	return p.look(ctx, again, j) // the first look may have been at a branch that is not the final one
+}
+
+// notYet has a job wait that cannot be judged by the state as it stands.
+func notYet(v txmanager.Verdict, why string) txmanager.Verdict {
+	return txmanager.Verdict{Kind: txmanager.Waiting, Reason: v.Reason + ", and " + why, Heads: 1}
 }
 
 // absent is the answer of a state that does not have what a job was found by.

@@ -23,6 +23,7 @@ type written struct {
 	values    map[chain.Hash]perp.MarketValue
 	closing   []perp.Order
 	final     uint64 // number of the newest final block
+	corrected bool   // a correction has taken the newest final block back
 	err       error
 }
 
@@ -46,7 +47,12 @@ func (w written) Look(ctx context.Context, k pg.Keys) (r pg.Rows, err error) {
 }
 
 func (w written) Standing(context.Context) (pg.Standing, error) {
-	return pg.Standing{Offsets: []pg.Offset{{Finalized: chain.BlockRef{Number: w.final, Hash: chain.Hash{1}}}}}, w.err
+	at := pg.Block{BlockRef: chain.BlockRef{Number: w.final, Hash: chain.Hash{1}}}
+	final := at.BlockRef
+	if w.corrected {
+		at.Number--
+	}
+	return pg.Standing{Watermark: at, Offsets: []pg.Offset{{Tip: at, Finalized: final}}}, w.err
 }
 
 func noGlv(chain.Address) int { return 0 }
@@ -281,6 +287,25 @@ func TestPendingOutlastsAReorg(t *testing.T) {
 			}
 			if want == txmanager.Waiting && v.Heads != 1 || want == txmanager.Ended && v.Outcome != job.SkippedDone {
 				t.Errorf("%s, block %d is final: %+v", name, final, v)
+			}
+		}
+	}
+}
+
+// A correction below the final block takes rows back for a moment: what is missing then ends nothing, and is missing
+// for good where it has not come back with the last corrected block.
+func TestPendingOutlastsACorrection(t *testing.T) {
+	key := chain.Hash{5}
+	for _, j := range []job.Job{
+		{ID: job.OrderID(key, 1), Kind: job.Order, Key: key},
+		{ID: job.LiquidationID(key, 1), Kind: job.Liquidation, Key: key},
+		{ID: job.RequestID(job.Shift, key), Kind: job.Shift, Key: key},
+	} {
+		j.Evidence.Block.Number = 100
+		for corrected, want := range map[bool]txmanager.Decision{true: txmanager.Waiting, false: txmanager.Ended} {
+			_, v, err := pending{written{final: 120, corrected: corrected}, false, noGlv}.ask(t.Context(), j)
+			if err != nil || v.Kind != want || corrected && (v.Heads != 1 || !strings.Contains(v.Reason, "corrected")) {
+				t.Errorf("a %s, while the state is corrected %t: %+v, %v", j.Kind, corrected, v, err)
 			}
 		}
 	}
