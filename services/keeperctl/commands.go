@@ -217,7 +217,8 @@ func commands() []command {
 			use:     "emergency",
 			short:   "plan, rehearse and record what is done when keepers fail; hand over calls of the venue",
 			group:   groupRepair,
-			patient: true, needs: with(onChain, "venue", "notify", "emergency", "keeperctl.dry_run"), run: act,
+			patient: true, needs: with(onChain, "venue", "notify", "emergency", "keeperctl.dry_run",
+				"keeperctl.emergency_signer", "planner.signers"), run: act,
 			verbs: []command{
 				{use: "plan", short: "show what is looked at, what may be done and what is called for now", data: true},
 				{use: "list", short: "list what was ever done or rehearsed", data: true},

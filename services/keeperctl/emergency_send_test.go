@@ -3,6 +3,8 @@ package keeperctl
 import (
 	"encoding/hex"
 	"math/big"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -90,4 +92,26 @@ func (a *alarm) nonce() uint64 {
 		a.t.Fatal(err)
 	}
 	return n
+}
+
+// The key that an emergency's calls are sent with is read where the runbook says, and so are this keeper's signers,
+// none of which it may be.
+func TestEmergencySignerIsConfigured(t *testing.T) {
+	const account, keystores = "0x00000000000000000000000000000000000000e1", "/keys/emergency"
+	file := filepath.Join(t.TempDir(), "region.toml")
+	text := "[emergency]\nactions = [\"notify\"]\nsend = true\naccount = \"" + account + "\"\n[[emergency.calls]]\n" +
+		"to = \"" + account + "\"\ncalldata = \"0x12345678????????\"\n[keeperctl.emergency_signer]\nkeystore_dir = \"" +
+		keystores + "\"\n[planner]\nsigners = [\"" + account + "\"]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PERPKEEPER_POSTGRES_URL", "postgres://keeper:hidden@127.0.0.1:5432/keeper")
+	t.Setenv("PERPKEEPER_VENUE_EVENT_EMITTER", account)
+	out, complaint, code := run(t, nil, "emergency", "run", "--config", file, "--print-config")
+	for _, line := range []string{"[keeperctl.emergency_signer]\nkeystore_dir = \"" + keystores + "\"",
+		"[planner]\nsigners = [\"" + account + "\"]"} {
+		if code != 0 || !strings.Contains(out, line) {
+			t.Errorf("exit code %d, %s the configuration lacks %s:\n%s", code, complaint, line, out)
+		}
+	}
 }
