@@ -8,10 +8,11 @@ import (
 )
 
 // Config is the [keeper] section: what every process of one keeper must agree on. Topics are named after the chain, and
-// rows and jobs live in the partition their key points to, so none of it can change while the topics live.
+// rows and jobs live in the partition their key points to, so none of it changes but by a procedure
+// (docs/runbooks/partitions.md).
 type Config struct {
 	ChainID       uint64 `toml:"chain_id" help:"EIP-155 id of the chain, part of every topic's name: 56 is BNB Smart Chain"`
-	LogPartitions int    `toml:"log_partitions" help:"partitions of the log topic: how many statevm and planner can share the work; fixed for its life"`
+	LogPartitions int    `toml:"log_partitions" help:"partitions of the log topic: how many statevm and planner can share the work; raised by writing it anew (docs/runbooks/partitions.md)"`
 	JobPartitions int    `toml:"job_partitions" help:"partitions of the job topic: how many sender can share the signers; never lowered (keeperctl partitions raise)"`
 	// LogRetention is how long the log topic keeps its records; 0 = for ever. A rebuild then needs a snapshot.
 	LogRetention time.Duration `toml:"log_retention" help:"how long the log topic keeps its records; 0 = for ever; else snapshots of the state have to be taken (snapshot.every)"`

@@ -117,7 +117,7 @@ func (s *session) lookAtReports(ctx context.Context, f *doctor.Facts) {
 	if err != nil {
 		return // that the brokers are not there is found elsewhere
 	}
-	board, err := whynot.Reports(ctx, client, s.Keeper.ChainID, s.Own.PriceMaxAge)
+	board, err := whynot.Reports(ctx, client, s.Keeper.ChainID, s.Planner.PriceMaxAge)
 	if err != nil {
 		return // that the topic is missing is found elsewhere
 	}

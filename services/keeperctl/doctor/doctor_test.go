@@ -430,3 +430,27 @@ func TestOrder(t *testing.T) {
 		t.Errorf("%v, %+v", order, areas)
 	}
 }
+
+// What a fix tells somebody to look at is where it can be seen, and what it tells him to do is possible.
+func TestFixesLeadToTheRightPlace(t *testing.T) {
+	wanted := map[string]string{
+		"a webhook is not told": "logs console", "other partitions": "keeperctl partitions raise",
+		"a state of other partitions": "docs/runbooks/partitions.md",
+	}
+	seen := 0
+	for _, p := range planted {
+		want, is := wanted[p.name]
+		if !is {
+			continue
+		}
+		seen++
+		f := healthy()
+		p.do(f)
+		if findings, _ := Examine(f); len(findings) != 1 || !strings.Contains(findings[0].Fix, want) {
+			t.Errorf("%s: %+v does not lead to %s", p.name, findings, want)
+		}
+	}
+	if seen != len(wanted) {
+		t.Errorf("%d of %d faults are planted", seen, len(wanted))
+	}
+}

@@ -51,7 +51,7 @@ var stateChecks = []check{
 	{"state-partitions", "topic-settings", true, ofState(func(f *Facts, s *State, found report) {
 		if want := f.Settings.LogPartitions; s.Partitions != 0 && s.Partitions != want {
 			found(Failure, "", fmt.Sprintf("the state was folded from %d partitions, and %d are configured",
-				s.Partitions, want), "correct LOG_PARTITIONS")
+				s.Partitions, want), "correct LOG_PARTITIONS; to raise it, go on as docs/runbooks/partitions.md says")
 		}
 	})},
 	{"state-generation", "rebuild", true, ofState(func(_ *Facts, s *State, found report) {

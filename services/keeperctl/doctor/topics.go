@@ -30,7 +30,8 @@ var topicChecks = []check{
 	{"topic-partitions", "topic-settings", true, eachTopic(func(t Topic, found report) {
 		if t.described() && t.Partitions != t.Want {
 			found(Failure, t.Name, fmt.Sprintf("it has %d partitions, and %d are configured", t.Partitions, t.Want),
-				"the count is fixed for a topic's life: correct LOG_PARTITIONS or JOB_PARTITIONS")
+				"correct LOG_PARTITIONS or JOB_PARTITIONS, or raise the topic's number as docs/runbooks/partitions.md "+
+					"says: keeperctl partitions raise")
 		}
 	})},
 	{"topic-settings", "topic-settings", true, eachTopic(func(t Topic, found report) {
@@ -69,7 +70,7 @@ var topicChecks = []check{
 		for _, audience := range slices.Sorted(maps.Keys(f.Topics.Unsent)) {
 			if waiting := f.Topics.Unsent[audience]; waiting > mostUnsent {
 				found(Warning, audience, fmt.Sprintf("this receiver has not been told %d results", waiting),
-					"see whether the receiver answers: docker compose logs sender")
+					"see whether the receiver answers: docker compose logs console")
 			}
 		}
 	}},
