@@ -119,6 +119,7 @@ func (d *duet) undo(t fataler, depth int) {
 // Whoever follows by revisions, however seldom it looks, holds what a full snapshot holds, over commits, undos and
 // switches of generation.
 func TestChangesLeadToTheSnapshot(t *testing.T) {
+	pgtest.Cases(t, 25)
 	db := pgtest.DB(t)
 	generation := 1
 	rapid.Check(t, func(rt *rapid.T) {

@@ -66,6 +66,7 @@ func (j *joiner) leave() {
 // A partition that was loaded beside, however long ago, and one that is let go leave a reader with what a snapshot of
 // its partitions holds, without that it loads any other anew.
 func TestPartitionsJoinAndLeave(t *testing.T) {
+	pgtest.Cases(t, 25)
 	db := pgtest.DB(t)
 	generation := 1
 	rapid.Check(t, func(rt *rapid.T) {

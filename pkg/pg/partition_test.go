@@ -22,6 +22,7 @@ var background = context.Background()
 // PIPE-3, PIPE-8: whatever is applied and taken back, in steps of whatever size, the rows are those of a fold in
 // memory, to the letter; and what the partition reads before it applies is what the fold has.
 func TestRowsFollowTheFoldOverCommitsAndUndos(t *testing.T) {
+	pgtest.Cases(t, 25)
 	db := pgtest.DB(t)
 	generation := 1
 	rapid.Check(t, func(rt *rapid.T) {

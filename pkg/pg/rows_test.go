@@ -53,6 +53,7 @@ func TestTablesFollowTheRowTypes(t *testing.T) {
 
 // Whatever a row holds, the database gives back the same row, and its canonical form is the same.
 func TestRowsSurviveTheDatabase(t *testing.T) {
+	pgtest.Cases(t, 25)
 	conn, err := pgx.Connect(t.Context(), pgtest.URL(t))
 	if err != nil {
 		t.Fatal(err)

@@ -167,6 +167,7 @@ func (o *orchestra) lowest() (number uint64) {
 // Whatever the pace of the partitions, and wherever a reorg is on its way through them, what a reader sees is the fold
 // of all of them up to their highest common block: at its first look, and by what changed since the one before.
 func TestViewsAreTheFoldAtTheLowestCommonBlock(t *testing.T) {
+	pgtest.Cases(t, 25)
 	db := pgtest.DB(t)
 	generation, views, apart := 1, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {

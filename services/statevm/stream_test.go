@@ -23,6 +23,7 @@ import (
 // replaced scanner that still writes), with one partition and with four, in steps of whatever size, the rows are those
 // of a pure fold at every watermark looked at.
 func TestStreamsFollowTheFold(t *testing.T) {
+	pgtest.Cases(t, 30)
 	s := newSite(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		partitions := rapid.SampledFrom([]int{1, 4}).Draw(rt, "partitions")
