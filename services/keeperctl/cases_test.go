@@ -115,11 +115,16 @@ func TestCasesOfThePast(t *testing.T) {
 		}
 		return file
 	}
-	ask := func(name string, more map[string]any) string {
-		c := maps.Clone(cases[0])
-		delete(c, "blockTimestamp")
-		maps.Copy(c, more)
-		text, err := json.Marshal([]any{cases[1], c, cases[2]})
+	// A case at each of the times, between two of the present.
+	ask := func(name string, times ...map[string]any) string {
+		asked := []any{cases[1]}
+		for _, at := range times {
+			c := maps.Clone(cases[0])
+			delete(c, "blockTimestamp")
+			maps.Copy(c, at)
+			asked = append(asked, c)
+		}
+		text, err := json.Marshal(append(asked, cases[2]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,25 +137,26 @@ func TestCasesOfThePast(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	whole := write("whole.jsonl", strings.Join(recording, ""))
-	past := func(logs string, more map[string]any) string {
-		return verdictsOf(t, logs, "--cases", ask("cases.json", more))[1]["remainingCollateralUsd"].(string)
+	cut := func(beyond func(head) bool, at map[string]any) string {
+		logs := write("cut.jsonl", strings.Join(recording[:slices.IndexFunc(heads, beyond)], ""))
+		return verdictsOf(t, logs, "--cases", ask("cases.json", at))[1]["remainingCollateralUsd"].(string)
 	}
-	cut := func(beyond func(head) bool) string {
-		return write("cut.jsonl", strings.Join(recording[:slices.IndexFunc(heads, beyond)], ""))
-	}
+	var times []map[string]any
+	var wanted []string
 	seen := map[string]bool{}
 	for n := 510; n < len(recording)-50; n += 60 { // the three positions are open from there on
 		last := heads[n]
-		want := past(cut(func(h head) bool { return h.BlockNumber > last.BlockNumber }), nil)
-		seen[want] = true
-		if got := past(whole, map[string]any{"asOfBlock": last.BlockNumber}); got != want {
-			t.Errorf("as of block %d: %s, want %s", last.BlockNumber, got, want)
-		}
+		wanted = append(wanted, cut(func(h head) bool { return h.BlockNumber > last.BlockNumber }, nil))
+		times = append(times, map[string]any{"asOfBlock": last.BlockNumber})
+		seen[wanted[len(wanted)-1]] = true
 		at := map[string]any{"blockTimestamp": last.Timestamp}
-		want = past(cut(func(h head) bool { return h.Timestamp > last.Timestamp }), at)
-		if got := past(whole, at); got != want {
-			t.Errorf("at second %d: %s, want %s", last.Timestamp, got, want)
+		wanted = append(wanted, cut(func(h head) bool { return h.Timestamp > last.Timestamp }, at))
+		times = append(times, at)
+	}
+	whole := write("whole.jsonl", strings.Join(recording, ""))
+	for i, verdict := range verdictsOf(t, whole, "--cases", ask("all.json", times...))[1 : len(times)+1] {
+		if got := verdict["remainingCollateralUsd"]; got != wanted[i] {
+			t.Errorf("at %v: %v, want %s", times[i], got, wanted[i])
 		}
 	}
 	if len(seen) < 3 {

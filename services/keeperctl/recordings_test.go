@@ -10,16 +10,21 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
+// folded is what fixture has folded before.
+var folded = map[string]map[string]any{}
+
 // fixture folds a recording of the original contracts, or skips where the recordings are not at hand. GMX_FIXTURES
-// overrides where to look.
+// overrides where to look. Tests read the state and do not change it.
 func fixture(t *testing.T, name string) map[string]any {
 	t.Helper()
 	file := filepath.Join(fixtureDir(), name+".jsonl.gz")
 	if _, err := os.Stat(file); err != nil {
 		t.Skipf("no recording %s; set GMX_FIXTURES to its directory", file)
 	}
-	state, _ := mustFold(t, nil, "--logs", file)
-	return state
+	if folded[name] == nil {
+		folded[name], _ = mustFold(t, nil, "--logs", file)
+	}
+	return folded[name]
 }
 
 func fixtureDir() string {
