@@ -119,9 +119,10 @@ func (v *venue) liquidityGas(report func(name string, receipt *types.Receipt, wa
 
 // TestLiquidationBurns: liquidations can be made as heavy as another exchange's, and nothing else becomes heavier.
 func TestLiquidationBurns(t *testing.T) {
+	t.Parallel()
 	const burn = 1_370_000
 	used := func(burn int64) (open, liquidation uint64) {
-		v := newVenue(t, func(c *Config) { c.Parameters.LiquidationBurn = burn })
+		v := anotherVenue(t, func(c *Config) { c.Parameters.LiquidationBurn = burn })
 		m, trader := v.market("ETH/USD"), v.account()
 		order := v.order(trader, trade(m, MarketIncrease, true))
 		opened := v.run(v.keeper, v.executeOrder(order, v.reports(m, v.now())))

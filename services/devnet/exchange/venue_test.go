@@ -94,8 +94,15 @@ func usd(n int64) *big.Int {
 	return factor(n, 1)
 }
 
-// newVenue is a venue of the test's own.
+// newVenue is a venue of the test's own, which runs beside others.
 func newVenue(t *testing.T, change func(*Config)) *venue {
+	t.Helper()
+	t.Parallel()
+	return anotherVenue(t, change)
+}
+
+// anotherVenue is one of several of a test's own.
+func anotherVenue(t *testing.T, change func(*Config)) *venue {
 	t.Helper()
 	v, err := openVenue(t.Context(), change)
 	if err != nil {
