@@ -18,16 +18,20 @@ type Header struct {
 	Bloom Bloom
 	// ReceiptsRoot is what the block's receipts hash to.
 	ReceiptsRoot chain.Hash
+	// TransactionsRoot is what the block's transactions hash to.
+	TransactionsRoot chain.Hash
 }
 
 // Block is a block whose hash has been recomputed from its header.
 type Block struct {
 	Header
-	// Txs are the block's transactions, in order. OK, GasUsed and GasPrice are not set: only receipts know them.
+	// Txs are the block's transactions, in order; see BodyProven. OK, GasUsed and GasPrice are not set: only receipts
+	// know them.
 	Txs []chain.Tx
 	// Source is the endpoint that gave it.
 	Source Source
 
+	body  *body
 	early *earlyReceipts // nil where the receipts were not asked for with it
 }
 
@@ -90,7 +94,10 @@ func (r Reader) HashAt(ctx context.Context, number uint64) (chain.Hash, error) {
 }
 
 // Block returns a block by its hash, on whatever branch it is, from the endpoint that announced it or else from the
-// first that has it. NotFound(err) where none has it.
+// first that has it. NotFound(err) where none has it. Its transactions are held against the header: an endpoint whose
+// body does not fit is excluded, and another one asked. A body that this build cannot encode (a new type of
+// transaction, a field that is missing) is asked of every endpoint in turn, and believed only where none has one that
+// fits; see Block.BodyProven.
 func (r Reader) Block(ctx context.Context, hash chain.Hash) (Block, error) {
 	return r.blockFrom(ctx, hash, r.pool.memory.server(hash, PartHeader))
 }
@@ -126,16 +133,49 @@ func (r Reader) BlockAt(ctx context.Context, number uint64) (Block, error) {
 
 func (r Reader) block(ctx context.Context, what string, first *endpoint, method string, which any,
 	wanted func(Block) bool) (Block, error) {
-	block, from, err := ask(ctx, r, question[Block]{method: method, args: []any{which, true}, first: first,
+	q := question[Block]{method: method, args: []any{which, true}, first: first,
 		read: func(raw json.RawMessage) (Block, error) {
-			return readBlock(raw, what, wanted)
-		}})
+			block, err := readBlock(raw, what, wanted)
+			if err == nil {
+				err = block.checkBody()
+			}
+			return block, err
+		}}
+	block, from, err := ask(ctx, r, q)
+	if err == nil && !block.BodyProven() {
+		block, from = r.provenBody(ctx, q, block, from)
+	}
 	if err != nil {
 		return Block{}, fmt.Errorf("asking for %s: %w", what, err)
 	}
 	r.pool.memory.serve(block.Hash, PartHeader, from)
 	block.Source = from.name
 	return block, nil
+}
+
+// provenBody asks the other endpoints for a block whose transactions cannot be held against the header. Where one gives
+// the same block with transactions that fit, the others have made up what nobody can read; where none does, the chain
+// has what this build does not know, and the first one's word is all there is.
+func (r Reader) provenBody(ctx context.Context, q question[Block], unknown Block, from *endpoint) (Block, *endpoint) {
+	made := []*endpoint{from}
+	for {
+		r.without = append(slices.Clone(r.without), made[len(made)-1].name)
+		block, by, err := ask(ctx, r, q)
+		switch {
+		case err != nil:
+			return unknown, from
+		case !block.BodyProven():
+			made = append(made, by)
+			continue
+		case block.Hash != unknown.Hash: // the chain has changed meanwhile, or they disagree on it
+			return block, by
+		}
+		for _, e := range made {
+			_ = e.failed(ctx, q.method, lie("block %d %s has no such transactions: %s", block.Number, block.Hash,
+				unknown.body.unknown), 0)
+		}
+		return block, by
+	}
 }
 
 // readBlock reads a block and makes sure that it is the one that was asked for.

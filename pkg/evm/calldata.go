@@ -30,7 +30,7 @@ func readCalldata(raw []byte, tx chain.Tx, what string) ([]byte, error) {
 	}
 	var place txReply
 	c := cursor{raw: raw}
-	if err := c.transaction(&place); err != nil {
+	if err := c.transaction(&place, &signedTx{}); err != nil {
 		return nil, err
 	}
 	if place.blockHash != tx.BlockHash {

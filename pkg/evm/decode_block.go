@@ -15,9 +15,11 @@ type blockReply struct {
 	hash   chain.Hash
 	milli  *uint64   // BSC's milliseconds of the timestamp; nil where the node does not say
 	txs    []txReply // none in an announced head
+	body   *body     // the same as they were signed
 }
 
-// decodeBlock reads a block and recomputes its hash. Transactions that are mere hashes are left out.
+// decodeBlock reads a block and recomputes its hash. Transactions that are mere hashes are left out, and the others are
+// not yet held against the header; see Block.checkBody.
 func decodeBlock(raw []byte) (Block, error) {
 	var reply blockReply
 	c := cursor{raw: raw}
@@ -40,9 +42,10 @@ func decodeBlock(raw []byte) (Block, error) {
 			Number: header.Number.Uint64(), Hash: hash, Parent: chain.Hash(header.ParentHash),
 			TimeMs: timeMs(header.Time, reply.milli),
 		},
-		Bloom:        Bloom(header.Bloom),
-		ReceiptsRoot: chain.Hash(header.ReceiptHash),
-	}}
+		Bloom:            Bloom(header.Bloom),
+		ReceiptsRoot:     chain.Hash(header.ReceiptHash),
+		TransactionsRoot: chain.Hash(header.TxHash),
+	}, body: reply.body}
 	for i, tx := range reply.txs {
 		if tx.blockHash != hash || int(tx.index) != i {
 			return Block{}, lie("transaction %d of block %s says it stands elsewhere", i, hash)
@@ -116,8 +119,7 @@ func (c *cursor) optionalField(b *blockReply, name string) (i int, err error) {
 	h := &b.header
 	switch name {
 	case "transactions":
-		b.txs, err = c.transactions()
-		return 13, err
+		return 13, c.transactions(b)
 	case "miner":
 		return 14, c.fixed(h.Coinbase[:])
 	case "mixHash":
@@ -179,68 +181,4 @@ func (c *cursor) bigNumber() (*big.Int, error) {
 		return nil, c.fail("%q is no number", digits)
 	}
 	return n, nil
-}
-
-// txReply is a transaction as blocks show it.
-type txReply struct {
-	hash      chain.Hash
-	from, to  chain.Address
-	nonce     uint64
-	blockHash chain.Hash // zero while the transaction waits
-	index     uint32
-}
-
-// transactions reads a list of transactions, of which some may be hashes.
-func (c *cursor) transactions() (txs []txReply, err error) {
-	err = c.array(func(int) error {
-		if c.peek() == '"' {
-			return c.skip()
-		}
-		txs = append(txs, txReply{})
-		return c.transaction(&txs[len(txs)-1])
-	})
-	return txs, err
-}
-
-// txFields is how many fields a transaction of a block must have: all that are kept but to.
-const txFields = 5
-
-func (c *cursor) transaction(t *txReply) error {
-	return c.object("a transaction", txFields, func(name []byte) (int, error) { return c.txField(t, string(name)) })
-}
-
-// txField reads the value of a field and returns the field's number, or -1 for one that is not kept.
-func (c *cursor) txField(t *txReply, name string) (i int, err error) {
-	switch name {
-	case "hash":
-		return 0, c.fixed(t.hash[:])
-	case "from":
-		return 1, c.fixed(t.from[:])
-	case "nonce":
-		t.nonce, err = c.number(64)
-		return 2, err
-	case "blockHash":
-		if c.word("null") {
-			return 3, nil
-		}
-		return 3, c.fixed(t.blockHash[:])
-	case "transactionIndex":
-		if c.word("null") {
-			return 4, nil
-		}
-		return 4, c.number32(&t.index)
-	case "to":
-		if c.word("null") {
-			return 5, nil
-		}
-		return 5, c.fixed(t.to[:])
-	default:
-		return -1, c.skip()
-	}
-}
-
-// tx is a transaction that stands in a block of that number.
-func (t txReply) tx(number uint64) chain.Tx {
-	return chain.Tx{Hash: t.hash, From: t.from, To: t.to, Nonce: t.nonce, Block: number, BlockHash: t.blockHash,
-		Index: t.index}
 }

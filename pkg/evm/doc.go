@@ -16,8 +16,11 @@
 //   - A block's hash is recomputed from its header, also of announced heads; a block asked for by hash has that hash,
 //     and one asked for by number has that number. Logs and receipts carry the hash of the block they were asked for,
 //     in ascending order without gaps of the receipts' indexes. Headers of a range name each other as parents.
-//   - Receipts that are called proven hash to the header's receipts root, so that their logs, status and gas cannot be
-//     incomplete or invented.
+//   - The transactions of a block that is read with them hash to the header's transactions root, so that none is left
+//     out, added or altered. Only where every endpoint that answers shows what this build cannot encode is a body
+//     believed unproven; see Block.BodyProven. A sender is proven where it is asked for; see Reader.Sender.
+//   - Receipts that are called proven hash to the header's receipts root, and are of those transactions, so that their
+//     logs, status and gas cannot be incomplete or invented.
 //   - An endpoint that was caught in a lie (an answer no honest node gives), by a majority, or by Suspect, is not asked
 //     for that purpose while another one was not caught, until a cool-down is over and it answers a probe. One that is
 //     stale, slow, unreachable or lacks the method comes last.
@@ -33,8 +36,8 @@
 //
 // # Not guaranteed
 //
-//   - The sender of a transaction is taken from the node's answer; its signature is not recovered. The result of a
-//     call cannot be checked at all.
+//   - The sender of a transaction, unless Sender is asked, is one node's word, or what body and receipts agree on; what
+//     was paid for gas is one node's word. The result of a call cannot be checked at all.
 //   - BSC's milliseconds are not covered by a block's hash. They are believed within the header's second.
 //   - Headers are not checked against the validators' signatures: with less than three endpoints a node can make up a
 //     branch that is not final yet, and nobody is there to contradict it. With three, the majority is believed, about

@@ -50,7 +50,7 @@ func (r Reader) takeEarly(ctx context.Context, block Block) ([]Receipt, bool) {
 	if block.early.raw == nil || r.leavesOut(block.early.from) {
 		return nil, false
 	}
-	receipts, root, err := readReceipts(block.early.raw, block)
+	receipts, root, err := r.readReceipts(block.early.raw, block)
 	if err != nil || root != block.ReceiptsRoot {
 		return nil, false
 	}

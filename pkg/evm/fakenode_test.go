@@ -39,22 +39,24 @@ var (
 type fakeBlock struct {
 	header  *types.Header
 	hash    common.Hash
+	tx      common.Hash
 	logs    []*types.Log
 	json    map[string]any
 	receipt map[string]any
 }
 
-// fakeChain is a chain of consistent blocks: hashes, parents, blooms and receipts roots are right. Block n has logs(n)
-// logs, of both events in turn.
+// fakeChain is a chain of consistent blocks: hashes, parents, blooms and roots are right, and signatures alone are none.
+// Block n has logs(n) logs, of both events in turn.
 type fakeChain []*fakeBlock
 
 func newFakeChain(length int, salt byte, logs func(n int) int) fakeChain {
 	var c fakeChain
 	parent := common.Hash{}
 	for n := range length {
-		b := &fakeBlock{}
+		signed := fakeTx(0, []byte{salt, byte(n >> 16), byte(n >> 8), byte(n)})
+		tx := signed.Hash()
+		b := &fakeBlock{tx: tx}
 		receipt := &types.Receipt{Type: 2, Status: 1, CumulativeGasUsed: 21_000}
-		tx := common.Hash{0xaa, salt, 29: byte(n >> 16), 30: byte(n >> 8), 31: byte(n)}
 		for i := range logs(n) {
 			b.logs = append(b.logs, &types.Log{
 				Address:     common.Address(venue),
@@ -70,6 +72,7 @@ func newFakeChain(length int, salt byte, logs func(n int) int) fakeChain {
 			Difficulty: big.NewInt(2), Extra: []byte{salt}, GasLimit: 1,
 			BaseFee: new(big.Int),
 			Bloom:   receipt.Bloom, ReceiptHash: types.DeriveSha(types.Receipts{receipt}, trie.NewListHasher()),
+			TxHash: types.DeriveSha(types.Transactions{signed}, trie.NewListHasher()),
 		}
 		b.hash = b.header.Hash()
 		parent = b.hash
@@ -77,10 +80,7 @@ func newFakeChain(length int, salt byte, logs func(n int) int) fakeChain {
 			l.BlockHash = b.hash
 		}
 		b.json = asMap(b.header)
-		b.json["transactions"] = []any{map[string]any{
-			"hash": tx, "from": venueText, "to": venueText, "nonce": "0x0", "blockHash": b.hash,
-			"transactionIndex": "0x0",
-		}}
+		b.json["transactions"] = []any{showTx(signed, b.hash, 0)}
 		b.receipt = map[string]any{
 			"type": "0x2", "status": "0x1", "cumulativeGasUsed": "0x5208", "gasUsed": "0x5208",
 			"effectiveGasPrice": "0x1", "blockHash": b.hash,
@@ -91,6 +91,21 @@ func newFakeChain(length int, salt byte, logs func(n int) int) fakeChain {
 		c = append(c, b)
 	}
 	return c
+}
+
+// fakeTx is a transaction to the venue that nobody has signed.
+func fakeTx(nonce uint64, input []byte) *types.Transaction {
+	to := common.Address(venue)
+	return types.NewTx(&types.DynamicFeeTx{ChainID: big.NewInt(fakeChainID), Nonce: nonce, GasTipCap: big.NewInt(1),
+		GasFeeCap: big.NewInt(1), Gas: 100_000, To: &to, Data: input})
+}
+
+// showTx is how a node shows a transaction of a block, as the venue's.
+func showTx(tx *types.Transaction, block common.Hash, index int) map[string]any {
+	shown := asMap(tx)
+	maps.Copy(shown, map[string]any{"from": venueText, "blockHash": block,
+		"transactionIndex": hexutil.Uint64(index)})
+	return shown
 }
 
 const venueText = "0xee00000000000000000000000000000000000001"

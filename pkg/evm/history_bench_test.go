@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -21,7 +19,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/secret"
 )
 
@@ -118,13 +115,14 @@ func history(b *testing.B, blocks, txs, logs int) prepared {
 	answers := prepared{methodChainID: []byte(`"0x38"`)}
 	parent := common.Hash{}
 	for n := range blocks {
-		receipts := busyReceipts(txs, logs)
+		receipts, signed := busyReceipts(txs, logs), busyTxs(n, txs)
 		header := &types.Header{ParentHash: parent, Number: big.NewInt(int64(n)), Time: 1_700_000_000 + uint64(n),
 			Difficulty: big.NewInt(2), BaseFee: new(big.Int), Extra: make([]byte, 300),
 			Bloom:       types.MergeBloom(receipts),
+			TxHash:      types.DeriveSha(signed, trie.NewListHasher()),
 			ReceiptHash: types.DeriveSha(receipts, trie.NewListHasher())}
 		hash := header.Hash()
-		shownTxs, shownReceipts := showTxs(n, hash, receipts)
+		shownTxs, shownReceipts := showTxs(n, hash, signed, receipts)
 		block := asMap(header)
 		block["transactions"] = shownTxs
 		slim := asMap(header)
@@ -160,26 +158,32 @@ func busyReceipts(txs, logs int) (receipts types.Receipts) {
 	return receipts
 }
 
+// busyTxs are the transactions that the receipts are of: 600 bytes of input each, and a signature as long as one is.
+func busyTxs(n, count int) (txs types.Transactions) {
+	to := common.Address(venue)
+	for i := range count {
+		number := new(big.Int).SetBytes(bytes.Repeat([]byte{byte(n + 1), byte(i + 1)}, 16))
+		txs = append(txs, types.NewTx(&types.DynamicFeeTx{ChainID: big.NewInt(fakeChainID), Nonce: uint64(i),
+			GasTipCap: big.NewInt(1), GasFeeCap: big.NewInt(1), Gas: 100_000, To: &to,
+			Data: bytes.Repeat([]byte{0, 0xff}, 300), V: big.NewInt(1), R: number, S: number}))
+	}
+	return txs
+}
+
 // showTxs is how a node shows the transactions of a block, and their receipts.
-func showTxs(n int, block common.Hash, receipts types.Receipts) (txs, shown []any) {
-	input := "0x" + strings.Repeat("00ff", 300)
+func showTxs(n int, block common.Hash, signed types.Transactions, receipts types.Receipts) (txs, shown []any) {
 	index := uint(0)
 	for i, r := range receipts {
-		hash := common.Hash(chain.Keccak256([]byte{byte(n), byte(i), byte(i >> 8)}))
+		hash := signed[i].Hash()
 		for _, l := range r.Logs {
 			l.BlockNumber, l.BlockHash, l.TxHash, l.TxIndex, l.Index = uint64(n), block, hash, uint(i), index
 			index++
 		}
-		place := map[string]any{"blockHash": block, "blockNumber": hexutil.Uint64(n), "from": venueText,
-			"to": venueText, "transactionIndex": hexutil.Uint64(i), "type": "0x2"}
-		tx, receipt := asMap(place), asMap(place)
-		maps.Copy(tx, map[string]any{"hash": hash, "nonce": hexutil.Uint64(i), "gas": "0x186a0",
-			"gasPrice": "0x3b9aca00", "input": input, "value": "0x0", "v": "0x1", "r": hash, "s": hash,
-			"maxFeePerGas": "0x1", "maxPriorityFeePerGas": "0x1", "chainId": "0x38", "accessList": []string{}})
-		maps.Copy(receipt, map[string]any{"transactionHash": hash, "status": "0x1", "logsBloom": r.Bloom,
-			"cumulativeGasUsed": hexutil.Uint64(r.CumulativeGasUsed), "gasUsed": "0x186a0",
-			"effectiveGasPrice": "0x3b9aca00", "contractAddress": nil, "logs": r.Logs})
-		txs, shown = append(txs, tx), append(shown, receipt)
+		txs = append(txs, showTx(signed[i], block, i))
+		shown = append(shown, map[string]any{"blockHash": block, "blockNumber": hexutil.Uint64(n), "from": venueText,
+			"to": venueText, "transactionIndex": hexutil.Uint64(i), "type": "0x2", "transactionHash": hash,
+			"status": "0x1", "logsBloom": r.Bloom, "cumulativeGasUsed": hexutil.Uint64(r.CumulativeGasUsed),
+			"gasUsed": "0x186a0", "effectiveGasPrice": "0x3b9aca00", "contractAddress": nil, "logs": r.Logs})
 	}
 	return txs, shown
 }

@@ -145,15 +145,38 @@ func lies(truth fakeChain) []struct {
 		{"another block for the hash", other, Everything},
 		{"a header that does not hash to its hash", swap(methodBlock, `"gasLimit":"0x1"`, `"gasLimit":"0x2"`),
 			Everything},
+		{"another hash of a transaction", swap(methodBlock, truth[40].tx.Hex(), truth[39].tx.Hex()), Everything},
+		{"another input of a transaction", swap(methodBlock, `"input":"0x00`, `"input":"0x01`), Everything},
+		{"another receiver of a transaction", swap(methodBlock, `"to":"0xee`, `"to":"0xef`), Everything},
+		{"another nonce of a transaction", swap(methodBlock, `"nonce":"0x0",`, `"nonce":"0x1",`), Everything},
+		{"a transaction left out", swap(methodBlock, shownTxs(truth[40]), `[]`), Everything},
+		{"a transaction too many", swap(methodBlock, shownTxs(truth[40]), twice(truth[40])), Everything},
+		{"a transaction of which there is the hash", swap(methodBlock, shownTxs(truth[40]), `["`+truth[40].tx.Hex()+`"]`),
+			Everything},
+		{"a transaction that nobody can read", swap(methodBlock, `"type":"0x2"`, `"type":"0x7e"`), Everything},
+		{"a transaction without its gas", swap(methodBlock, `"gas":"0x186a0"`, `"gas":null`), Everything},
 		{"logs of another block", swap(methodLogs, truth[40].hash.Hex(), truth[39].hash.Hex()), ForLogs},
 		{"removed logs", swap(methodLogs, `"removed":false`, `"removed":true`), ForLogs},
 		{"logs out of order", swap(methodLogs, `"logIndex":"0x0"`, `"logIndex":"0x7"`), ForLogs},
 		{"logs nobody asked for", swap(methodLogs, venueText, "0x00000000000000000000000000000000000000cc"), ForLogs},
 		{"receipts without a log", swap(methodReceipts, `"cumulativeGasUsed":"0x5208"`, `"cumulativeGasUsed":"0x5209"`),
 			ForReceipts},
-		{"receipts of another transaction", swap(methodReceipts, `"transactionHash":"0xaa`, `"transactionHash":"0xab`),
-			ForReceipts},
+		{"receipts of another transaction", swap(methodReceipts, truth[40].tx.Hex(), truth[39].tx.Hex()), ForReceipts},
+		{"receipts of another type of transaction", swap(methodReceipts, `"type":"0x2"`, `"type":"0x7e"`), ForReceipts},
+		{"receipts to somebody else", swap(methodReceipts, `"to":"0xee`, `"to":"0xef`), ForReceipts},
 	}
+}
+
+// shownTxs are the transactions of a block as they stand in it.
+func shownTxs(b *fakeBlock) string {
+	raw, _ := json.Marshal(b.json["transactions"])
+	return string(raw)
+}
+
+// twice is shownTxs with the only one a second time.
+func twice(b *fakeBlock) string {
+	one := strings.Trim(shownTxs(b), "[]")
+	return "[" + one + "," + strings.Replace(one, `"transactionIndex":"0x0"`, `"transactionIndex":"0x1"`, 1) + "]"
 }
 
 // A lie costs the liar its place for the purpose; the answer comes from another endpoint. After the cool-down it is

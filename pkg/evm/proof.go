@@ -16,10 +16,10 @@ import (
 // Receipt returns a mined transaction with its logs, on the chain of this moment, or nil if no endpoint that answers
 // knows one: the transaction waits, is unknown, or stands in a block that was replaced.
 //
-// An endpoint's answer is compared with the block: status, gas and logs are those that the block's receipts root
-// commits to, and an endpoint whose answer differs is excluded and another one asked. Not proven is that the block is
-// on the chain, and which of its transactions has which hash: for that two answers have to agree. Where no endpoint
-// serves the receipts of blocks, or their root cannot be computed, it is as the endpoint gave it.
+// An endpoint's answer is compared with the block: status, gas and logs, and the transaction's place, are those that
+// the block's roots commit to, and an endpoint whose answer differs is excluded and another one asked. Not proven is
+// that the block is on the chain: for that two answers have to agree. Where no endpoint serves the receipts of blocks,
+// or a root cannot be computed, it is as the endpoint gave it.
 func (r Reader) Receipt(ctx context.Context, tx chain.Hash) (*Receipt, error) {
 	var lies []error
 	for {
@@ -66,8 +66,8 @@ func (r Reader) prove(ctx context.Context, claimed *receiptReply) (*Receipt, err
 	}
 	at := int(claimed.index)
 	if held.block.Number != claimed.block || at >= len(held.block.Txs) || held.block.Txs[at].Hash != claimed.txHash {
-		return nil, lie("block %d %s has no transaction %s in place %d", claimed.block, claimed.blockHash,
-			claimed.txHash, at)
+		return nil, held.block.misfit("block %d %s has no transaction %s in place %d", claimed.block,
+			claimed.blockHash, claimed.txHash, at)
 	}
 	if held.receipts == nil {
 		receipt := claimed.receipt(held.block.Txs[at].Nonce)

@@ -17,8 +17,12 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/eth/filters"
 	"github.com/ethereum/go-ethereum/trie"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/wire"
 )
 
@@ -105,16 +109,29 @@ func (l *ledger) mine(ref chain.BlockRef, transactions [][]routed) mined {
 		receipt.Bloom = types.CreateBloom(receipt)
 		receipts = append(receipts, receipt)
 	}
+	signed := make(types.Transactions, len(txs))
+	for i := range txs {
+		signed[i] = signedAs(txs[i])
+		txs[i].Hash = chain.Hash(signed[i].Hash())
+	}
 	header := &types.Header{
 		ParentHash: common.Hash(ref.Parent), Number: new(big.Int).SetUint64(ref.Number), Time: ref.TimeMs / 1000,
 		Difficulty: big.NewInt(2),
-		GasLimit:   140_000_000, UncleHash: types.EmptyUncleHash, TxHash: types.EmptyTxsHash,
+		GasLimit:   140_000_000, UncleHash: types.EmptyUncleHash,
+		TxHash:      types.DeriveSha(signed, trie.NewStackTrie(nil)),
 		Bloom:       types.MergeBloom(receipts),
 		ReceiptHash: types.DeriveSha(receipts, trie.NewListHasher()),
 	}
 	ref.Hash = chain.Hash(header.Hash())
 	l.number[ref.Hash.Hex()] = ref.Number
-	return l.written(ref, header, receipts, txs)
+	return l.written(ref, header, receipts, signed, txs)
+}
+
+// signedAs is a transaction as it stands in a block, but for its signature, which is none.
+func signedAs(tx chain.Tx) *types.Transaction {
+	to := common.Address(tx.To)
+	return types.NewTx(&types.LegacyTx{Nonce: tx.Nonce, GasPrice: new(big.Int).SetUint64(tx.GasPrice), Gas: 5_000_000,
+		To: &to, Data: tx.Hash[:]})
 }
 
 func logOf(m chain.Log) *types.Log {
@@ -126,15 +143,16 @@ func logOf(m chain.Log) *types.Log {
 }
 
 // written puts a block down as JSON.
-func (l *ledger) written(ref chain.BlockRef, header *types.Header, receipts types.Receipts, txs []chain.Tx) mined {
+func (l *ledger) written(ref chain.BlockRef, header *types.Header, receipts types.Receipts, signed types.Transactions,
+	txs []chain.Tx) mined {
 	var shortTxs, shortReceipts []map[string]any
 	var all []*types.Log
 	for i, tx := range txs {
 		at := map[string]any{"blockHash": ref.Hash, "transactionIndex": hexutil.Uint64(i), "from": tx.From, "to": tx.To}
 		short := map[string]any{"hash": tx.Hash, "nonce": hexutil.Uint64(tx.Nonce),
-			"blockNumber": hexutil.Uint64(ref.Number), "type": "0x0", "input": "0x01020304", "value": "0x0",
-			"gas": hexutil.Uint64(5_000_000), "gasPrice": hexutil.Uint64(tx.GasPrice), "v": "0x93", "r": tx.Hash,
-			"s": tx.Hash}
+			"blockNumber": hexutil.Uint64(ref.Number), "type": "0x0", "input": hexutil.Bytes(signed[i].Data()),
+			"value": "0x0", "gas": hexutil.Uint64(5_000_000), "gasPrice": hexutil.Uint64(tx.GasPrice), "v": "0x0",
+			"r": "0x0", "s": "0x0"}
 		receipt := map[string]any{
 			"transactionHash": tx.Hash, "blockNumber": hexutil.Uint64(ref.Number), "type": "0x0", "status": "0x1",
 			"logsBloom":         receipts[i].Bloom,
@@ -292,4 +310,25 @@ func (l *ledger) find(what json.RawMessage) *mined {
 		return nil
 	}
 	return &l.blocks[number-first]
+}
+
+// What the ledger serves is a chain to those who check it: bodies and receipts hash to the headers' roots.
+func TestLedgerIsAChain(t *testing.T) {
+	l := newLedger(t, 2000)
+	cfg := evm.DefaultConfig()
+	cfg.URLs = []secret.URL{secret.MustURL(l.URL)}
+	c, err := evm.Dial(t.Context(), chainID, cfg, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for number := range uint64(8) {
+		block, err := c.BlockAt(t.Context(), number+2)
+		if err != nil || !block.BodyProven() {
+			t.Fatalf("block %d: proven %t, %v", number+2, block.BodyProven(), err)
+		}
+		if _, proven, err := c.Receipts(t.Context(), block); err != nil || !proven {
+			t.Fatalf("receipts of block %d: proven %t, %v", number+2, proven, err)
+		}
+	}
 }

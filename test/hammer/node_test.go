@@ -60,6 +60,7 @@ type node struct {
 // inclusion is a mined transaction.
 type inclusion struct {
 	hash  common.Hash
+	tx    *types.Transaction
 	block uint64
 	in    common.Hash
 	index int
@@ -168,7 +169,7 @@ func (n *node) seal() chain.BlockRef {
 	for index, tx := range txs {
 		n.place[tx.Hash()] = tx.Nonce()
 		n.mined = append(n.mined, inclusion{
-			hash: tx.Hash(), block: h.Number.Uint64(), in: hash, index: index, job: jobOf(tx), to: *tx.To(),
+			hash: tx.Hash(), tx: tx, block: h.Number.Uint64(), in: hash, index: index, job: jobOf(tx), to: *tx.To(),
 			price: tx.GasTipCap().Uint64(),
 		})
 	}
@@ -217,11 +218,14 @@ func (n *node) show(b sealed, full bool) map[string]any {
 }
 
 func (n *node) transaction(m inclusion) map[string]any {
-	return map[string]any{
-		"hash": m.hash, "from": n.account, "to": m.to, "nonce": hexutil.Uint64(n.place[m.hash]), "blockHash": m.in,
-		"blockNumber":      hexutil.Uint64(m.block),
-		"transactionIndex": hexutil.Uint64(m.index),
+	text, err := json.Marshal(m.tx)
+	fields := map[string]any{}
+	if err = errors.Join(err, json.Unmarshal(text, &fields)); err != nil {
+		panic(err)
 	}
+	fields["from"], fields["blockHash"] = n.account, m.in
+	fields["blockNumber"], fields["transactionIndex"] = hexutil.Uint64(m.block), hexutil.Uint64(m.index)
+	return fields
 }
 
 func (n *node) receipt(m inclusion) map[string]any {
