@@ -18,6 +18,7 @@ type Chain interface {
 	BlockAt(ctx context.Context, number uint64) (evm.Block, error)
 	Receipts(ctx context.Context, block evm.Block) (receipts []evm.Receipt, proven bool, err error)
 	Calldata(ctx context.Context, tx chain.Tx) ([]byte, error)
+	Sender(block evm.Block, at int) chain.Address
 }
 
 // Config is how an audit reads the chain.

@@ -107,6 +107,8 @@ func (w *written) Receipts(_ context.Context, b evm.Block) ([]evm.Receipt, bool,
 	return w.receipts[b.Hash], !w.unproven, nil
 }
 
+func (w *written) Sender(b evm.Block, at int) chain.Address { return b.Txs[at].From }
+
 func (w *written) Calldata(_ context.Context, tx chain.Tx) ([]byte, error) {
 	return w.calldata[tx.Hash], nil
 }

@@ -76,11 +76,12 @@ func (r reader) block(ctx context.Context, number uint64) (s sight) {
 		return sight{err: history(number, err)}
 	}
 	s.unproven = !proven
-	for _, receipt := range receipts {
+	for i, receipt := range receipts {
 		logs := only(receipt.Logs, filter.Matches)
 		if len(logs) == 0 && !r.concerns(receipt.Tx) {
 			continue
 		}
+		receipt.From = r.node.Sender(block, i)
 		tx, err := r.transaction(ctx, receipt.Tx, logs, block.TimeMs)
 		if err != nil {
 			return sight{err: fmt.Errorf("block %d: %w", number, err)}

@@ -26,6 +26,7 @@ type collector struct {
 	chain   *evm.Client
 	filter  evm.Filter
 	own     Settings
+	targets []chain.Address // where transactions of signers go, as far as is known
 	store   dataStore
 	log     zerolog.Logger
 	metrics *Metrics
@@ -109,8 +110,29 @@ func (c *collector) complete(ctx context.Context, f found, words []wire.Param) (
 // concerns reports whether a block can hold anything of ours, by its header's bloom and the senders of its
 // transactions.
 func (c *collector) concerns(block evm.Block) bool {
-	return c.filter.MayMatch(block.Bloom) ||
-		slices.ContainsFunc(block.Txs, func(tx chain.Tx) bool { return c.own.sends(tx.From) })
+	if c.filter.MayMatch(block.Bloom) {
+		return true
+	}
+	if len(c.own.Signers) == 0 {
+		return false
+	}
+	for i := range block.Txs {
+		if c.own.sends(c.sender(block, i)) {
+			return true
+		}
+	}
+	return false
+}
+
+// sender returns who sent a transaction. Where it could matter to us the signature says so, and else the endpoint: to
+// read every signature would take longer than all else that is done with a block. So an endpoint can still hide a
+// signer's transaction, if it left no log, went where signers are not expected to send, and nobody else is asked.
+func (c *collector) sender(block evm.Block, at int) chain.Address {
+	tx := block.Txs[at]
+	if c.own.sends(tx.From) || slices.Contains(c.targets, tx.To) {
+		return c.chain.Sender(block, at)
+	}
+	return tx.From
 }
 
 // read finds the logs and transactions of ours in a block, from its receipts, which prove them. Where these are not to
@@ -170,11 +192,17 @@ func (c *collector) transactions(ctx context.Context, block evm.Block, receipts 
 	var txs []chain.Tx
 	for i, tx := range block.Txs {
 		carries := slices.ContainsFunc(logs, func(l chain.Log) bool { return l.TxHash == tx.Hash })
-		if !carries && !c.own.sends(tx.From) {
+		from := c.sender(block, i)
+		if receipts != nil && receipts[i].From != tx.From { // whom the signature bears out; see evm.Reader.Receipts
+			from = receipts[i].From
+		}
+		if !carries && !c.own.sends(from) {
 			continue
 		}
 		if receipts != nil {
-			txs = append(txs, receipts[i].Tx)
+			mined := receipts[i].Tx
+			mined.From = from
+			txs = append(txs, mined)
 			continue
 		}
 		receipt, err := c.chain.Receipt(ctx, tx.Hash)
@@ -184,6 +212,7 @@ func (c *collector) transactions(ctx context.Context, block evm.Block, receipts 
 		if receipt == nil || receipt.BlockHash != block.Hash {
 			return nil, fmt.Errorf("transaction %s has left block %d meanwhile", tx.Hash, block.Number)
 		}
+		receipt.From = from
 		txs = append(txs, receipt.Tx)
 	}
 	return txs, nil

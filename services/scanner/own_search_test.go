@@ -142,3 +142,72 @@ func TestForgedSendersHideNothing(t *testing.T) {
 		t.Errorf("%v ranges were read by bodies", by)
 	}
 }
+
+// At the head, where nobody asks for nonces, an endpoint that shows a signer's transaction as another's hides none that
+// goes where the venue's jobs are executed, or that the signer cancels by: the signature says who sent it.
+func TestForgedSendersAtTheHead(t *testing.T) {
+	for name, to := range map[string]func(*devnet) chain.Address{
+		"to a handler": func(*devnet) chain.Address { return chain.Address{0xdd} },
+		"to itself":    func(d *devnet) chain.Address { return d.account(2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, k := startDevnet(t), startKafka(t)
+			tr := newTruth(d)
+			forger := startLiar(t, d)
+			d.mine(1)
+			cfg := through(testConfig(d, k.Addr()), forger)
+			cfg.Venue.OrderHandler = chain.Address{0xdd}
+			s := start(t, cfg, k)
+			settle(t, k, tr)
+			signer := strings.ToLower(d.account(2).Hex())
+			forger.tell("eth_getBlockByHash", func(_ []json.RawMessage, said json.RawMessage) json.RawMessage {
+				return bytes.ReplaceAll(said, []byte(`"from":"`+signer), []byte(`"from":"`+chain.Address{0xba}.Hex()))
+			})
+			d.send(2, to(d), nil)
+			for d.nonceOf(2) == 0 { // the pool may put off a transaction by a block
+				d.mine(1)
+			}
+			published(t, s, d)
+			settle(t, k, tr)
+		})
+	}
+}
+
+// An endpoint that leaves a signer's transaction out of a body is refused, and another one asked.
+func TestBodiesHideNothing(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	hides, honest := startLiar(t, d), startLiar(t, d)
+	d.mine(1)
+	cfg := through(testConfig(d, k.Addr()), hides, honest)
+	cfg.Chain.HedgeAfter = hangGuard
+	s := start(t, cfg, k)
+	settle(t, k, tr)
+	empty := func(_ []json.RawMessage, said json.RawMessage) json.RawMessage {
+		var block map[string]json.RawMessage
+		if json.Unmarshal(said, &block) != nil || block == nil {
+			return nil
+		}
+		block["transactions"] = json.RawMessage("[]")
+		raw, err := json.Marshal(block)
+		if err != nil {
+			return nil
+		}
+		return raw
+	}
+	hides.tell("eth_getBlockByHash", empty)
+	hides.tell(getReceipts, pruned) // which fits
+	for range 3 {
+		sent := d.nonceOf(2)
+		d.send(2, chain.Address{0xdd}, nil)
+		for d.nonceOf(2) == sent {
+			d.mine(1)
+		}
+		published(t, s, d)
+	}
+	settle(t, k, tr)
+	if e := s.chain.Endpoints()[1]; len(e.Excluded) > 0 {
+		t.Errorf("the honest one is excluded: %+v", e.Excluded)
+	}
+}

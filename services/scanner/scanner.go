@@ -46,7 +46,8 @@ func New(cfg Config, node *evm.Client, kafka *bus.Client, log zerolog.Logger, me
 		collector: &collector{
 			chain: node, nonces: node, settled: newNonceHistory(),
 			filter: evm.Filter{Addresses: []chain.Address{cfg.Venue.EventEmitter}, Topics: gmx.Topics()[0]},
-			own:    cfg.Scanner, store: dataStore{cfg.Venue.DataStore, node, at.newest}, log: log, metrics: metrics,
+			own:    cfg.Scanner, targets: append(cfg.Venue.Handlers(), cfg.Scanner.Signers...), // these by cancelling
+			store: dataStore{cfg.Venue.DataStore, node, at.newest}, log: log, metrics: metrics,
 			readers: make(chan struct{}, cfg.Scanner.Backfill.Workers),
 			router:  gmx.NewRouter(cfg.Venue.EventEmitter, remembered),
 		},

@@ -276,7 +276,7 @@ func sameLog(a, b chain.Log) bool {
 		a.BlockHash == b.BlockHash && a.TxHash == b.TxHash && a.TxIndex == b.TxIndex && a.Index == b.Index
 }
 
-// sameTx compares what receipts prove of a transaction, and its hash, which body and receipts agree on.
+// sameTx compares what body and receipts prove of a transaction, and its sender.
 func sameTx(a, b chain.Tx) bool {
-	return a.Hash == b.Hash && a.Index == b.Index && a.OK == b.OK && a.GasUsed == b.GasUsed
+	return a.Hash == b.Hash && a.From == b.From && a.Index == b.Index && a.OK == b.OK && a.GasUsed == b.GasUsed
 }
