@@ -127,3 +127,58 @@ func finalizedAhead(e *endpoint, c call, a answer) (answer, bool) {
 	}
 	return answer{Result: said}, said != nil && !bytes.Equal(said, a.Result)
 }
+
+// bodies changes the transactions of a block, and its receipts so that they fit.
+func bodies(change func([]map[string]any) []map[string]any) func(*endpoint, call, answer) (answer, bool) {
+	return func(_ *endpoint, c call, a answer) (answer, bool) {
+		var list []map[string]any
+		switch c.Method {
+		case "eth_getBlockByHash", "eth_getBlockByNumber":
+			var block struct{ Transactions []map[string]any }
+			if len(c.Params) < 2 || string(c.Params[1]) != "true" || json.Unmarshal(a.Result, &block) != nil ||
+				len(block.Transactions) == 0 {
+				return a, false
+			}
+			return field(a, "transactions", change(block.Transactions))
+		case "eth_getBlockReceipts":
+			if json.Unmarshal(a.Result, &list) != nil || len(list) == 0 {
+				return a, false
+			}
+			return answer{Result: encode(change(list))}, true
+		default:
+			return a, false
+		}
+	}
+}
+
+// otherHashes gives each transaction another hash, also where its logs name it.
+func otherHashes(list []map[string]any) []map[string]any {
+	for _, one := range list {
+		all := []map[string]any{one}
+		logs, _ := one["logs"].([]any)
+		for _, l := range logs {
+			log, _ := l.(map[string]any)
+			all = append(all, log)
+		}
+		for _, at := range all {
+			for _, name := range []string{"hash", "transactionHash"} {
+				if hash, is := at[name].(string); is {
+					at[name] = flipped(hash)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// otherSenders gives each transaction another sender.
+func otherSenders(list []map[string]any) []map[string]any {
+	for _, one := range list {
+		from, _ := one["from"].(string)
+		one["from"] = flipped(from)
+	}
+	return list
+}
+
+// oneLeftOut leaves out the last transaction.
+func oneLeftOut(list []map[string]any) []map[string]any { return list[:len(list)-1] }
