@@ -236,3 +236,45 @@ func TestChangesReloadBehindTheFloor(t *testing.T) {
 	}
 	f.same(t, db)
 }
+
+// The database goes back under processes that go on: a standby was promoted that lacked the last commit, or a disk lost
+// it. What is applied from there on comes in other transactions than before, and whoever had seen the lost one is told
+// all of it, whoever applies it.
+func TestChangesAfterTheDatabaseWentBack(t *testing.T) {
+	for name, goesOn := range map[string]func(*testing.T, *pg.DB, *pg.Partition) *pg.Partition{
+		"by the same owner": func(t *testing.T, _ *pg.DB, p *pg.Partition) *pg.Partition {
+			reconnect(t, p)
+			return p
+		},
+		"by another owner": func(t *testing.T, db *pg.DB, _ *pg.Partition) *pg.Partition { return claim(t, db, 0, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := pgtest.URL(t)
+			p, h := claim(t, open(t, url), 0, 1), newHistory()
+			must(t, p.Commit(t.Context(), h.step(h.extend(t, order(1, perp.Created)))))
+			restore := pgtest.Snapshot(t, url)
+			reconnect(t, p)
+			lost := h.extend(t, order(1, perp.Frozen))
+			must(t, p.Commit(t.Context(), h.step(lost)))
+			f := &follower{mine: []int{0}}
+			f.look(t, open(t, url))
+
+			restore()
+			db := open(t, url)
+			p = goesOn(t, db, p)
+			must(t, p.Commit(t.Context(), h.step(lost, h.extend(t, order(2, perp.Created)))))
+			f.look(t, db)
+			f.same(t, db)
+		})
+	}
+}
+
+// reconnect has a partition look where it stands, over connections of which some may have been cut.
+func reconnect(t *testing.T, p *pg.Partition) {
+	t.Helper()
+	err := p.Refresh(t.Context())
+	for try := 0; err != nil && try < 10; try++ {
+		err = p.Refresh(t.Context())
+	}
+	must(t, err)
+}

@@ -74,7 +74,7 @@ type Change struct{ Before, After perp.Row }
 // Commit has already asked whether it took effect, and only if that could not be found out either (the error says so)
 // must [Partition.Refresh] come first.
 func (p *Partition) Commit(ctx context.Context, c Commit) error {
-	next, err := p.offset.after(c)
+	next, err := p.offset.after(c, p.nextRev())
 	if err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func (p *Partition) Commit(ctx context.Context, c Commit) error {
 	return p.write(ctx, next, func(context.Context, pgx.Tx) (*pgx.Batch, error) { return batch, nil })
 }
 
-// after is where a partition stands after a step.
-func (o Offset) after(c Commit) (Offset, error) {
+// after is where a partition stands after a step, with a revision if it touches rows.
+func (o Offset) after(c Commit, rev int64) (Offset, error) {
 	next := o
 	next.Next, next.Mark, next.Epoch = c.Next, c.Mark, max(o.Epoch, c.Epoch)
 	if c.Next < o.Next {
@@ -114,7 +114,7 @@ func (o Offset) after(c Commit) (Offset, error) {
 		}
 	}
 	if touched {
-		next.Rev++
+		next.Rev = rev
 	}
 	return next, nil
 }

@@ -15,8 +15,8 @@
 //   - Undo restores every column of every row as it was, down to the bytes.
 //   - A [Snapshot] is one REPEATABLE READ view of offsets and rows of one generation, as of the highest block that all
 //     partitions have applied.
-//   - Whoever follows by revision ([DB.Changes]) holds what a snapshot would hold, over commits, undos and switches of
-//     generation, or is made to begin anew.
+//   - Whoever follows by revision ([DB.Changes]) holds what a snapshot would hold, over commits, undos, switches of
+//     generation and a database that lost its last commits, or is made to begin anew.
 //   - A switch of generations is one row; without a reason it happens only when both hold the same rows at the same
 //     offsets ([DB.Switch]).
 //   - Not found and "could not ask" are different answers everywhere.

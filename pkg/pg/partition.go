@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -18,6 +19,7 @@ type Partition struct {
 	generation int
 	token      uuid.UUID
 	offset     Offset
+	leastRev   int64 // of the next revision
 }
 
 // ClaimRequest names a partition.
@@ -53,9 +55,9 @@ func (db *DB) Claim(ctx context.Context, r ClaimRequest) (*Partition, error) {
 		if err := checkGeneration(ctx, tx, r); err != nil {
 			return err
 		}
-		var err error
 		failpoint.Hit("pg.claim")
-		p.offset, _, err = scanOffset(tx.QueryRow(ctx, claimOffset.In(r.Generation), r.Partition, p.token, r.Label))
+		at, _, err := scanOffset(tx.QueryRow(ctx, claimOffset.In(r.Generation), r.Partition, p.token, r.Label))
+		p.stand(at)
 		return err
 	})
 	if err != nil {
@@ -90,6 +92,15 @@ func checkGeneration(ctx context.Context, tx pgx.Tx, r ClaimRequest) error {
 	return nil
 }
 
+// stand takes in where the database says that the partition stands. That may be less far than it was: a standby that
+// lacked the last commits was promoted, or a disk lost them. Their revisions must not be given again: readers who have
+// seen them would not be told of what other blocks do under them. So revisions go on from the time in milliseconds,
+// which is beyond any count of commits.
+func (p *Partition) stand(at Offset) { p.offset, p.leastRev = at, time.Now().UnixMilli() }
+
+// nextRev returns the revision of the next transaction that touches rows.
+func (p *Partition) nextRev() int64 { return max(p.offset.Rev+1, p.leastRev) }
+
 // Offset is where the partition stands, as of the last successful call.
 func (p *Partition) Offset() Offset { return p.offset }
 
@@ -105,7 +116,7 @@ func (p *Partition) Refresh(ctx context.Context) error {
 	// Nothing was written: what the lock has shown is true however this transaction ends.
 	_ = tx.Rollback(context.WithoutCancel(ctx))
 	if err == nil {
-		p.offset = found
+		p.stand(found)
 	}
 	return err
 }

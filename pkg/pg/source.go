@@ -86,7 +86,7 @@ func (p *Partition) Resume(ctx context.Context, r Resumption) error {
 			return err
 		}
 		if !sameBlock(at.BlockRef, next.Tip.BlockRef) {
-			next.Rev++
+			next.Rev = p.nextRev()
 		}
 		next.Tip = at
 	}

@@ -68,7 +68,7 @@ func (p *Partition) Undo(ctx context.Context, r Rewind) error {
 	}
 	next := p.offset
 	next.Next, next.Mark, next.Epoch, next.Tip = r.Next, r.Mark, max(p.offset.Epoch, r.Epoch), ancestor
-	next.Rev++
+	next.Rev = p.nextRev()
 	if r.Accepted {
 		next.Halted = ""
 		if next.Finalized.Number > ancestor.Number {
