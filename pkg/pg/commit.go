@@ -108,11 +108,7 @@ func (o Offset) after(c Commit, rev int64) (Offset, error) {
 		}
 		touched = touched || len(b.Changes) > 0
 	}
-	for _, b := range c.Proven {
-		if next.Tip.Hash == b.Hash && next.Tip.Attempt == b.Attempt {
-			next.Tip.Verified = true
-		}
-	}
+	next.Tip = next.Tip.provenBy(c.Proven)
 	if touched {
 		next.Rev = rev
 	}

@@ -20,6 +20,14 @@ type Block struct {
 	Verified bool
 }
 
+// provenBy returns the block, verified also if it is among those that have been proven.
+func (b Block) provenBy(proven []Block) Block {
+	for _, p := range proven {
+		b.Verified = b.Verified || b.Hash == p.Hash && b.Attempt == p.Attempt
+	}
+	return b
+}
+
 // Offset is where one partition stands: everything up to and including Tip is in the rows.
 type Offset struct {
 	Partition int

@@ -90,9 +90,7 @@ func (p *Partition) Resume(ctx context.Context, r Resumption) error {
 		}
 		next.Tip = at
 	}
-	for _, b := range r.Proven {
-		next.Tip.Verified = next.Tip.Verified || next.Tip.Hash == b.Hash && next.Tip.Attempt == b.Attempt
-	}
+	next.Tip = next.Tip.provenBy(r.Proven)
 	var numbers, ends []int64
 	var marks [][]byte
 	for _, b := range r.Found {

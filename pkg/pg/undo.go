@@ -56,6 +56,8 @@ type Rewind struct {
 	// Accepted is true when the operator knows of it: a halt is lifted, and the finalized block goes back to the
 	// ancestor if it was above.
 	Accepted bool
+	// Proven are blocks that have been proven since the last step.
+	Proven []Block
 }
 
 // Undo takes back every block above the ancestor in one transaction: every row is then, to the letter, what it was when
@@ -67,7 +69,8 @@ func (p *Partition) Undo(ctx context.Context, r Rewind) error {
 		return err
 	}
 	next := p.offset
-	next.Next, next.Mark, next.Epoch, next.Tip = r.Next, r.Mark, max(p.offset.Epoch, r.Epoch), ancestor
+	next.Next, next.Mark, next.Epoch, next.Tip = r.Next, r.Mark, max(p.offset.Epoch, r.Epoch),
+		ancestor.provenBy(r.Proven)
 	next.Rev = p.nextRev()
 	if r.Accepted {
 		next.Halted = ""
@@ -77,7 +80,11 @@ func (p *Partition) Undo(ctx context.Context, r Rewind) error {
 	}
 	return p.write(ctx, next, func(ctx context.Context, tx pgx.Tx) (*pgx.Batch, error) {
 		failpoint.Hit("pg.undo")
-		return p.undoBatch(ctx, tx, next)
+		batch, err := p.undoBatch(ctx, tx, next)
+		if err == nil {
+			p.queueProofs(batch, r.Proven)
+		}
+		return batch, err
 	})
 }
 

@@ -218,6 +218,23 @@ func TestUnprovenBlocksAreNotForgotten(t *testing.T) {
 	book(t, db, 2)
 }
 
+// What was proven comes with a step back as well: the ancestor's fees are booked.
+func TestProofComesWithAnUndo(t *testing.T) {
+	db := pgtest.DB(t)
+	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
+	must(t, err)
+	unproven := follow(ground, paying(1, follow(ground).BlockRef, annSigner, 3)...)
+	unproven.Verified = false
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 10, Blocks: []pg.AppliedBlock{unproven, follow(unproven.BlockRef)}}))
+	finalize(t, p, unproven.BlockRef)
+	book(t, db, 0)
+	must(t, p.Undo(t.Context(), pg.Rewind{Next: 20, Ancestor: unproven.BlockRef, Proven: []pg.Block{unproven.Block}}))
+	if !p.Offset().Tip.Verified {
+		t.Error("the tip is proven, and is not called so")
+	}
+	book(t, db, 1)
+}
+
 func TestHaltedStateBooksNothing(t *testing.T) {
 	db := pgtest.DB(t)
 	blocks, p := paid(t, db, 1)

@@ -18,6 +18,9 @@ type contradiction struct {
 	at       pg.Block
 	cause    error
 	unproven pg.Block // the oldest block that may be the cause
+	// proven are the blocks that have been proven since the rows were committed last: they are stored when the wait is
+	// over, because the offset goes beyond their records then.
+	proven []pg.Block
 	// halt is what was said meanwhile, until an accepted reorg lifts it. It is not stored before the wait ends: beside
 	// an offset before the contradiction it would keep a successor from reading on to that reorg. Partitions that do
 	// not wait store it at once; where all wait, the watermark stands still, and the sender's gate is closed by that.
@@ -73,6 +76,7 @@ func (f *follower) await(ctx context.Context, s step) error {
 		}
 	case s.proven != nil:
 		f.branch.prove(*s.proven)
+		f.stuck.proven = append(f.stuck.proven, s.proof())
 	case s.halt != nil:
 		f.stuck.halt = s.halt
 	case s.reorg != nil:
@@ -115,11 +119,12 @@ func (f *follower) takeBack(ctx context.Context, s step, to chain.BlockRef, acce
 		f.branch.rewind(to, accepted)
 		return nil
 	}
-	halt := f.stuck.halt
+	halt, proven := f.stuck.halt, f.stuck.proven
 	f.stuck = nil
 	f.log.Info().Uint64("block", to.Number).Stringer("hash", to.Hash).Msg("what contradicted the rows is taken " +
 		"back; going on")
-	if err := f.leave(ctx, s, to, accepted); err != nil || halt == nil {
+	back := pg.Rewind{Ancestor: to, Accepted: accepted, Proven: proven}
+	if err := f.leave(ctx, s, back); err != nil || halt == nil {
 		return err
 	}
 	return f.halt(ctx, step{next: s.next, mark: s.mark, epoch: s.epoch, halt: halt})
@@ -127,11 +132,11 @@ func (f *follower) takeBack(ctx context.Context, s step, to chain.BlockRef, acce
 
 // leave brings the rows back to a block at or below their tip, and the offset behind the record that asked for it.
 // Before the very first block there is nothing to bring back.
-func (f *follower) leave(ctx context.Context, s step, to chain.BlockRef, accepted bool) error {
+func (f *follower) leave(ctx context.Context, s step, back pg.Rewind) error {
 	if !f.partition.Offset().Tip.Hash.IsZero() {
-		return f.undo(ctx, s, to, accepted)
+		return f.undo(ctx, s, back)
 	}
-	f.branch.rewind(to, accepted)
+	f.branch.rewind(back.Ancestor, back.Accepted)
 	if err := f.partition.Commit(ctx, pg.Commit{Next: s.next, Mark: s.mark, Epoch: s.epoch}); err != nil {
 		return err
 	}

@@ -146,6 +146,43 @@ func TestProvenContradictionsHalt(t *testing.T) {
 	})
 }
 
+// What was proven while a partition waited is not read again when the wait is over: it stays proven, be it that the
+// proof was read together with the block that contradicts the rows, or after it.
+func TestProvenWhileWaiting(t *testing.T) {
+	for name, limit := range map[string]int{"read together": 50, "read one by one": 1} {
+		t.Run(name, func(t *testing.T) {
+			c := contradict(t)
+			one, first := c.increase(100, 100)
+			c.publish(wire.BlockEnd{Block: one}, first)
+			two, second := c.increase(150, 50)
+			c.publish(wire.BlockEnd{Block: two}, nil)
+			three, third := c.increase(160, 10)
+			c.publish(wire.BlockEnd{Block: three, Verified: true}, third)
+			c.everywhere(wire.Proven{Block: one})
+			c.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: one, OldTip: three}, Attempt: 1,
+				Reason: "a log was missing"})
+			c.publish(wire.BlockEnd{Block: two, Verified: true, Attempt: 1}, second)
+			c.publish(wire.BlockEnd{Block: three, Verified: true, Attempt: 1}, third)
+			p := claim(t, c.site.db, c.generation, 0, 1)
+			f := c.site.newFollower(p, c.topic)
+			f.limit = limit
+			if err := c.site.drive(t, f, c.topic); err != nil {
+				t.Fatal(err)
+			}
+			c.agree(c.site.db, c.generation)
+			kept, err := p.Kept(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range kept {
+				if !b.Verified {
+					t.Errorf("block %d was proven, and is not called so", b.Number)
+				}
+			}
+		})
+	}
+}
+
 // What can no longer be taken back is no reason to wait: the partition halts once the unproven block lies below what
 // can be undone.
 func TestWaitingEndsAtTheUndoHorizon(t *testing.T) {

@@ -186,16 +186,16 @@ func (f *follower) fold(ctx context.Context, pending []step) (commit pg.Commit, 
 	if err := f.fetch(ctx, touches(pending)); err != nil {
 		return commit, err
 	}
-	for _, s := range pending {
+	for i, s := range pending {
 		switch {
 		case s.finalized != nil:
 			commit.Finalized = *s.finalized
 		case s.proven != nil:
-			commit.Proven = append(commit.Proven, pg.Block{BlockRef: s.proven.Block, Attempt: s.proven.Attempt})
+			commit.Proven = append(commit.Proven, s.proof())
 		default:
 			block, err := f.rows.fold(s.share)
 			if err != nil {
-				return commit, &contradiction{at: s.share.last, cause: err}
+				return commit, &contradiction{at: s.share.last, cause: err, proven: proofs(pending[i+1:])}
 			}
 			block.Source = pg.Source{Next: s.next, Mark: s.mark, Digest: s.share.digest}
 			commit.Blocks = append(commit.Blocks, block)
@@ -204,6 +204,16 @@ func (f *follower) fold(ctx context.Context, pending []step) (commit pg.Commit, 
 	}
 	f.metrics.counted(pending)
 	return commit, nil
+}
+
+// proofs are the blocks that steps prove.
+func proofs(steps []step) (proven []pg.Block) {
+	for _, s := range steps {
+		if s.proven != nil {
+			proven = append(proven, s.proof())
+		}
+	}
+	return proven
 }
 
 func (f *follower) fetch(ctx context.Context, keys []perp.RowKey) error {

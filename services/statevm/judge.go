@@ -94,9 +94,9 @@ func (f *follower) reorg(ctx context.Context, s step) error {
 	case err != nil || v == skip && !lifts:
 		return err
 	case v == skip: // there is nothing to take back, but a halt or what was called final
-		return f.undo(ctx, s, f.partition.Offset().Tip.BlockRef, true)
+		return f.undo(ctx, s, pg.Rewind{Ancestor: f.partition.Offset().Tip.BlockRef, Accepted: true})
 	}
-	return f.undo(ctx, s, s.reorg.Ancestor, s.reorg.Accepted)
+	return f.undo(ctx, s, pg.Rewind{Ancestor: s.reorg.Ancestor, Accepted: s.reorg.Accepted})
 }
 
 func (f *follower) correct(ctx context.Context, s step) error {
@@ -106,17 +106,18 @@ func (f *follower) correct(ctx context.Context, s step) error {
 	}
 	f.log.Warn().Uint64("block", s.correction.Ancestor.Number+1).Uint32("attempt", s.correction.Attempt).
 		Str("reason", s.correction.Reason).Msg("logs are corrected")
-	return f.undo(ctx, s, s.correction.Ancestor, false)
+	return f.undo(ctx, s, pg.Rewind{Ancestor: s.correction.Ancestor})
 }
 
-func (f *follower) undo(ctx context.Context, s step, to chain.BlockRef, accepted bool) error {
-	from := f.partition.Offset().Tip
-	if err := f.partition.Undo(ctx, pg.Rewind{Next: s.next, Mark: s.mark, Epoch: s.epoch, Ancestor: to,
-		Accepted: accepted}); err != nil {
+// undo takes back what a step asks for, and moves the offset behind it.
+func (f *follower) undo(ctx context.Context, s step, back pg.Rewind) error {
+	from, to := f.partition.Offset().Tip, back.Ancestor
+	back.Next, back.Mark, back.Epoch = s.next, s.mark, s.epoch
+	if err := f.partition.Undo(ctx, back); err != nil {
 		return fmt.Errorf("undoing blocks %d to %d: %w", to.Number+1, from.Number, err)
 	}
 	failpoint.Hit("statevm.undone")
-	f.branch.rewind(to, accepted)
+	f.branch.rewind(to, back.Accepted)
 	f.metrics.undone(from.Number - to.Number)
 	f.log.Warn().Uint64("from", from.Number).Stringer("old_tip", from.Hash).Uint64("to", to.Number).
 		Stringer("ancestor", to.Hash).Msg("blocks undone")

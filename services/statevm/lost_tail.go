@@ -148,7 +148,7 @@ func (f *follower) meet(ctx context.Context, s step) (met bool, err error) {
 		}
 	case s.share == nil && !s.commands():
 		if s.proven != nil {
-			t.proven = append(t.proven, pg.Block{BlockRef: s.proven.Block, Attempt: s.proven.Attempt})
+			t.proven = append(t.proven, s.proof())
 		}
 		return true, nil
 	}

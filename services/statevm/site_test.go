@@ -129,6 +129,13 @@ func (s *site) catchUp(t failer, db *pg.DB, topic string, generation, partitions
 // follow brings one partition to its present end, or to a halt.
 func (s *site) follow(t failer, p *pg.Partition, topic string) error {
 	t.Helper()
+	return s.drive(t, s.newFollower(p, topic), topic)
+}
+
+// drive has a follower bring its partition to the present end, or to a halt.
+func (s *site) drive(t failer, f *follower, topic string) error {
+	t.Helper()
+	p := f.partition
 	_, end, err := s.client.Bounds(context.Background(), topic, p.Offset().Partition)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +145,6 @@ func (s *site) follow(t failer, p *pg.Partition, topic string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), hangGuard)
 	defer cancel()
-	f := s.newFollower(p, topic)
 	f.committed = func(next int64) {
 		if next >= end {
 			cancel()

@@ -22,6 +22,9 @@ type step struct {
 	proven     *wire.Proven
 }
 
+// proof is the block that a step proves.
+func (s step) proof() pg.Block { return pg.Block{BlockRef: s.proven.Block, Attempt: s.proven.Attempt} }
+
 // moves reports whether a step does more than move the offset.
 func (s step) moves() bool {
 	return s.share != nil || s.finalized != nil || s.proven != nil || s.commands()
