@@ -97,6 +97,8 @@ type Booked struct {
 	// because nothing is final or the state is halted.
 	Generation int
 	Final      uint64
+	// Doubted is the oldest block up to Final that waits for its proof; 0 = none.
+	Doubted uint64
 }
 
 // Books books the fees that are final, each once.
@@ -124,11 +126,14 @@ func Bookings(books Books, chainID uint64, c CommissionConfig) Source {
 				return booked.Fees, fmt.Errorf("booking fees: %w", err)
 			}
 			booked.Fees += again.Fees
-			booked.Final = again.Final
+			booked.Final, booked.Doubted = again.Final, again.Doubted
 		}
 		generation = booked.Generation
 		// what is final may still change: logs that a node had left out are put right later
 		b.From = booked.Final - min(booked.Final, chain.UndoHorizon)
+		if booked.Doubted > 0 { // its fees can be booked once it is proven, however late
+			b.From = min(b.From, booked.Doubted)
+		}
 		return booked.Fees, nil
 	}}
 }

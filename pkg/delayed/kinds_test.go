@@ -72,14 +72,15 @@ type books struct {
 	asked      []uint64
 	generation int
 	final      uint64
+	doubted    uint64
 }
 
 func (b *books) Book(_ context.Context, ask delayed.Booking) (delayed.Booked, error) {
 	b.asked = append(b.asked, ask.From)
-	return delayed.Booked{Fees: 1, Generation: b.generation, Final: b.final}, nil
+	return delayed.Booked{Fees: 1, Generation: b.generation, Final: b.final, Doubted: b.doubted}, nil
 }
 
-// The whole of a generation is looked at once, and from then on what may still change.
+// The whole of a generation is looked at once, and from then on what may still change, or be proven.
 func TestBookingsLookBackFarEnough(t *testing.T) {
 	b := &books{generation: 1, final: 5000}
 	c := delayed.CommissionConfig{Agents: []delayed.Agent{{Agent: "ann", Signers: []chain.Address{{1}}}}}
@@ -93,7 +94,13 @@ func TestBookingsLookBackFarEnough(t *testing.T) {
 	if _, err := source.Feed(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if want := []uint64{0, 4000, 4000, 0}; !slices.Equal(b.asked, want) {
+	b.doubted = 2000
+	for range 2 {
+		if _, err := source.Feed(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []uint64{0, 4000, 4000, 0, 5000, 2000}; !slices.Equal(b.asked, want) {
 		t.Errorf("asked from %v, want %v", b.asked, want)
 	}
 	idle := &books{}

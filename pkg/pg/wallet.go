@@ -61,6 +61,13 @@ var bookFees = Register("book fees", `WITH owner AS (
 	)
 	SELECT count(*), coalesce(max(block), 0) FROM booked`)
 
+// selectDoubted finds the oldest block in a stretch that nobody has proven yet. Nobody proves ranges any more.
+var selectDoubted = Register("oldest block in doubt",
+	`SELECT coalesce(min(block), 0) FROM {state}.unproven WHERE first = block AND block >= $1 AND block <= $2`)
+
+// mostProvable is how many blocks below the newest final one may still be proven: for about so many a scanner asks.
+const mostProvable = 100_000
+
 // Book implements delayed.Books: it freezes the fees of final and proven blocks of the active generation that were not
 // booked before, and orders their release, each fee with one entry and one delayed job, in one transaction.
 func (w Wallets) Book(ctx context.Context, b delayed.Booking) (booked delayed.Booked, err error) {
@@ -89,6 +96,11 @@ func (w Wallets) book(ctx context.Context, b *delayed.Booking, booked *delayed.B
 		booked.Generation, booked.Final = s.Generation, FinalApplied(s)
 		if booked.Final == 0 {
 			return nil
+		}
+		// First: what is proven between the two is booked now.
+		if err := tx.QueryRow(ctx, selectDoubted.In(s.Generation), booked.Final-min(booked.Final, mostProvable),
+			booked.Final).Scan(&booked.Doubted); err != nil {
+			return err
 		}
 		return tx.QueryRow(ctx, bookFees.In(s.Generation), signers, agents, b.ChainID, b.From, booked.Final,
 			delayed.CommissionRelease, b.Hold.Microseconds(), maxBooked).Scan(&n, &last)

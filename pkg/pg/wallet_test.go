@@ -218,6 +218,29 @@ func TestUnprovenBlocksAreNotForgotten(t *testing.T) {
 	book(t, db, 2)
 }
 
+// A fee whose block is proven later than anything could take it back is booked by a source that has looked on since.
+func TestLateProofIsBooked(t *testing.T) {
+	db := pgtest.DB(t)
+	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
+	must(t, err)
+	unproven := follow(ground, paying(1, follow(ground).BlockRef, annSigner, 3)...)
+	unproven.Verified = false
+	blocks := []pg.AppliedBlock{unproven}
+	for range chain.UndoHorizon + 10 {
+		blocks = append(blocks, follow(blocks[len(blocks)-1].BlockRef))
+	}
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 10, Blocks: blocks, Finalized: blocks[len(blocks)-1].BlockRef}))
+	source := delayed.Bookings(db.Wallets(), booking.ChainID, delayed.CommissionConfig{
+		Agents: []delayed.Agent{{Agent: "ann", Signers: []chain.Address{annSigner}}}})
+	for fees, proven := range [][]pg.Block{nil, {unproven.Block}} {
+		must(t, p.Commit(t.Context(), pg.Commit{Next: p.Offset().Next + 1, Proven: proven}))
+		if n, err := source.Feed(t.Context()); err != nil || n != fees {
+			t.Errorf("booked %d fees, want %d: %v", n, fees, err)
+		}
+	}
+	sound(t, db)
+}
+
 // What was proven comes with a step back as well: the ancestor's fees are booked.
 func TestProofComesWithAnUndo(t *testing.T) {
 	db := pgtest.DB(t)
