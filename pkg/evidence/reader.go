@@ -52,6 +52,8 @@ type Reader struct {
 	tips  []uint64 // by partition of the log topic: the time (ms) of its newest block; 0 = none yet
 	left  int      // partitions of the log topic whose past has not been read
 	feeds []feed
+	// standing is called whenever it is reported up to when all partitions have been read.
+	standing func()
 }
 
 // NewReader makes a reader that reports to an observer. The decoder is the venue's; unreadable takes the records of the
@@ -61,7 +63,7 @@ func NewReader(client *bus.Client, cfg wire.Config, decoder execution.Decoder, o
 	return &Reader{
 		client: client, cfg: cfg, observer: observer, unreadable: unreadable,
 		fold: execution.NewFold(decoder, cfg.LogPartitions), tips: make([]uint64, cfg.LogPartitions),
-		left: cfg.LogPartitions, feeds: make([]feed, cfg.LogPartitions),
+		left: cfg.LogPartitions, feeds: make([]feed, cfg.LogPartitions), standing: func() {},
 	}
 }
 
@@ -153,6 +155,7 @@ func (e *Reader) stands() {
 	}
 	if e.left == 0 && slowest > 0 {
 		e.observer.Read(slowest)
+		e.standing()
 	}
 }
 

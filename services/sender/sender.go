@@ -239,22 +239,26 @@ func (s *Sender) follow(ctx context.Context, group *errgroup.Group) {
 	})
 }
 
-// observe reads the evidence of the tiers until ctx ends. Where the reader meets something that it does not understand
-// the gate closes, and what is in flight is followed all the same.
+// evidencePause is how long after the evidence has ended it is read anew.
+const evidencePause = 10 * time.Second
+
+// observe reads the evidence of the tiers until ctx ends. While the reader has met something that it does not
+// understand, or its topic was made anew, the gate closes, and what is in flight is followed all the same.
 func (s *Sender) observe(ctx context.Context) error {
 	if !s.cfg.Tier.Enabled {
 		return nil
 	}
 	decoder := gmx.NewDecoder(s.cfg.Venue.EventEmitter)
-	err := evidence.NewReader(s.client, s.cfg.Keeper, decoder, s.turns, s.unreadable.report).Run(ctx)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	s.log.Error().Err(err).Msg("the evidence of the tiers is no longer read: nothing is sent until this process is " +
-		"started again")
-	s.notices.set("evidence", err.Error())
-	<-ctx.Done()
-	return context.Cause(ctx)
+	return evidence.Follow(ctx, evidencePause, func() *evidence.Reader {
+		return evidence.NewReader(s.client, s.cfg.Keeper, decoder, s.turns, s.unreadable.report)
+	}, func(why error) {
+		if why == nil {
+			s.notices.set("evidence", "")
+			return
+		}
+		s.log.Error().Err(why).Msg("the evidence of the tiers has ended: nothing is sent until it is read anew")
+		s.notices.set("evidence", why.Error())
+	})
 }
 
 // awaitParts waits for Postgres, the chain and Kafka, however long they are away, and fails at once where they are
