@@ -8,6 +8,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/rawdb"
 	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/txpool"
 	"github.com/ethereum/go-ethereum/core/txpool/txorder"
@@ -65,8 +66,8 @@ func (l *listed) peek() *types.Transaction {
 func (l *listed) next()       { l.rest = l.rest[1:] }
 func (l *listed) skipSender() { l.next() }
 
-// build makes the block that follows parent, with time ms and as many of the candidates as can be executed. The block
-// is valid but not yet part of the chain.
+// build makes the block that follows parent, with time ms and as many of the candidates as can be executed, and stores
+// it beside the chain, of which it is no part yet.
 func (n *Node) build(parent *types.Header, ms uint64, extra []byte, from candidates) (*types.Block, error) {
 	header := &types.Header{
 		ParentHash: parent.Hash(),
@@ -86,7 +87,31 @@ func (n *Node) build(parent *types.Header, ms uint64, extra []byte, from candida
 	if err := st.Error(); err != nil {
 		return nil, fmt.Errorf("building block %d: %w", header.Number, err)
 	}
-	return core.AssembleBlock(n.chain, header, st, &types.Body{Transactions: txs}, receipts, nil), nil
+	block := core.AssembleBlock(n.chain, header, st, &types.Body{Transactions: txs}, receipts, nil)
+	if err := n.store(block, receipts, st); err != nil {
+		return nil, fmt.Errorf("storing block %d: %w", header.Number, err)
+	}
+	return block, nil
+}
+
+// store keeps a block and the state that building it has led to. A block of a peer's would have to be executed for
+// that, this one has been. Its header is held against the rules all the same.
+func (n *Node) store(block *types.Block, receipts []*types.Receipt, st *state.StateDB) error {
+	if err := (engine{}).VerifyHeader(n.chain, block.Header()); err != nil {
+		return err
+	}
+	rules := n.chain.Config().Rules(block.Number(), block.Difficulty().Sign() == 0, block.Time())
+	root, err := st.Commit(rules, block.NumberU64())
+	if err != nil {
+		return err
+	}
+	if err := n.chain.TrieDB().Commit(root, false); err != nil {
+		return err
+	}
+	batch := n.db.NewBatch()
+	rawdb.WriteBlock(batch, block)
+	rawdb.WriteReceipts(batch, block.Hash(), block.NumberU64(), receipts)
+	return batch.Write()
 }
 
 // execute applies candidates to the state until they or the block's gas run out. Those that cannot be executed are

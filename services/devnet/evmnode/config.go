@@ -36,6 +36,7 @@ type Config struct {
 	SafeLag      uint64             // Blocks from the head to `safe`. Default 1.
 	FinalizedLag uint64             // Blocks from the head to `finalized`. Default 2.
 	Alloc        types.GenesisAlloc // Accounts and contracts of the genesis block.
+	Image        *Image             // What the chain begins with in place of a genesis block with Alloc. Default none.
 	Listen       string             // Address for HTTP and WebSocket. Default 127.0.0.1:0, that is a free port.
 	Dir          string             // Folder, new or empty, for blocks and states. Default none: they are in memory.
 	Seed         uint64             // Decides where a replayed fork puts transactions.

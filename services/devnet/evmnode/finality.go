@@ -25,9 +25,15 @@ func (f *finality) hold(safe, finalized uint64) {
 }
 
 func (f *finality) isHeld() bool {
+	held, _, _ := f.state()
+	return held
+}
+
+// state is where the tags are held, if they are.
+func (f *finality) state() (held bool, safe, finalized uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.held
+	return f.held, f.safe, f.finalized
 }
 
 func (f *finality) release() {

@@ -2,7 +2,6 @@ package evmnode
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -103,7 +102,7 @@ func (n *Node) branchOff(depth uint64, style ForkStyle) (branchOff, error) {
 	return b, nil
 }
 
-// buildBranch executes the new branch and stores it beside the old one.
+// buildBranch executes the new branch, which is stored beside the old one.
 func (n *Node) buildBranch(b branchOff) ([]*types.Block, error) {
 	n.forks++
 	extra := fmt.Appendf(nil, "fork %d", n.forks)
@@ -116,9 +115,6 @@ func (n *Node) buildBranch(b branchOff) ([]*types.Block, error) {
 		block, err := n.build(parent, branchTime(b, i, parent), extra, &listed{offered})
 		if err != nil {
 			return nil, err
-		}
-		if _, err := n.chain.InsertBlockWithoutSetHead(context.Background(), block, false); err != nil {
-			return nil, fmt.Errorf("storing block %d: %w", block.Number(), err)
 		}
 		waiting = types.TxDifference(offered, block.Transactions())
 		fresh, parent = append(fresh, block), block.Header()

@@ -62,13 +62,17 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuring the chain: %w", err)
 	}
-	db, err := openStore(cfg.Dir)
+	db, err := openStore(cfg)
 	if err != nil {
 		return nil, err
 	}
 	chain, err := core.NewBlockChain(db, genesis(cfg), engine{}, chainOptions(cfg.Dir))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("making the chain: %w", err), db.Close())
+	}
+	if err := cfg.Image.suits(cfg); err != nil {
+		chain.Stop()
+		return nil, errors.Join(err, db.Close())
 	}
 	pool, err := txpool.New(cfg.MinGasPrice, chain, []txpool.SubPool{legacypool.New(poolConfig(cfg), chain)})
 	if err != nil {
@@ -80,6 +84,7 @@ func New(cfg Config) (*Node, error) {
 	n.states.db = state.NewMPTDatabase(chain.TrieDB(), chain.CodeDB())
 	n.head.Store(chain.CurrentBlock())
 	n.minGasPrice.Store(cfg.MinGasPrice)
+	n.goOn(cfg.Image)
 	n.close = sync.OnceValue(n.shutDown)
 	if err := n.register(); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -90,7 +95,11 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
+// genesis is nil for a chain that has one.
 func genesis(cfg Config) *core.Genesis {
+	if cfg.Image != nil {
+		return nil
+	}
 	zero := new(big.Int)
 	g := &core.Genesis{
 		Config: &params.ChainConfig{
@@ -115,8 +124,20 @@ func genesis(cfg Config) *core.Genesis {
 // storeCache is how much of what is in a folder is kept in memory, by the store and by the tries each, megabytes.
 const storeCache = 128
 
-// openStore opens what blocks and states are kept in: memory, or an empty folder.
-func openStore(dir string) (ethdb.Database, error) {
+// openStore opens what blocks and states are kept in, and puts into it what the chain begins with.
+func openStore(cfg Config) (ethdb.Database, error) {
+	db, err := emptyStore(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.Image.into(db); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// emptyStore is memory, or an empty folder.
+func emptyStore(dir string) (ethdb.Database, error) {
 	if dir == "" {
 		return rawdb.NewMemoryDatabase(), nil
 	}
@@ -254,8 +275,8 @@ func (n *Node) extend() error {
 	if err != nil {
 		return err
 	}
-	if _, err := n.chain.InsertChain(types.Blocks{block}); err != nil {
-		return fmt.Errorf("inserting block %d: %w", block.Number(), err)
+	if _, err := n.chain.SetCanonical(block); err != nil {
+		return fmt.Errorf("going on to block %d: %w", block.Number(), err)
 	}
 	n.announce(event{heads: []*types.Header{block.Header()}, logs: n.blockLogs(block.Hash())})
 	return nil
@@ -272,9 +293,11 @@ func (n *Node) announce(e event) {
 func (n *Node) Mine(count uint64) error {
 	n.writing.Lock()
 	defer n.writing.Unlock()
-	for range count {
-		if err := n.pool.Sync(); err != nil {
-			return fmt.Errorf("waiting for the transaction pool: %w", err)
+	for i := range count {
+		if pending, queued := n.pool.Stats(); i == 0 || pending+queued > 0 { // an empty one has nothing to notice
+			if err := n.pool.Sync(); err != nil {
+				return fmt.Errorf("waiting for the transaction pool: %w", err)
+			}
 		}
 		if err := n.extend(); err != nil {
 			return err
