@@ -40,22 +40,17 @@ type Devnet struct {
 // Start brings up a devnet that runs until ctx ends or one of its parts fails; Wait tells which. When Start returns,
 // the exchange is deployed, has liquidity, and can be reached at the addresses of Record.
 func Start(ctx context.Context, cfg Config, log zerolog.Logger) (*Devnet, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("configuring the devnet: %w", err)
-	}
+	return bringUp(ctx, cfg, log, nil)
+}
+
+func bringUp(ctx context.Context, cfg Config, log zerolog.Logger, from *Origin) (*Devnet, error) {
 	began := time.Now()
-	d := &Devnet{}
-	var err error
-	if d.cast, err = newCast(); err != nil {
+	d, err := newDevnet(cfg, from)
+	if err != nil {
 		return nil, err
 	}
-	if d.node, err = evmnode.New(nodeConfig(cfg, d.cast)); err != nil {
-		return nil, err
-	}
-	d.chain = ethclient.NewClient(d.node.Attach())
-	if err := d.open(ctx, cfg, log); err != nil {
-		d.chain.Close()
-		return nil, errors.Join(err, d.node.Close())
+	if err := d.open(ctx, cfg, log, from); err != nil {
+		return nil, errors.Join(err, d.discard())
 	}
 	d.run(ctx, cfg)
 	log.Info().Str("rpc", d.record.RPCURL).Str("ws", d.record.WSURL).Str("feed", d.record.FeedURL).
@@ -64,29 +59,75 @@ func Start(ctx context.Context, cfg Config, log zerolog.Logger) (*Devnet, error)
 	return d, nil
 }
 
-func nodeConfig(cfg Config, accounts cast) evmnode.Config {
-	return evmnode.Config{
+// newDevnet makes the accounts and the chain, and runs nothing.
+func newDevnet(cfg Config, from *Origin) (*Devnet, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("configuring the devnet: %w", err)
+	}
+	d := &Devnet{}
+	var err error
+	if d.cast, err = newCast(); err != nil {
+		return nil, err
+	}
+	if d.node, err = evmnode.New(nodeConfig(cfg, d.cast, from)); err != nil {
+		return nil, err
+	}
+	d.chain = ethclient.NewClient(d.node.Attach())
+	return d, nil
+}
+
+// discard frees what newDevnet took.
+func (d *Devnet) discard() error {
+	d.chain.Close()
+	return d.node.Close()
+}
+
+func nodeConfig(cfg Config, accounts cast, from *Origin) evmnode.Config {
+	node := evmnode.Config{
 		ChainID: cfg.ChainID, BlockTime: cfg.BlockTime, GasLimit: cfg.GasLimit, LogRange: cfg.LogRange,
 		Listen: cfg.RPC, Dir: cfg.Dir, Seed: cfg.Seed, Alloc: accounts.alloc(),
 	}
+	if from != nil {
+		node.Image = from.chain
+	}
+	return node
 }
 
-// open deploys the exchange and makes everything that can be reached from outside.
-func (d *Devnet) open(ctx context.Context, cfg Config, log zerolog.Logger) error {
+// venue is the exchange that a configuration wants.
+func (d *Devnet) venue(cfg Config) (exchange.Config, error) {
 	venue := exchange.DefaultConfig(d.cast.deployer.Key, d.cast.feedSigner.Key, d.cast.exchangeKeepers())
 	venue.GlvManager = d.cast.glvManager.Address
 	percent, err := cfg.liquidationPercent()
 	if err != nil {
-		return err
+		return venue, err
 	}
 	venue.Parameters.LiquidationRatioFactor = new(big.Int).
 		Mul(big.NewInt(percent), new(big.Int).Exp(big.NewInt(10), big.NewInt(28), nil))
 	venue.Parameters.LiquidationBurn = int64(cfg.LiquidationBurn)
+	return venue, nil
+}
+
+// deploy puts the exchange on the chain, where no fork can undo it.
+func (d *Devnet) deploy(ctx context.Context, venue exchange.Config) (*exchange.Deployment, error) {
 	deployment, err := exchange.Deploy(ctx, eager{d.chain, d.node}, venue)
+	if err == nil {
+		d.node.Anchor()
+	}
+	return deployment, err
+}
+
+// open deploys the exchange, unless the chain begins with it, and makes everything that can be reached from outside.
+func (d *Devnet) open(ctx context.Context, cfg Config, log zerolog.Logger, from *Origin) error {
+	venue, err := d.venue(cfg)
 	if err != nil {
 		return err
 	}
-	d.node.Anchor()
+	deployment := from.exchange()
+	if deployment == nil {
+		if deployment, err = d.deploy(ctx, venue); err != nil {
+			return err
+		}
+	}
 	d.record = Record{Deployment: *deployment, Mnemonic: mnemonic, Accounts: d.cast.record()}
 	if d.feed, err = pricefeed.New(d.feedConfig(cfg, venue)); err != nil {
 		return err

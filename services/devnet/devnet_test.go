@@ -28,18 +28,34 @@ import (
 
 const hangGuard = 120 * time.Second
 
+// deployed is what the devnets of the tests begin with.
+var deployed = sync.OnceValues(func() (*Origin, error) { return Deploy(context.Background(), quiet()) })
+
 func start(t *testing.T, cfg Config) *Devnet {
 	t.Helper()
-	d, err := Start(t.Context(), cfg, zerolog.Nop())
+	o, err := deployed()
 	if err != nil {
 		t.Fatal(err)
 	}
+	begin := Start
+	if cfg.Foundation() == quiet().Foundation() {
+		begin = o.Start
+	}
+	d, err := begin(t.Context(), cfg, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	endsWell(t, d)
+	return d
+}
+
+func endsWell(t *testing.T, d *Devnet) {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := d.Wait(); err != nil {
 			t.Errorf("the devnet ended with %v", err)
 		}
 	})
-	return d
 }
 
 func quiet() Config {
@@ -75,7 +91,11 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestStartedDevnetIsUsable(t *testing.T) {
-	d := start(t, quiet())
+	d, err := Start(t.Context(), quiet(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	endsWell(t, d)
 	for _, url := range []string{d.RPC(), d.WS()} {
 		client := dial(t, url)
 		if id, err := client.ChainID(t.Context()); err != nil || id.Uint64() != d.Deployment().ChainID {

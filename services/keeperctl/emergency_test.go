@@ -26,6 +26,7 @@ import (
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/devnet"
+	"perpkeeper/services/devnet/devnettest"
 	"perpkeeper/services/devnet/exchange"
 )
 
@@ -46,7 +47,7 @@ func newAlarm(t *testing.T) *alarm {
 	cfg := devnet.DefaultConfig()
 	cfg.Rate, cfg.BlockTime = 0, 100*time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
-	d, err := devnet.Start(ctx, cfg, zerolog.Nop())
+	d, err := devnettest.Run(ctx, cfg)
 	if err != nil {
 		cancel()
 		t.Fatal(err)

@@ -32,6 +32,7 @@ import (
 	"perpkeeper/pkg/txm"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/devnet"
+	"perpkeeper/services/devnet/devnettest"
 	"perpkeeper/services/devnet/exchange"
 	"perpkeeper/services/scanner"
 	"perpkeeper/services/statevm"
@@ -44,7 +45,7 @@ const hangGuard = 90 * time.Second
 
 // site is a keeper without a planner and a sender: a chain with an exchange and a price feed, a broker, a database, and
 // the pipeline by which the chain becomes state. Tests publish what the planner would, and start senders of their own.
-// Sites share nothing, so tests that are long because they wait for their chains run side by side.
+// Sites share nothing but how their chains begin, so tests that are long because they wait for these run side by side.
 type site struct {
 	t      testing.TB
 	devnet *devnet.Devnet
@@ -78,7 +79,7 @@ func startDevnet(t testing.TB) *devnet.Devnet {
 	cfg := devnet.DefaultConfig()
 	cfg.Rate, cfg.BlockTime, cfg.PriceInterval = 0, 150*time.Millisecond, 200*time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
-	d, err := devnet.Start(ctx, cfg, zerolog.Nop())
+	d, err := devnettest.Run(ctx, cfg)
 	if err != nil {
 		cancel()
 		t.Fatal(err)

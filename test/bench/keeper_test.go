@@ -24,6 +24,7 @@ import (
 	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/devnet"
+	"perpkeeper/services/devnet/devnettest"
 	"perpkeeper/services/devnet/exchange"
 	"perpkeeper/services/planner"
 	"perpkeeper/services/scanner"
@@ -70,7 +71,7 @@ func newKeeper(t *testing.T, f fleet) *keeper {
 	cfg := devnet.DefaultConfig()
 	cfg.Rate, cfg.PriceInterval, cfg.LiquidationBurn = 0, time.Second, liquidationBurn
 	ctx, cancel := context.WithCancel(context.Background())
-	d, err := devnet.Start(ctx, cfg, zerolog.Nop())
+	d, err := devnettest.Run(ctx, cfg)
 	if err != nil {
 		cancel()
 		t.Fatal(err)

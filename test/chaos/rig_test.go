@@ -31,6 +31,7 @@ import (
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/wire"
 	"perpkeeper/services/devnet"
+	"perpkeeper/services/devnet/devnettest"
 	"perpkeeper/services/devnet/evmnode"
 )
 
@@ -152,7 +153,7 @@ func (r *rig) startDevnet() {
 	}
 	r.chainID = cfg.ChainID
 	ctx, cancel := context.WithCancel(context.Background())
-	d, err := devnet.Start(ctx, cfg, zerolog.Nop())
+	d, err := devnettest.Run(ctx, cfg)
 	if err != nil {
 		cancel()
 		r.t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
-	"github.com/rs/zerolog"
 
 	"perpkeeper/services/devnet"
 	"perpkeeper/services/devnet/contracts"
@@ -41,7 +40,7 @@ func Start(tb testing.TB) *Site {
 	cfg := devnet.DefaultConfig()
 	cfg.Rate, cfg.BlockTime = 0, 100*time.Millisecond
 	ctx, stop := context.WithCancel(context.Background())
-	d, err := devnet.Start(ctx, cfg, zerolog.Nop())
+	d, err := Run(ctx, cfg)
 	if err != nil {
 		stop()
 		tb.Fatal(err)
