@@ -74,25 +74,49 @@ const accounts = 3
 
 func startDevnet(t testing.TB) *devnet {
 	t.Helper()
-	d := &devnet{t: t}
+	d := withKeys(t)
 	alloc := types.GenesisAlloc{
 		common.Address(emitter): {Code: relayCode, Balance: new(big.Int)},
 		common.Address(store):   {Code: storeCode, Balance: new(big.Int), Storage: map[common.Hash]common.Hash{}},
 	}
-	for i := range accounts {
-		key, err := crypto.ToECDSA(crypto.Keccak256([]byte{byte(i)}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.keys = append(d.keys, key)
+	for i := range d.keys {
 		alloc[common.Address(d.account(i))] = types.Account{Balance: new(big.Int).
 			Exp(big.NewInt(10), big.NewInt(20), nil)}
 	}
 	for key, word := range stored {
 		alloc[common.Address(store)].Storage[common.Hash(key)] = common.Hash(word)
 	}
+	return d.run(evmnode.Config{Manual: true, Alloc: alloc})
+}
+
+// again is another chain that has come as far as this one has, and goes its own way from now on.
+func (d *devnet) again(t testing.TB) *devnet {
+	t.Helper()
+	image, err := d.Image()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return withKeys(t).run(evmnode.Config{Manual: true, Image: image})
+}
+
+func withKeys(t testing.TB) *devnet {
+	t.Helper()
+	d := &devnet{t: t}
+	for i := range accounts {
+		key, err := crypto.ToECDSA(crypto.Keccak256([]byte{byte(i)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.keys = append(d.keys, key)
+	}
+	return d
+}
+
+func (d *devnet) run(cfg evmnode.Config) *devnet {
+	t := d.t
+	t.Helper()
 	var err error
-	if d.Node, err = evmnode.New(evmnode.Config{Manual: true, Alloc: alloc}); err != nil {
+	if d.Node, err = evmnode.New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -59,35 +59,46 @@ func reorgs(t *testing.T, style evmnode.ForkStyle, depths []uint64) {
 	}
 }
 
+// longTopic is a chain of so many blocks that are not final, and a topic that holds it.
+func longTopic(t *testing.T, blocks uint64) (*devnet, *kafka) {
+	t.Helper()
+	d, k := startDevnet(t), startKafka(t)
+	d.StallFinality()
+	d.trade(1)
+	d.mine(blocks)
+	s := start(t, testConfig(d, k.Addr()), k)
+	settle(t, k, newTruth(d))
+	_ = s.stop()
+	return d, k
+}
+
 // A reorg that is deeper than readers can undo ends the scanner before it is written, block by block and where ranges
-// would follow; the deepest that they can is written (PIPE-2).
+// would follow; the deepest that they can is written (PIPE-2). Every case has a chain of its own. They share the topic:
+// who ends leaves nothing on it but a claim.
 func TestReorgBeyondTheHorizon(t *testing.T) {
-	for name, tt := range map[string]struct{ depth, later uint64 }{
-		"as deep as readers go":              {chain.UndoHorizon, 0},
-		"deeper":                             {chain.UndoHorizon + 1, 0},
-		"deeper, with history to catch up":   {chain.UndoHorizon + 1, 20},
-		"deeper than what is remembered too": {chain.UndoHorizon + 300, 0},
+	t.Parallel()
+	base, k := longTopic(t, chain.UndoHorizon+400)
+	for _, tt := range []struct {
+		name         string
+		depth, later uint64
+	}{
+		{"deeper", chain.UndoHorizon + 1, 0},
+		{"deeper than what is remembered too", chain.UndoHorizon + 300, 0},
+		{"deeper, with history to catch up", chain.UndoHorizon + 1, 20},
+		{"as deep as readers go", chain.UndoHorizon, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d, k := startDevnet(t), startKafka(t)
+		t.Run(tt.name, func(t *testing.T) {
+			d := base.again(t)
 			cfg := testConfig(d, k.Addr())
-			d.StallFinality()
-			tr := newTruth(d)
-			d.trade(1)
-			d.mine(chain.UndoHorizon + 400)
-			s := start(t, cfg, k)
-			settle(t, k, tr)
-			_ = s.stop()
 			d.reorg(tt.depth, evmnode.Replay)
 			if tt.later > 0 {
 				cfg.Scanner.Backfill.MinBlocks = 4
 				d.mine(tt.later)
 				d.Resume()
 			}
-			s = start(t, cfg, k)
+			s := start(t, cfg, k)
 			if tt.depth <= chain.UndoHorizon {
-				settle(t, k, tr)
+				settle(t, k, newTruth(d))
 				return
 			}
 			eventually(t, "the scanner has ended", func() error {
