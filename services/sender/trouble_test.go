@@ -286,14 +286,16 @@ func stolenKey(t *testing.T, s *site, by chain.Address, key secret.String) {
 	}
 }
 
-// Where there are several endpoints, two of them have to say so before somebody else is believed to have the key.
+// Where there are several endpoints, two of them have to say so before somebody else is believed to have the key. Where
+// the signer begins they have both said.
 func loneWitness(t *testing.T, s *site, by chain.Address, key secret.String) {
-	s.cfg.Chain.URLs = append(slices.Clone(s.cfg.Chain.URLs), secret.MustURL(s.forgetsNonces()))
-	w := &witness{}
+	w, forgets := &witness{}, &atomic.Bool{}
+	s.cfg.Chain.URLs = append(slices.Clone(s.cfg.Chain.URLs), secret.MustURL(s.forgetsNonces(forgets)))
 	w.mute.Store(true)
 	sn := s.sender([]secret.String{key}, w.on)
 	s.say(s.orderJob(s.marketOrder(100), by))
 	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
+	forgets.Store(true)
 	s.payMyself(key)
 	s.eventually("the doubt is told", func(context.Context) bool { return sn.notices.has("1 of 2 hosts") })
 	doubted := len(w.broadcasts())
@@ -303,11 +305,11 @@ func loneWitness(t *testing.T, s *site, by chain.Address, key secret.String) {
 	}
 }
 
-// forgetsNonces is the address of a node that is like the site's and knows no nonces.
-func (s *site) forgetsNonces() string {
+// forgetsNonces is the address of a node that is like the site's, and knows no nonces while it forgets.
+func (s *site) forgetsNonces(forgets *atomic.Bool) string {
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || bytes.Contains(body, []byte("eth_getTransactionCount")) {
+		if err != nil || forgets.Load() && bytes.Contains(body, []byte("eth_getTransactionCount")) {
 			http.Error(w, "out of order", http.StatusServiceUnavailable)
 			return
 		}
