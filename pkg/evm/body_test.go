@@ -90,9 +90,17 @@ func inOtherWords(t *rapid.T, shown map[string]any) {
 	if r, _ := shown["r"].(string); rapid.Bool().Draw(t, "padded") {
 		shown["r"] = "0x" + strings.Repeat("0", 64-len(r)+2) + r[2:]
 	}
+	if shown["value"] == "0x0" && rapid.Bool().Draw(t, "zero without digits") {
+		shown["value"] = "0x"
+	}
 	switch {
 	case shown["type"] == "0x0" && rapid.Bool().Draw(t, "untyped"):
 		delete(shown, "type")
+	case shown["type"] == "0x0" && rapid.Bool().Draw(t, "type null"):
+		shown["type"] = nil
+	case shown["type"] != "0x0" && rapid.Bool().Draw(t, "as Bitcoin's v"):
+		delete(shown, "yParity")
+		shown["v"] = map[any]string{"0x0": "0x1b", "0x1": "0x1c"}[shown["v"]]
 	case shown["type"] != "0x0" && rapid.Bool().Draw(t, "as v"):
 		delete(shown, "yParity")
 	case shown["type"] != "0x0" && rapid.Bool().Draw(t, "v is something else"):

@@ -121,6 +121,9 @@ func (c *cursor) txField(t *txReply, s *signedTx, name string) (i int, err error
 		s.to = t.to[:]
 		return 5, c.fixed(t.to[:])
 	case "type":
+		if c.word("null") {
+			return 6, nil
+		}
 		s.kind, err = c.number(64)
 		return 6, err
 	default:

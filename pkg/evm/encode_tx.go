@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
@@ -77,17 +78,21 @@ func (e *txEncoder) field(s *signedTx, at int) error {
 	case txAuthorizations:
 		return e.list(s.fields[at], e.authorization)
 	case txParity:
-		if s.fields[at] == nil { // older nodes give it as v
-			return e.quantity(s.fields[txV])
+		if s.fields[at] == nil { // older nodes give it as v, some of them as Bitcoin does
+			v := s.fields[txV]
+			if i := slices.Index([]string{"1b", "1c"}, strings.ToLower(string(v))); i >= 0 {
+				v = []byte{'0' + byte(i)}
+			}
+			return e.quantity(v)
 		}
 	}
 	return e.quantity(s.fields[at])
 }
 
-// quantity writes a number of at most 256 bits. Some nodes write leading zeros.
+// quantity writes a number of at most 256 bits. Some nodes write leading zeros, or zero as no digits.
 func (e *txEncoder) quantity(digits []byte) error {
 	const most = 64
-	if len(digits) == 0 {
+	if digits == nil {
 		return errors.New("a transaction that lacks a number")
 	}
 	digits = bytes.TrimLeft(digits, "0")
