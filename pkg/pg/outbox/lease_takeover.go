@@ -27,6 +27,11 @@ var (
 		`UPDATE keeper.signer_lease SET next_nonce = $2, updated_at = clock_timestamp() WHERE signer = $1`)
 	insertEvent = pg.Register("signer event",
 		`INSERT INTO keeper.signer_event (signer, token, what, detail) VALUES ($1, $2, $3, $4)`)
+	// A tenure that cannot begin, for want of a second endpoint, is tried again twice a second: that is noted once.
+	insertTakeover = pg.Register("signer event of a takeover", `
+		INSERT INTO keeper.signer_event (signer, token, what, detail) SELECT $1, $2, 'take_over', $3
+		WHERE NOT EXISTS (
+			SELECT FROM keeper.signer_event WHERE signer = $1 AND token = $2 AND what = 'take_over' AND detail = $3)`)
 )
 
 // TakeOver implements nonce.Store. An intent whose number was held is still queued: it keeps its place.
@@ -45,7 +50,7 @@ func (s Leases) TakeOver(ctx context.Context, f lease.Fence, latest uint64) (cur
 		}
 		detail := fmt.Sprintf("next nonce: stored %d, chain %d, cursor %d; released %v", stored.Next, latest,
 			cursor.Next, cursor.Released)
-		_, err = tx.Exec(ctx, insertEvent.SQL(), f.Signer[:], f.Token, "take_over", detail)
+		_, err = tx.Exec(ctx, insertTakeover.SQL(), f.Signer[:], f.Token, detail)
 		return err
 	})
 	if err != nil && !lease.Lost(err) {

@@ -121,6 +121,25 @@ func TestDatabaseGoneBackInTimeIsRefused(t *testing.T) {
 	}
 }
 
+// Who cannot begin yet tries again and again: the table of events, from which nothing is deleted, gets a row for what is
+// new.
+func TestTakeoverIsNotedOnce(t *testing.T) {
+	address := pgtest.URL(t)
+	db := outboxtest.Open(t, address, "sender")
+	f := outboxtest.Acquire(t, db, outboxtest.Register(t, db), time.Minute)
+	for _, latest := range []uint64{0, 0, 5, 5} {
+		if _, err := outbox.NewLeases(db).TakeOver(t.Context(), f, latest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var noted int
+	err := connect(t, address).QueryRow(t.Context(), `SELECT count(*) FROM keeper.signer_event
+		WHERE what = 'take_over'`).Scan(&noted)
+	if err != nil || noted != 3 {
+		t.Errorf("%d takeovers are noted, %v; want the three that differ: at 0, from 0 to 5, at 5", noted, err)
+	}
+}
+
 // S8: sessions in time zones a day apart judge a lease alike. (The pool asks for UTC; the statements must not depend on
 // it.)
 func TestLeaseIsBlindToTimeZones(t *testing.T) {
