@@ -15,9 +15,7 @@ func Run(ctx context.Context, cfg devnet.Config) (*devnet.Devnet, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	deploy := sync.OnceValues(func() (*devnet.Origin, error) { return devnet.Deploy(context.Background(), cfg) })
-	shared, _ := origins.LoadOrStore(cfg.Foundation(), deploy)
-	origin, err := shared.(func() (*devnet.Origin, error))() //nolint:forcetypeassert // nothing else is stored
+	origin, err := deployed(cfg)()
 	if err != nil {
 		return nil, err
 	}
@@ -25,4 +23,18 @@ func Run(ctx context.Context, cfg devnet.Config) (*devnet.Devnet, error) {
 }
 
 // origins has what was deployed, or is being deployed, by its foundation.
-var origins sync.Map
+var origins = struct {
+	sync.Mutex
+	by map[devnet.Foundation]func() (*devnet.Origin, error)
+}{by: map[devnet.Foundation]func() (*devnet.Origin, error){}}
+
+// deployed returns the deployment that a configuration can begin with. Who calls it first deploys.
+func deployed(cfg devnet.Config) func() (*devnet.Origin, error) {
+	origins.Lock()
+	defer origins.Unlock()
+	key := cfg.Foundation()
+	if origins.by[key] == nil {
+		origins.by[key] = sync.OnceValues(func() (*devnet.Origin, error) { return devnet.Deploy(context.Background(), cfg) })
+	}
+	return origins.by[key]
+}
