@@ -236,8 +236,8 @@ func (c *certificate) holds(now certificate) bool {
 // in the best case that the certificate allows the output is what is asked for.
 //
 // One hop turns an amount in, worth V at the lower side of its price, into an amount out that is worth at most V less
-// the fee plus the reward and a unit, at the higher side of its price; and what comes out of one hop is valued at the lower side
-// for the next.
+// the fee plus the reward and a unit, at the higher side of its price; and what comes out of one hop is valued at the
+// lower side for the next.
 func (c *certificate) judgingPrice(w *waitingSwap) float64 {
 	amount := w.order.InitialCollateralDeltaAmount.Float()
 	if w.distrusts || amount == 0 {
