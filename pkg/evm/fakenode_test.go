@@ -45,7 +45,7 @@ type fakeBlock struct {
 	receipt map[string]any
 }
 
-// fakeChain is a chain of consistent blocks: hashes, parents, blooms and roots are right, and signatures alone are none.
+// fakeChain is a chain of consistent blocks: hashes, parents, blooms and roots are right; only signatures are none.
 // Block n has logs(n) logs, of both events in turn.
 type fakeChain []*fakeBlock
 
