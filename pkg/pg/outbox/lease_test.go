@@ -121,8 +121,8 @@ func TestDatabaseGoneBackInTimeIsRefused(t *testing.T) {
 	}
 }
 
-// Who cannot begin yet tries again and again: the table of events, from which nothing is deleted, gets a row for what is
-// new.
+// Who cannot begin yet tries again and again: the table of events, from which nothing is deleted, gets a row for what
+// is new.
 func TestTakeoverIsNotedOnce(t *testing.T) {
 	address := pgtest.URL(t)
 	db := outboxtest.Open(t, address, "sender")
