@@ -10,7 +10,7 @@ import (
 // A packed position is its key, its account and the number of its group, and then its numbers, each as its length in
 // one byte and its bytes without leading zeros: size in USD and in tokens, collateral, borrowing factor and funding per
 // size, of which judging prices are computed; the magnitude of the pending impact and 1 if it is negative; when it was
-// increased and decreased; changes; and of the stamp block, log and time.
+// increased and decreased; changes; and of the stamp block, log and time. A new number goes behind the first five.
 
 // pack appends a position of a group. What no rule reads is left out: the funding that can be claimed, and the
 // transaction of the last change. Market, collateral, side and status are the group's.

@@ -52,6 +52,11 @@ func TestPackedPositionsAreWhatTheyWere(t *testing.T) {
 		if !known {
 			t.Fatalf("%+v is not there", p)
 		}
+		judged := entry{p.SizeInUsd.Float(), p.SizeInTokens.Float(), p.CollateralAmount.Float(),
+			p.BorrowingFactor.Float(), p.FundingFeeAmountPerSize.Float()}
+		if e := entryOf(pack(nil, &p, 1)); e != judged {
+			t.Errorf("judging prices are computed from %+v, not %+v: pack a new number behind the first five", e, judged)
+		}
 		for i := range v.NumField() {
 			if was, is := v.Field(i).Interface(), reflect.ValueOf(got).Field(i).Interface(); is != was {
 				t.Errorf("%s: %v has become %v; pack and unpack it in pkg/liquidation/packed.go, or list it in unread "+
