@@ -34,7 +34,9 @@ func deployed(cfg devnet.Config) func() (*devnet.Origin, error) {
 	defer origins.Unlock()
 	key := cfg.Foundation()
 	if origins.by[key] == nil {
-		origins.by[key] = sync.OnceValues(func() (*devnet.Origin, error) { return devnet.Deploy(context.Background(), cfg) })
+		origins.by[key] = sync.OnceValues(func() (*devnet.Origin, error) {
+			return devnet.Deploy(context.Background(), cfg)
+		})
 	}
 	return origins.by[key]
 }
