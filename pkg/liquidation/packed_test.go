@@ -55,7 +55,7 @@ func TestPackedPositionsAreWhatTheyWere(t *testing.T) {
 		judged := entry{p.SizeInUsd.Float(), p.SizeInTokens.Float(), p.CollateralAmount.Float(),
 			p.BorrowingFactor.Float(), p.FundingFeeAmountPerSize.Float()}
 		if e := entryOf(pack(nil, &p, 1)); e != judged {
-			t.Errorf("judging prices are computed from %+v, not %+v: pack a new number behind the first five", e, judged)
+			t.Errorf("judging prices are computed from %+v, not %+v: pack a new number behind these five", e, judged)
 		}
 		for i := range v.NumField() {
 			if was, is := v.Field(i).Interface(), reflect.ValueOf(got).Field(i).Interface(); is != was {
