@@ -82,13 +82,16 @@ type owned struct {
 }
 
 // learnFrom notes whose orders and positions a log names. What later transactions may name again is remembered beyond
-// this one.
+// this one, and forgotten with the order: a reorg that brings it back leaves it to be looked up.
 func (t *routing) learnFrom(l *chain.Log, kind *eventKind) error {
 	switch kind.name {
 	case "OrderCreated":
 		t.router.Learn(l.Topics[2], l.Topics[3].Address())
 		t.note(l.Topics[2], l.Topics[3])
-	case "OrderExecuted", "OrderCancelled", "OrderFrozen", "OrderUpdated":
+	case "OrderExecuted", "OrderCancelled":
+		t.note(l.Topics[2], l.Topics[3])
+		t.router.owners.forget(l.Topics[2])
+	case "OrderFrozen", "OrderUpdated":
 		t.note(l.Topics[2], l.Topics[3])
 	case "PositionIncrease", "PositionDecrease":
 		if err := t.reader.load(l, kind); err != nil {
@@ -160,6 +163,11 @@ func (m *memory) put(key chain.Hash, account chain.Address) {
 		m.former, m.recent = m.recent, make(map[chain.Hash]chain.Address)
 	}
 	m.recent[key] = account
+}
+
+func (m *memory) forget(key chain.Hash) {
+	delete(m.recent, key)
+	delete(m.former, key)
 }
 
 func (m *memory) get(key chain.Hash) (account chain.Address, known bool) {

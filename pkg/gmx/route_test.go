@@ -161,6 +161,26 @@ func TestOwnersAreRemembered(t *testing.T) {
 	}
 }
 
+// Who owns an order is forgotten when it ends: nothing names it any more, and an exchange has more of them every day.
+func TestOwnersAreForgottenWithTheOrder(t *testing.T) {
+	for _, end := range []string{"OrderExecuted", "OrderCancelled"} {
+		r := NewRouter(emitter, 10)
+		fields := perp.Fields{"key": chain.Hash{1}, "account": chain.Address{2}}
+		for _, logs := range [][]chain.Log{
+			transaction(event("OrderCreated", fields)),
+			transaction(event(end, fields), event("OrderSizeDeltaAutoUpdated", perp.Fields{"key": chain.Hash{1}})),
+		} {
+			routes, err := r.Route(logs)
+			if err != nil || routes[len(routes)-1] != (chain.Address{2}).Hash() {
+				t.Fatalf("%s: %v, %v", end, routes, err)
+			}
+		}
+		if n := len(r.owners.recent) + len(r.owners.former); n > 0 {
+			t.Errorf("%s: %d owners are kept", end, n)
+		}
+	}
+}
+
 func TestPositionsAreRemembered(t *testing.T) {
 	r := NewRouter(emitter, 10)
 	increase := event("PositionIncrease", nil)
