@@ -11,7 +11,7 @@ import (
 // them. It stands by itself, so that a partition can be loaded beside the others and let go at once.
 type shard struct {
 	index    *liquidation.Index
-	orders   map[chain.Hash]perp.Order
+	orders   map[chain.Hash]chain.Address // the market each of them is in
 	swaps    *due.Swaps                   // limit swaps, which have no market of their own
 	requests map[chain.Hash]chain.Address // the market each of them is in
 	markets  map[chain.Address]*marketBook
@@ -27,7 +27,7 @@ type marketBook struct {
 // newShard makes a shard whose index yields positions below a margin ratio.
 func newShard(armed perp.Uint) *shard {
 	return &shard{
-		index: liquidation.NewIndex(armed), orders: map[chain.Hash]perp.Order{}, swaps: new(due.Swaps),
+		index: liquidation.NewIndex(armed), orders: map[chain.Hash]chain.Address{}, swaps: new(due.Swaps),
 		requests: map[chain.Hash]chain.Address{}, markets: map[chain.Address]*marketBook{},
 	}
 }
@@ -58,7 +58,7 @@ func (s *shard) putOrder(o perp.Order) {
 	if !o.Status.Pending() && o.Status != perp.Frozen {
 		return
 	}
-	s.orders[o.Key] = o
+	s.orders[o.Key] = o.Market
 	m := s.market(o.Market)
 	switch {
 	case o.OrderType.IsMarket():
@@ -71,8 +71,8 @@ func (s *shard) putOrder(o perp.Order) {
 }
 
 func (s *shard) removeOrder(key chain.Hash) {
-	if old, known := s.orders[key]; known {
-		m := s.market(old.Market)
+	if market, known := s.orders[key]; known {
+		m := s.market(market)
 		delete(m.prompt, key)
 		m.triggers.Remove(key)
 		s.swaps.Remove(key)
