@@ -35,7 +35,7 @@ type account struct {
 	log     zerolog.Logger
 	// ready is false until the account is known to have what it needs, and again after a failure.
 	ready bool
-	// orders are the keys of waiting orders this account has placed and not seen end, oldest first.
+	// orders are the waiting orders this account has placed and not seen end, oldest first.
 	orders []order
 	// places are where this account may have a position: an order that would open it was sent.
 	places map[place]bool

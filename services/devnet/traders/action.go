@@ -242,12 +242,7 @@ func (a *account) cancelOrder(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hash, err := a.client().CancelOrder(ctx, a.key, waiting.key)
-	err = a.wait(ctx, hash, err)
-	if err == nil {
-		a.forget(waiting.key)
-	}
-	return a.forgetIfGone(waiting.key, err)
+	return a.takeBack(ctx, waiting.key)
 }
 
 // deposit puts 1 000 to 20 000 USD of one or both tokens into a pool.
@@ -310,7 +305,7 @@ func (a *account) place(ctx context.Context, where place, request exchange.Order
 		return fmt.Errorf("transaction %s created no order", hash)
 	}
 	if request.TriggerPrice != nil || request.Type == exchange.LimitSwap {
-		a.orders = append(a.orders, order{key: key, request: request})
+		return a.remember(ctx, order{key: key, request: request})
 	}
 	return nil
 }

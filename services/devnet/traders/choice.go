@@ -13,15 +13,37 @@ import (
 	"perpkeeper/services/devnet/exchange"
 )
 
-// maxRemembered bounds the orders an account remembers; the oldest are the most likely to have ended.
-const maxRemembered = 20
+// mostWaiting is how many waiting orders an account keeps: prices leave some of them behind for good, and an exchange
+// on which nobody took those back would have more of them every hour.
+const mostWaiting = 20
 
 func (a *account) someOrder() (*order, error) {
 	if len(a.orders) == 0 {
 		return nil, errNothingToDo
 	}
-	a.orders = a.orders[max(0, len(a.orders)-maxRemembered):]
 	return &a.orders[a.random.IntN(len(a.orders))], nil
+}
+
+// remember notes a waiting order, and takes the oldest one back where there are too many.
+func (a *account) remember(ctx context.Context, o order) error {
+	a.orders = append(a.orders, o)
+	if len(a.orders) <= mostWaiting {
+		return nil
+	}
+	if err := a.takeBack(ctx, a.orders[0].key); !errors.Is(err, errNothingToDo) {
+		return err
+	}
+	return nil // it had ended
+}
+
+// takeBack cancels a waiting order.
+func (a *account) takeBack(ctx context.Context, key common.Hash) error {
+	hash, err := a.client().CancelOrder(ctx, a.key, key)
+	err = a.wait(ctx, hash, err)
+	if err == nil {
+		a.forget(key)
+	}
+	return a.forgetIfGone(key, err)
 }
 
 func (a *account) forget(key common.Hash) {

@@ -2,6 +2,7 @@ package traders
 
 import (
 	"bytes"
+	"context"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/rs/zerolog"
+
+	"perpkeeper/services/devnet/exchange"
 )
 
 // testLog shows the traders' log when a test fails or runs verbosely.
@@ -53,6 +56,36 @@ func TestEveryActionMakesWork(t *testing.T) {
 			return s.counted(step.sees) > before
 		})
 	}
+}
+
+// TestOldOrdersAreTakenBack: an account whose orders no price reaches does not leave more and more of them behind.
+func TestOldOrdersAreTakenBack(t *testing.T) {
+	s := newStage(t)
+	traders, err := New(brisk(), Deps{Client: s.client, Faucet: s.keys["faucet"], Marks: s.marks, Log: s.log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := <-traders.idle
+	const more = 3
+	place := action{name: "place far", run: (*account).placeFar}
+	s.until("orders that nothing reaches", func() bool {
+		a.act(t.Context(), place)
+		return s.counted("OrderCreated") >= mostWaiting+more
+	})
+	s.until("what is too much being taken back", func() bool { return s.counted("OrderCancelled") >= more })
+	if len(a.orders) != mostWaiting {
+		t.Errorf("%d orders are kept", len(a.orders))
+	}
+}
+
+// placeFar waits for twice what a swap yields.
+func (a *account) placeFar(ctx context.Context) error {
+	request, worth, err := a.exchangeOf(1)
+	if err != nil {
+		return err
+	}
+	request.Type, request.MinOutput = exchange.LimitSwap, scale(worth, 10_000)
+	return a.place(ctx, place{}, request)
 }
 
 // TestEveryWayOfLiquidity runs the providers and the winner until the keeper has executed each kind of what they ask
