@@ -51,9 +51,9 @@ func (s *samples) last(what series) float64 {
 // line is the newest of what people look at first.
 func (s *samples) line() string {
 	work := func(name, measure string) float64 { return s.last(series{"work", name, measure}) }
-	text := fmt.Sprintf("%5.2f h in %5.0f s, block %.0f, state %.0f, planner %.0f, %.0f jobs:", s.at.Hours(),
+	text := fmt.Sprintf("%5.2f h in %5.0f s, block %.0f, state %.0f, planner %.0f, %.0f open, %.0f jobs:", s.at.Hours(),
 		work("clock", "seconds"), work("chain", "head"), work("state", "block"), work("planner", "block"),
-		work("jobs", "ended"))
+		work("planner", "open"), work("jobs", "ended"))
 	for _, what := range s.sorted() {
 		if what.measure == "resident_bytes" || what.measure == "private_bytes" {
 			text += fmt.Sprintf(" %s %.0f MB", what.name, s.last(what)/(1<<20))

@@ -19,6 +19,7 @@ import (
 	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/retention"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/wire"
@@ -35,8 +36,8 @@ const (
 	// time of the chain: half its warm-up, so that all that is judged is judged full.
 	soakKept = 30 * time.Minute
 	// leastWarm is how long is not judged at least, in time of the chain: statevm's undo rows are a thousand blocks.
-	// And leastClock is the same on a clock: planners keep prices of five minutes, whatever blocks do.
-	leastWarm, leastClock = 8 * time.Minute, 5 * time.Minute
+	// And leastClock is the same on a clock: planners and senders keep prices of a window, whatever blocks do.
+	leastWarm, leastClock = 8 * time.Minute, price.Window
 	// soakSegment is how large a topic's file may be there, bytes: only whole ones are deleted.
 	soakSegment = 1 << 20
 )

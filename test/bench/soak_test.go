@@ -96,6 +96,7 @@ func (s *soak) work(log *samples, process string, m map[string]float64) {
 		{"scanner", "scanner_head_number", "chain", "head"},
 		{"statevm", "statevm_events_total", "events", "applied"},
 		{"planner", "planner_block", "planner", "block"},
+		{"planner", "planner_open", "planner", "open"}, // positions, orders and requests: what it has to remember
 		{"sender", "sender_jobs_total", "jobs", "ended"},
 		{"sender", "retention_failures_total", "archive", "failures"},
 	} {
