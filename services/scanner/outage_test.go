@@ -149,9 +149,10 @@ func TestOwnersAreLookedUp(t *testing.T) {
 	_ = s.stop()
 
 	s = start(t, testConfig(d, k.Addr()), k)
-	owners[order(1)] = accountOf(1).Hash()
-	t.Cleanup(func() { delete(owners, order(1)) })
-	d.emit(0, orderResized(order(1))) // created before the restart: the tail of the topic tells whose it is
+	const waiting = 101 // created by the trade, and not executed
+	owners[order(waiting)] = accountOf(waiting).Hash()
+	t.Cleanup(func() { delete(owners, order(waiting)) })
+	d.emit(0, orderResized(order(waiting))) // created before the restart: the tail of the topic tells whose it is
 	d.mine(2)
 	settle(t, k, tr)
 	if n := testutil.ToFloat64(s.metrics.lookUps); n != 0 {
