@@ -48,7 +48,7 @@ type Tracker struct {
 
 // sighting is what was observed of a need.
 type sighting struct {
-	ids     []string  // the newest last
+	ids     []string  // of the jobs published since it was last executed, the newest last
 	birthMs uint64    // of the newest
 	done    uint64    // number of the block in which it was last executed; 0 = never
 	last    time.Time // when anything was last heard of it, by the machine's clock
@@ -116,7 +116,8 @@ func (t *Tracker) Published(j job.Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.sighted(j.Need())
-	if !slices.Contains(s.ids, j.ID) {
+	// what was found before the last execution, as in a topic that is read again, is not what the next one ends
+	if j.Evidence.Block.Number >= s.done && !slices.Contains(s.ids, j.ID) {
 		s.ids = append(s.ids, j.ID)
 	}
 	s.birthMs, s.last = max(s.birthMs, j.BirthMs), t.cfg.Clock()

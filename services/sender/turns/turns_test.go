@@ -230,6 +230,23 @@ func TestTurnFollowsEvidence(t *testing.T) {
 	}
 }
 
+// A job that is published again, from a state of before its execution, gives its name to no later one: that is the next
+// job's of the same need, and accuses whoever let that one pass.
+func TestOldWordsNameNoExecution(t *testing.T) {
+	b := newBench().head(birth)
+	first, second := orderAt(1, birth), orderAt(1, birth+60_000)
+	second.ID = job.OrderID(chain.Hash{1}, 2) // its owner has changed the order
+	b.Published(first)
+	b.Executed([]execution.Execution{by(masterSigner, 1, birth+900)})
+	b.Published(second)
+	b.Published(first) // the topic is read again
+	b.head(birth + 121_000)
+	b.Executed([]execution.Execution{by(otherSigner, 1, birth+121_000)})
+	if one, two := b.evidence.Missed(1), b.evidence.Missed(2); one != 1 || two != 1 {
+		t.Errorf("the Master missed %d jobs and tier 2 %d", one, two)
+	}
+}
+
 // A refused or failing recheck proves nothing.
 func TestOnlySuccessIsProof(t *testing.T) {
 	b := newBench().head(birth)
