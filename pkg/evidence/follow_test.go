@@ -3,6 +3,7 @@ package evidence
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,25 +12,35 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/execution"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/wire"
 )
 
-// readUpTo hands on up to when all partitions have been read.
-type readUpTo chan uint64
+// listener hands on what a reader reports: up to when all partitions have been read, and what was executed, by key.
+type listener struct {
+	readMs   chan uint64
+	executed chan chain.Hash
+}
 
-func (readUpTo) Published(job.Job)              {}
-func (readUpTo) Executed([]execution.Execution) {}
-func (r readUpTo) Read(blockMs uint64)          { r <- blockMs }
+func (listener) Published(job.Job) {}
 
-// publish writes the ends of blocks to the log topic.
-func publish(t *testing.T, client *bus.Client, topic string, numbers ...uint64) {
+func (l listener) Executed(found []execution.Execution) {
+	for _, e := range found {
+		l.executed <- e.Key
+	}
+}
+
+func (l listener) Read(blockMs uint64) { l.readMs <- blockMs }
+
+// publish writes to the log topic.
+func publish(t *testing.T, client *bus.Client, topic string, messages ...wire.Message) {
 	t.Helper()
 	var records []bus.Record
-	for _, n := range numbers {
-		r, err := wire.Encode([]byte("key"), wire.BlockEnd{Block: blockAt(n), Verified: true}, 1, 0)
+	for _, m := range messages {
+		r, err := wire.Encode([]byte("key"), m, 1, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +52,7 @@ func publish(t *testing.T, client *bus.Client, topic string, numbers ...uint64) 
 }
 
 // A log topic that is made anew ends a reader, and not the evidence: the next one reads the new topic, and people are
-// told of both.
+// told of both. What was executed before stands in the new topic as well, and is not evidence a second time.
 func TestEvidenceOutlivesItsTopic(t *testing.T) {
 	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
 	if err != nil {
@@ -61,14 +72,15 @@ func TestEvidenceOutlivesItsTopic(t *testing.T) {
 	if err := client.Ensure(t.Context(), topics); err != nil {
 		t.Fatal(err)
 	}
-	publish(t, client, topic, 1, 2, 3)
+	past := slices.Concat(executing(blockAt(1)), executing(blockAt(2), 1), executing(blockAt(3)))
+	publish(t, client, topic, past...)
 
 	const pause = 20 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
-	read, told := make(readUpTo, 100), make(chan error, 1000)
+	to, told := listener{make(chan uint64, 100), make(chan chain.Hash, 100)}, make(chan error, 1000)
 	var running sync.WaitGroup
 	running.Go(func() {
-		err := Follow(ctx, pause, func() *Reader { return NewReader(client, keeper, endings{}, read, nil) },
+		err := Follow(ctx, pause, func() *Reader { return NewReader(client, keeper, endings{}, to, nil) },
 			func(why error) { told <- why })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("ended with %v", err)
@@ -78,7 +90,7 @@ func TestEvidenceOutlivesItsTopic(t *testing.T) {
 	defer cancel()
 	until := func(n uint64) {
 		t.Helper()
-		for at := range read {
+		for at := range to.readMs {
 			if at == blockAt(n).TimeMs {
 				return
 			}
@@ -94,11 +106,18 @@ func TestEvidenceOutlivesItsTopic(t *testing.T) {
 	if why := <-told; why == nil {
 		t.Error("nobody is told that the topic is another")
 	}
-	publish(t, client, topic, 11)
+	publish(t, client, topic, append(past, executing(blockAt(11), 2)...)...)
 	until(11)
 	for why := range told {
 		if why == nil {
-			return
+			break
 		}
+	}
+	var executed []chain.Hash
+	for len(to.executed) > 0 { // they are reported before the block is said to be read
+		executed = append(executed, <-to.executed)
+	}
+	if want := []chain.Hash{{1}, {2}}; !slices.Equal(executed, want) {
+		t.Errorf("reported %v, want %v", executed, want)
 	}
 }

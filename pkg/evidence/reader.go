@@ -2,8 +2,9 @@
 // topic, and the executions on the chain, from the log topic.
 //
 // Guaranteed: an execution is reported once all partitions have its block, and none of a block that left the chain
-// before that; all jobs of the past are reported before anything of the chain. Not guaranteed: that a block is final.
-// An execution that was reported is not taken back when its branch leaves the chain later.
+// before that; it is reported once for a block (number and hash), also where [Follow] reads the topic again; all jobs
+// of the past are reported before anything of the chain. Not guaranteed: that a block is final. An execution that was
+// reported is not taken back when its branch leaves the chain later.
 package evidence
 
 import (
@@ -52,6 +53,8 @@ type Reader struct {
 	tips  []uint64 // by partition of the log topic: the time (ms) of its newest block; 0 = none yet
 	left  int      // partitions of the log topic whose past has not been read
 	feeds []feed
+	// reported is what this reader or, see Follow, one before it has reported.
+	reported *reportedSet
 	// standing is called whenever it is reported up to when all partitions have been read.
 	standing func()
 }
@@ -63,7 +66,8 @@ func NewReader(client *bus.Client, cfg wire.Config, decoder execution.Decoder, o
 	return &Reader{
 		client: client, cfg: cfg, observer: observer, unreadable: unreadable,
 		fold: execution.NewFold(decoder, cfg.LogPartitions), tips: make([]uint64, cfg.LogPartitions),
-		left: cfg.LogPartitions, feeds: make([]feed, cfg.LogPartitions), standing: func() {},
+		left: cfg.LogPartitions, feeds: make([]feed, cfg.LogPartitions), reported: newReportedSet(),
+		standing: func() {},
 	}
 }
 
@@ -187,7 +191,7 @@ func (e *Reader) logRecord(r bus.Record) error {
 	if err != nil {
 		return err
 	}
-	e.observer.Executed(found)
+	e.observer.Executed(e.reported.add(found))
 	e.stands()
 	return nil
 }
