@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/execution"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/wire"
 )
 
@@ -75,12 +77,12 @@ func TestEvidenceOutlivesItsTopic(t *testing.T) {
 	past := slices.Concat(executing(blockAt(1)), executing(blockAt(2), 1), executing(blockAt(3)))
 	publish(t, client, topic, past...)
 
-	const pause = 20 * time.Millisecond
+	pauses := retry.Policy{Initial: 20 * time.Millisecond, Max: 20 * time.Millisecond}
 	ctx, cancel := context.WithCancel(t.Context())
 	to, told := listener{make(chan uint64, 100), make(chan chain.Hash, 100)}, make(chan error, 1000)
 	var running sync.WaitGroup
 	running.Go(func() {
-		err := Follow(ctx, pause, func() *Reader { return NewReader(client, keeper, endings{}, to, nil) },
+		err := Follow(ctx, pauses, func() *Reader { return NewReader(client, keeper, endings{}, to, nil) },
 			func(why error) { told <- why })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("ended with %v", err)
@@ -120,4 +122,40 @@ func TestEvidenceOutlivesItsTopic(t *testing.T) {
 	if want := []chain.Hash{{1}, {2}}; !slices.Equal(executed, want) {
 		t.Errorf("reported %v, want %v", executed, want)
 	}
+}
+
+// What ends each reading is read anew in pauses that grow up to a bound, and begin anew once a reading has read the
+// past. People are told of each.
+func TestPausesBetweenReadingsGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		pauses := retry.Policy{Initial: 10 * time.Second, Max: time.Minute,
+			Jitter: func(bound time.Duration) time.Duration { return bound }}
+		began, unreadable := time.Now(), errors.New("a record of no kind")
+		var at []time.Duration
+		var told []error
+		err := repeat(ctx, pauses, func(_ context.Context, standing func()) error {
+			switch at = append(at, time.Since(began)); len(at) {
+			case 6:
+				standing()
+				standing()
+			case 9:
+				cancel()
+			}
+			return unreadable
+		}, func(why error) { told = append(told, why) })
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+		want := []time.Duration{0, 10 * time.Second, 30 * time.Second, 70 * time.Second, 130 * time.Second,
+			190 * time.Second, 200 * time.Second, 210 * time.Second, 230 * time.Second}
+		if !slices.Equal(at, want) {
+			t.Errorf("read at %v, want %v", at, want)
+		}
+		why := append(slices.Repeat([]error{unreadable}, 5), nil, unreadable, unreadable, unreadable)
+		if !slices.Equal(told, why) {
+			t.Errorf("told %v, want %v", told, why)
+		}
+	})
 }

@@ -239,9 +239,6 @@ func (s *Sender) follow(ctx context.Context, group *errgroup.Group) {
 	})
 }
 
-// evidencePause is how long after the evidence has ended it is read anew.
-const evidencePause = 10 * time.Second
-
 // observe reads the evidence of the tiers until ctx ends. While the reader has met something that it does not
 // understand, or its topic was made anew, the gate closes, and what is in flight is followed all the same.
 func (s *Sender) observe(ctx context.Context) error {
@@ -249,7 +246,8 @@ func (s *Sender) observe(ctx context.Context) error {
 		return nil
 	}
 	decoder := gmx.NewDecoder(s.cfg.Venue.EventEmitter)
-	return evidence.Follow(ctx, evidencePause, func() *evidence.Reader {
+	pauses := retry.Policy{Initial: 10 * time.Second, Max: time.Minute} // each reading is of the last 15 minutes
+	return evidence.Follow(ctx, pauses, func() *evidence.Reader {
 		return evidence.NewReader(s.client, s.cfg.Keeper, decoder, s.turns, s.unreadable.report)
 	}, func(why error) {
 		if why == nil {
