@@ -73,8 +73,9 @@ func NewReader(client *bus.Client, cfg wire.Config, decoder execution.Decoder, o
 
 // Run reads until ctx ends, or until it meets something in the log topic that it does not understand: the evidence then
 // stands still. What it does not understand of a block that nobody has proven it passes over: one endpoint may have
-// left a log out, and the block comes again when that is known. All jobs of the past are read before anything of the
-// chain: what was executed is an execution of jobs that were there.
+// left a log out, and the block comes again when that is known. So it does with a range, which never comes again, and
+// lies deeper than anything is taken back. All jobs of the past are read before anything of the chain: what was
+// executed is an execution of jobs that were there.
 func (e *Reader) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	past := make(chan struct{}, e.cfg.JobPartitions)
@@ -183,7 +184,9 @@ func (e *Reader) logRecord(r bus.Record) error {
 		found, err = e.fold.Block(r.Partition, m.Block, m.Attempt, share)
 		e.tips[r.Partition] = m.Block.TimeMs
 	case wire.RangeEnd:
-		found, err = e.fold.Range(r.Partition, m.Before, m.Last, m.Blocks, f.close())
+		share := f.close()
+		share.Unproven = !m.Verified
+		found, err = e.fold.Range(r.Partition, m.Before, m.Last, m.Blocks, share)
 		e.tips[r.Partition] = m.Last.TimeMs
 	case wire.Reorg:
 		e.fold.Undo(r.Partition, m.Reorg)

@@ -242,3 +242,37 @@ func TestUnprovenBlockEndsNoReading(t *testing.T) {
 		}
 	}
 }
+
+// History that an endpoint has told wrong, in a range that nobody has proven, ends no reading either: it is never taken
+// back, and every reading would end there for as long as the evidence goes back. What follows it is told.
+func TestUnprovenRangeEndsNoReading(t *testing.T) {
+	const n = 10
+	at := blockAt(n)
+	logs, txs := newTape(t, 0).block(n, 1, master)
+	log, tx, garbled := logs[0], txs[0], wire.Log{Log: chain.Log{Block: n, BlockHash: at.Hash}}
+	for name, wrong := range map[string][2][]wire.Message{
+		"a transaction is missing": {{log}, {}},
+		"a log is garbled":         {{garbled}, {tx}},
+	} {
+		for _, verified := range []bool{false, true} {
+			p := newTape(t, 0)
+			var err error
+			for partition, records := range wrong {
+				end := wire.RangeEnd{Before: blockAt(n - 2), Last: blockAt(n + 2), Records: uint32(len(records)),
+					Verified: verified}
+				if len(records) > 0 {
+					end.Blocks = []chain.BlockRef{at}
+				}
+				err = errors.Join(err, p.play(partition, 1, append(slices.Clone(records), end)...))
+			}
+			if (err != nil) != verified || len(p.ended) > 0 {
+				t.Errorf("%s, proven %t: %v, told of %v", name, verified, err, p.ended)
+			}
+			if verified {
+				continue
+			}
+			p.executes(blockAt(n+3), 2)
+			p.told(2)
+		}
+	}
+}

@@ -20,8 +20,8 @@ type Decoder interface {
 type Share struct {
 	Logs []chain.Log
 	Txs  []chain.Tx
-	// Unproven is true where nobody has proven that these are the block's. What makes no sense in it is passed over: if
-	// it is wrong the block comes again, under a higher attempt.
+	// Unproven is true where nobody has proven that these are the block's, or the range's. What makes no sense in it is
+	// passed over: a block that is wrong comes again, under a higher attempt, and of a range nothing better ever comes.
 	Unproven bool
 }
 
@@ -45,8 +45,11 @@ type partition struct {
 	spans []span // of numbers that came in ranges
 }
 
-// span is a range of block numbers, both ends included.
-type span struct{ first, last uint64 }
+// span is a range of block numbers, both ends included. Unproven is as in [Share].
+type span struct {
+	first, last uint64
+	unproven    bool
+}
 
 // blockID identifies a block.
 type blockID struct {
@@ -96,8 +99,9 @@ func (f *Fold) Range(partition int, before, last chain.BlockRef, blocks []chain.
 	error) {
 	for _, ref := range blocks {
 		of := Share{
-			Logs: only(s.Logs, func(l chain.Log) bool { return l.BlockHash == ref.Hash }),
-			Txs:  only(s.Txs, func(t chain.Tx) bool { return t.BlockHash == ref.Hash }),
+			Logs:     only(s.Logs, func(l chain.Log) bool { return l.BlockHash == ref.Hash }),
+			Txs:      only(s.Txs, func(t chain.Tx) bool { return t.BlockHash == ref.Hash }),
+			Unproven: s.Unproven,
 		}
 		p, err := f.read(ref.TimeMs, 0, of)
 		if err != nil {
@@ -105,7 +109,7 @@ func (f *Fold) Range(partition int, before, last chain.BlockRef, blocks []chain.
 		}
 		f.add(partition, ref, p)
 	}
-	reach := span{before.Number + 1, last.Number}
+	reach := span{before.Number + 1, last.Number, s.Unproven}
 	f.partitions[partition].spans = append(f.partitions[partition].spans, reach)
 	f.advance(partition, last.Number)
 	inside := slices.Collect(maps.Values(f.blocks))
@@ -168,7 +172,7 @@ func (f *Fold) emit(blocks []*block) (executions []Execution, err error) {
 		if !f.complete(b) {
 			continue
 		}
-		of, err := b.join()
+		of, err := f.join(b)
 		if err != nil {
 			return nil, err
 		}
@@ -190,13 +194,11 @@ func (f *Fold) complete(b *block) bool {
 	return true
 }
 
-// join joins a block's endings with its transactions. While a correction is on its way through the partitions, or may
-// still come, the record of a transaction may follow.
-func (b *block) join() (executions []Execution, err error) {
-	txs, attempts, unproven := map[chain.Hash]chain.Tx{}, map[uint32]bool{}, false
+// join joins a block's endings with its transactions. Where that is doubtful the record of one may be missing.
+func (f *Fold) join(b *block) (executions []Execution, err error) {
+	txs, doubtful := map[chain.Hash]chain.Tx{}, f.doubtful(b)
 	for _, p := range b.parts {
 		if p != nil {
-			attempts[p.attempt], unproven = true, unproven || p.unproven
 			for _, tx := range p.txs {
 				txs[tx.Hash] = tx
 			}
@@ -209,7 +211,7 @@ func (b *block) join() (executions []Execution, err error) {
 		for _, e := range p.endings {
 			tx, known := txs[e.Tx.Hash]
 			switch {
-			case !known && len(attempts) == 1 && !unproven:
+			case !known && !doubtful:
 				return nil, fmt.Errorf("block %d %s: no partition has the record of transaction %s", b.ref.Number,
 					b.ref.Hash, e.Tx.Hash)
 			case !known, b.emitted[e.Pos.Index]:
@@ -221,6 +223,21 @@ func (b *block) join() (executions []Execution, err error) {
 		}
 	}
 	return executions, nil
+}
+
+// doubtful reports whether the partitions need not agree on a block: a correction is on its way through them, or what
+// one of them has of it, if only a range without it, is unproven.
+func (f *Fold) doubtful(b *block) bool {
+	attempts := map[uint32]bool{}
+	for i, p := range b.parts {
+		switch {
+		case p == nil && f.partitions[i].doubts(b.ref.Number), p != nil && p.unproven:
+			return true
+		case p != nil:
+			attempts[p.attempt] = true
+		}
+	}
+	return len(attempts) > 1
 }
 
 // advance notes how far a partition was read, and forgets blocks that no record will name again.
@@ -243,6 +260,11 @@ func (f *Fold) advance(partition int, number uint64) {
 		l := &f.partitions[i]
 		l.spans = slices.DeleteFunc(l.spans, func(s span) bool { return s.last < floor })
 	}
+}
+
+// doubts reports whether a number came in a range that nobody has proven.
+func (p partition) doubts(number uint64) bool {
+	return slices.ContainsFunc(p.spans, func(s span) bool { return s.unproven && s.holds(number) })
 }
 
 func (s span) holds(number uint64) bool { return s.first <= number && number <= s.last }

@@ -144,6 +144,38 @@ func TestMissingSenderIsSaid(t *testing.T) {
 	}
 }
 
+// TestUnprovenRangeIsPassedOver: what one partition has of a range that nobody has proven may contradict what another
+// has, also where it has nothing of the block. It is passed over, and what follows is told.
+func TestUnprovenRangeIsPassedOver(t *testing.T) {
+	b, next := ref(12, "a"), ref(21, "a")
+	log := Share{Logs: []chain.Log{orderLog(b, 0, "x")}}
+	for name, c := range map[string]struct{ first, second, understood bool }{ // whether a partition's range is proven
+		"neither is proven":       {false, false, true},
+		"that of the log is not":  {false, true, true},
+		"that of the senders not": {true, false, true},
+		"both are proven":         {true, true, false},
+	} {
+		f := NewFold(orderDecoder{}, 2)
+		log.Unproven = !c.first
+		told, err := f.Range(0, ref(10, "a"), ref(20, "a"), []chain.BlockRef{b}, log)
+		if err != nil || told != nil {
+			t.Fatalf("%s: %v, %v", name, told, err)
+		}
+		told, err = f.Range(1, ref(10, "a"), ref(20, "a"), nil, Share{Unproven: !c.second})
+		if understood := err == nil; understood != c.understood || told != nil {
+			t.Errorf("%s: told %v, %v", name, told, err)
+			continue
+		}
+		if !c.understood {
+			continue
+		}
+		tellBlock(t, f, 0, next, 0, Share{Logs: []chain.Log{orderLog(next, 0, "y")}})
+		if told := tellBlock(t, f, 1, next, 0, Share{Txs: []chain.Tx{txOf(next, "y")}}); len(told) != 1 {
+			t.Errorf("%s: told %v of the block above", name, told)
+		}
+	}
+}
+
 // TestOldBlocksAreForgotten: memory follows the partition furthest behind.
 func TestOldBlocksAreForgotten(t *testing.T) {
 	f := NewFold(orderDecoder{}, 2)
