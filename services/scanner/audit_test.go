@@ -4,19 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/big"
-	"reflect"
 	"slices"
-	"testing"
-
-	"github.com/ethereum/go-ethereum"
-	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/ethclient"
-	"github.com/ethereum/go-ethereum/rpc"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/gmx/gmxtest"
 	"perpkeeper/pkg/wire"
 )
 
@@ -46,6 +36,9 @@ type auditedBlock struct {
 	logs   []chain.Log
 	txs    []chain.Tx
 }
+
+// hash is zero for a block inside a range, of which only the number is known.
+func (b auditedBlock) hash() chain.Hash { return b.end.Block.Hash }
 
 // auditor is a reader of one partition that has come as far as next, and goes on from there: what it has read is on the
 // topic for ever.
@@ -327,213 +320,4 @@ func (a *audited) rewind(m chain.Reorg) error {
 	}
 	a.blocks = slices.Clip(a.blocks[:at+1]) // what was handed out before is not written over
 	return nil
-}
-
-// owners are the accounts of events that name none.
-var owners = map[chain.Hash]chain.Hash{lostOrder: accountOf(7).Hash()}
-
-// wantedPartitions are where a log belongs, in the words of the design.
-func wantedPartitions(l chain.Log) []int {
-	if l.Topics[1] == chain.Keccak256([]byte("SetUint")) {
-		all := make([]int, partitions)
-		for p := range all {
-			all[p] = p
-		}
-		return all
-	}
-	return []int{wantedPartition(l)}
-}
-
-func wantedPartition(l chain.Log) int {
-	name := func(event string) bool { return l.Topics[1] == chain.Keccak256([]byte(event)) }
-	switch {
-	case name("PoolAmountUpdated"):
-		return wire.Partition(l.Topics[2], partitions)
-	case name("OrderSizeDeltaAutoUpdated"):
-		return wire.Partition(owners[l.Topics[2]], partitions)
-	default:
-		return wire.Partition(l.Topics[3], partitions)
-	}
-}
-
-// truth is what the node itself says of its chain, asked through an unrelated client.
-type truth struct {
-	client *ethclient.Client
-	signer chain.Address
-	known  map[chain.Hash][]auditedBlock
-	ranged map[uint64]chain.Hash // canonical hashes of blocks that are final
-	head   *big.Int              // the block the topic must end with; nil for the chain's head
-}
-
-func newTruth(d *devnet) *truth {
-	return &truth{d.client, d.account(2), map[chain.Hash][]auditedBlock{}, map[uint64]chain.Hash{}, nil}
-}
-
-// block returns what each partition must hold of a block.
-func (tr *truth) block(ctx context.Context, hash chain.Hash) ([]auditedBlock, error) {
-	if want, known := tr.known[hash]; known {
-		return want, nil
-	}
-	block, err := tr.client.BlockByHash(ctx, common.Hash(hash))
-	if err != nil {
-		return nil, err
-	}
-	want := make([]auditedBlock, partitions)
-	if len(block.Transactions()) == 0 {
-		tr.known[hash] = want
-		return want, nil
-	}
-	receipts, err := tr.client.BlockReceipts(ctx, rpc.BlockNumberOrHashWithHash(block.Hash(), false))
-	if err != nil {
-		return nil, err
-	}
-	for i, receipt := range receipts {
-		tx, ours := block.Transactions()[i], 0
-		for _, l := range receipt.Logs {
-			if l.Address != common.Address(emitter) || !slices.Contains(gmxtest.Topic0[:], l.Topics[0].Hex()) {
-				continue
-			}
-			log := logOf(l)
-			for _, p := range wantedPartitions(log) {
-				want[p].logs = append(want[p].logs, log)
-			}
-			ours++
-		}
-		from, err := types.Sender(types.LatestSignerForChainID(tx.ChainId()), tx)
-		if err != nil {
-			return nil, err
-		}
-		if ours > 0 || chain.Address(from) == tr.signer {
-			want[0].txs = append(want[0].txs, chain.Tx{
-				Hash: chain.Hash(tx.Hash()), From: chain.Address(from), To: chain.Address(*tx.To()), Nonce: tx.Nonce(),
-				Block:     block.NumberU64(),
-				BlockHash: chain.Hash(block.Hash()), Index: uint32(i), OK: receipt.Status == 1,
-				GasUsed:  receipt.GasUsed,
-				GasPrice: receipt.EffectiveGasPrice.Uint64(),
-			})
-		}
-	}
-	tr.known[hash] = want
-	return want, nil
-}
-
-func logOf(l *types.Log) chain.Log {
-	log := chain.Log{
-		Address: chain.Address(l.Address), Data: l.Data, Block: l.BlockNumber, BlockHash: chain.Hash(l.BlockHash),
-		TxHash:  chain.Hash(l.TxHash),
-		TxIndex: uint32(l.TxIndex), Index: uint32(l.Index),
-	}
-	for _, t := range l.Topics {
-		log.Topics = append(log.Topics, chain.Hash(t))
-	}
-	return log
-}
-
-// lastWord returns an error if anything that was ever called verified was wrong.
-func lastWord(ctx context.Context, tr *truth, all []audited) error {
-	for p, a := range all {
-		for _, b := range a.seen {
-			if !b.end.Verified {
-				continue
-			}
-			want, err := tr.block(ctx, b.hash())
-			if errors.Is(err, ethereum.NotFound) {
-				continue // a dropped branch: nobody knows any more
-			}
-			if err != nil {
-				return err
-			}
-			if !reflect.DeepEqual(b.logs, want[p].logs) || !reflect.DeepEqual(b.txs, want[p].txs) {
-				return fmt.Errorf("partition %d: block %d was called verified with %d logs and %d transactions, it "+
-					"has %d and %d",
-					p, b.end.Block.Number, len(b.logs), len(b.txs), len(want[p].logs), len(want[p].txs))
-			}
-		}
-	}
-	return nil
-}
-
-// compare reports what is different between the topic and the chain: nil if every partition holds exactly the canonical
-// blocks from the first one on.
-func compare(ctx context.Context, k *kafka, tr *truth, first uint64) ([]audited, error) {
-	header, err := tr.client.HeaderByNumber(ctx, tr.head)
-	if err != nil {
-		return nil, err
-	}
-	count := int(header.Number.Uint64() - first + 1)
-	all := make([]audited, partitions)
-	for p := range all {
-		if all[p], err = k.audit(ctx, p); err != nil {
-			return all, &wrongError{err}
-		}
-		blocks := all[p].blocks
-		if len(blocks) != count || blocks[len(blocks)-1].end.Block.Hash != chain.Hash(header.Hash()) {
-			return all, fmt.Errorf("partition %d holds %d blocks, the chain %d", p, len(blocks), count)
-		}
-	}
-	for i := range all[0].blocks {
-		hash, err := tr.hash(ctx, all, i, first)
-		if err != nil {
-			return all, err
-		}
-		want, err := tr.block(ctx, hash)
-		if err != nil {
-			return all, err
-		}
-		for p, w := range want {
-			got := all[p].blocks[i]
-			other := !got.hash().IsZero() && got.hash() != hash || got.end.Attempt != all[0].blocks[i].end.Attempt
-			if other || !reflect.DeepEqual(got.logs, w.logs) || !reflect.DeepEqual(got.txs, w.txs) {
-				return all, &wrongContentError{fmt.Errorf("partition %d: block %+v holds\n%+v\n%+v, want\n%+v\n%+v",
-					p, got.end.Block, got.logs, got.txs, w.logs, w.txs)}
-			}
-		}
-	}
-	return all, nil
-}
-
-// hash is zero for a block inside a range, of which only the number is known.
-func (b auditedBlock) hash() chain.Hash { return b.end.Block.Hash }
-
-// hash returns the canonical hash of the i-th block. Blocks are linked by parents up to the head, so that any partition
-// that knows it will do.
-func (tr *truth) hash(ctx context.Context, all []audited, i int, first uint64) (chain.Hash, error) {
-	for _, a := range all {
-		if hash := a.blocks[i].hash(); !hash.IsZero() {
-			return hash, nil
-		}
-	}
-	number := first + uint64(i)
-	if hash, known := tr.ranged[number]; known {
-		return hash, nil
-	}
-	header, err := tr.client.HeaderByNumber(ctx, new(big.Int).SetUint64(number))
-	if err != nil {
-		return chain.Hash{}, err
-	}
-	tr.ranged[number] = chain.Hash(header.Hash())
-	return tr.ranged[number], nil
-}
-
-// wrongError is something no waiting mends: records that no reader can follow.
-type wrongError struct{ error }
-
-// wrongContentError is a block with other records than the chain says. Waiting mends it only where a correction is to
-// come.
-type wrongContentError struct{ error }
-
-// settle waits until the topic holds the chain, and returns what readers make of it.
-func settle(t *testing.T, k *kafka, tr *truth) (all []audited) {
-	t.Helper()
-	eventually(t, "the topic holds the chain", func() (err error) {
-		all, err = compare(t.Context(), k, tr, 1)
-		if wrong, is := errors.AsType[*wrongError](err); is {
-			t.Fatal(wrong)
-		}
-		if wrong, is := errors.AsType[*wrongContentError](err); is {
-			t.Fatal(wrong)
-		}
-		return err
-	})
-	return all
 }
