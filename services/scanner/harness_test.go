@@ -174,6 +174,16 @@ func (d *devnet) send(from int, to chain.Address, data []byte) chain.Hash {
 	return chain.Hash(tx.Hash())
 }
 
+// signerSends has an empty transaction of the signer mined. The pool may put one off by a block.
+func (d *devnet) signerSends(to chain.Address) {
+	d.t.Helper()
+	before := d.nonceOf(2)
+	d.send(2, to, nil)
+	for d.nonceOf(2) == before {
+		d.mine(1)
+	}
+}
+
 // emit puts a transaction into the pool that leaves the given logs.
 func (d *devnet) emit(from int, logs ...chain.Log) chain.Hash {
 	d.t.Helper()

@@ -164,10 +164,7 @@ func TestForgedSendersAtTheHead(t *testing.T) {
 			forger.tell("eth_getBlockByHash", func(_ []json.RawMessage, said json.RawMessage) json.RawMessage {
 				return bytes.ReplaceAll(said, []byte(`"from":"`+signer), []byte(`"from":"`+chain.Address{0xba}.Hex()))
 			})
-			d.send(2, to(d), nil)
-			for d.nonceOf(2) == 0 { // the pool may put off a transaction by a block
-				d.mine(1)
-			}
+			d.signerSends(to(d))
 			published(t, s, d)
 			settle(t, k, tr)
 		})
@@ -199,11 +196,7 @@ func TestBodiesHideNothing(t *testing.T) {
 	hides.tell("eth_getBlockByHash", empty)
 	hides.tell(getReceipts, pruned) // which fits
 	for range 3 {
-		sent := d.nonceOf(2)
-		d.send(2, chain.Address{0xdd}, nil)
-		for d.nonceOf(2) == sent {
-			d.mine(1)
-		}
+		d.signerSends(chain.Address{0xdd})
 		published(t, s, d)
 	}
 	settle(t, k, tr)

@@ -120,10 +120,7 @@ func TestLiesAboutSignersAreCorrected(t *testing.T) {
 			s := start(t, through(testConfig(d, k.Addr()), node), k)
 			settle(t, k, tr)
 			node.tellAll(told)
-			d.send(2, chain.Address{0xdd}, nil)
-			for d.nonceOf(2) == 0 { // the pool may put off a transaction by a block
-				d.mine(1)
-			}
+			d.signerSends(chain.Address{0xdd})
 			published(t, s, d)
 			if n := testutil.ToFloat64(s.metrics.unproven); n != 1 {
 				t.Errorf("%v blocks are in doubt", n)
