@@ -64,6 +64,8 @@ func (t Topic) Settings() map[string]string {
 		"cleanup.policy": "delete", "retention.ms": retention, "retention.bytes": "-1",
 		"unclean.leader.election.enable": "false", // a leader that was not in sync lacks what was acknowledged
 		"compression.type":               "producer",
+		// Readers find where to begin by the times that writers stamp; the brokers' own index would be of other times.
+		"message.timestamp.type": "CreateTime",
 	}
 }
 

@@ -66,6 +66,7 @@ func wrongSettingsAreRefused(s *site) {
 		{"min.insync.replicas", strconv.Itoa(s.cluster.Replication - 2), strconv.Itoa(s.cluster.Replication - 1)},
 		{"min.insync.replicas", strconv.Itoa(s.cluster.Replication + 1), strconv.Itoa(max(1, s.cluster.Replication-1))},
 		{"compression.type", "gzip", "producer"},
+		{"message.timestamp.type", "LogAppendTime", "CreateTime"},
 	} {
 		if strings.HasPrefix(wrong.value, "-") || wrong.value == "0" { // one copy has no number below it
 			continue
