@@ -241,7 +241,8 @@ func (b *broadcast) held() string {
 }
 
 // waiting is for how many blocks the liquidations' lane has waited for the oldest of what it has broadcast and is not
-// mined, and whether nodes say that they take no more of the signer's transactions.
+// mined, and whether nodes say that they take no more of the signer's transactions. What is another tier's for now is
+// broadcast no more: that it does not land says nothing of what the chain takes.
 func (b *broadcast) waiting(flights []txm.Flight, mined uint64) (blocks uint64, refused bool) {
 	head, _ := b.heads.Newest()
 	b.mu.Lock()
@@ -249,7 +250,7 @@ func (b *broadcast) waiting(flights []txm.Flight, mined uint64) (blocks uint64, 
 	for _, f := range flights {
 		first := b.last[f.Txs[0].Hash].first
 		if f.Mined == nil && f.Intent.Nonce >= mined && first > 0 &&
-			f.Intent.Job.Kind.Lane() == job.LiquidationLane {
+			f.Intent.Job.Kind.Lane() == job.LiquidationLane && !b.abandoned(f) {
 			blocks = max(blocks, head.Number-min(head.Number, first))
 		}
 	}

@@ -118,12 +118,6 @@ func (c *confirm) remember(flights []txm.Flight) {
 	c.ages.keep(intents)
 }
 
-// abandoned reports whether a flight is another tier's for good until that one has had its window. What is claimed
-// behind it makes way for itself, see [txm.Sight]; so nobody has to wait until it lands.
-func (c *confirm) abandoned(f txm.Flight) bool {
-	return c.turns.Ask(f.Intent.Job).Passed && !f.Leaving()
-}
-
 // press does what the policy decides about a flight that is not mined, or not any more.
 func (c *confirm) press(ctx context.Context, f txm.Flight, s txm.Sight, step txm.Step) error {
 	switch step { //nolint:exhaustive // what is mined is recorded and finished together with others

@@ -95,15 +95,16 @@ func TestPlacesFollowWhatTwoHostsSay(t *testing.T) {
 }
 
 // LIQ-14: what moves the limits is how long liquidations wait, since their first transaction, and whether nodes refuse.
+// One that is another tier's waits for nothing, but for what only frees its nonce.
 func TestHowLongLiquidationsWait(t *testing.T) {
 	flight := func(kind job.Kind, n uint64, hashes ...byte) (f txm.Flight) {
 		f.Intent.Job.Kind, f.Intent.Nonce = kind, n
 		for _, h := range hashes {
-			f.Txs = append(f.Txs, txm.Tx{SignedTx: txm.SignedTx{Hash: chain.Hash{h}}})
+			f.Txs = append(f.Txs, txm.Tx{Kind: txm.Exec, SignedTx: txm.SignedTx{Hash: chain.Hash{h}}})
 		}
 		return f
 	}
-	b := &broadcast{duty: duty{heads: headsAt(nowMs, time.Now())}, last: map[chain.Hash]sent{
+	b := &broadcast{duty: duty{heads: headsAt(nowMs, time.Now()), turns: alone{}}, last: map[chain.Hash]sent{
 		{1}: {first: 90}, {2}: {first: 97}, {3}: {first: 99}, {4}: {first: 80}, {5}: {},
 	}}
 	flights := []txm.Flight{
@@ -116,5 +117,13 @@ func TestHowLongLiquidationsWait(t *testing.T) {
 	b.last[chain.Hash{1}] = sent{class: evm.GapOrLimit}
 	if _, refused := b.waiting(flights, 3); !refused {
 		t.Error("a full pool is no refusal")
+	}
+	b.turns = lost{}
+	if blocks, _ := b.waiting(flights, 3); blocks != 0 {
+		t.Errorf("%d blocks, though all are another tier's", blocks)
+	}
+	flights[1].Txs[1].Kind = txm.Cancel
+	if blocks, _ := b.waiting(flights, 3); blocks != 3 {
+		t.Errorf("%d blocks; want the three of the one that frees its nonce", blocks)
 	}
 }

@@ -34,6 +34,12 @@ type duty struct {
 	log     zerolog.Logger
 }
 
+// abandoned reports whether a flight is another tier's for good until that one has had its window. What is claimed
+// behind it makes way for itself, see [txm.Sight]; so nobody has to wait until it lands.
+func (d duty) abandoned(f txm.Flight) bool {
+	return d.turns.Ask(f.Intent.Job).Passed && !f.Leaving()
+}
+
 // passes are the loops of a tenure, in the order in which work goes through them.
 func (w *worker) passes(b *broadcast) []pass {
 	signing := signing{duty: b.duty, key: w.key, chainID: w.cfg.ChainID, market: w.market,
