@@ -19,7 +19,9 @@ type budget struct {
 
 	mu            sync.Mutex
 	spent, earned txm.ByLane // wei
-	looked        time.Time  // when what was earned and the balance were last asked for
+	// short are the lanes that had too little left for a transaction, since it was last counted.
+	short  map[job.Lane]bool
+	looked time.Time // when what was earned and the balance were last asked for
 }
 
 // fundsFresh is for how long a signer's fees and balance are taken for what they were. Fees are booked from final
@@ -37,7 +39,7 @@ func (b *budget) count(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.spent = spent
+	b.spent, b.short = spent, map[job.Lane]bool{}
 	b.metrics.money(b.signer, b.limit, spent, b.earned)
 	return nil
 }
@@ -64,7 +66,7 @@ func (b *budget) look(ctx context.Context, spent txm.ByLane) error {
 	return nil
 }
 
-// take sets wei aside for a lane, or returns an error if the lane may not spend so many.
+// take sets wei aside for a lane, and reports false if the lane may not spend so many.
 func (b *budget) take(lane job.Lane, wei uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,6 +78,23 @@ func (b *budget) take(lane job.Lane, wei uint64) bool {
 	}
 	b.spent.Add(lane, perp.U64(wei))
 	return true
+}
+
+// lacks notes that a lane had too little for a transaction.
+func (b *budget) lacks(lane job.Lane) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.short == nil {
+		b.short = map[job.Lane]bool{}
+	}
+	b.short[lane] = true
+}
+
+// isShort reports whether a lane had too little for a transaction, since it was last counted what it has.
+func (b *budget) isShort(lane job.Lane) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.short[lane]
 }
 
 // giveBack gives back what was set aside for what is certainly not stored.

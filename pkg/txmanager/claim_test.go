@@ -32,6 +32,29 @@ func TestClaimSpendsWhatIsLeft(t *testing.T) {
 	}
 }
 
+// A lane that has spent its money keeps no less urgent one from spending its own, and nodes are asked nothing about the
+// rest of what it has queued.
+func TestSpentLaneShutsNoOther(t *testing.T) {
+	o, m, p := newQueueTest(t, nil), marketAt(0), aBudget(&books{}, "1", "0")
+	p.limit.Order = txm.Wei(perp.U64(1))
+	o.claiming(1, devKey(t), p, m)
+	o.stages = append([]Stage{{Name: paysStage, Run: pays{limits{}, m, p}.run}}, o.stages...)
+	first, deposit := orderAt(1, 1), orderAt(3, 3)
+	deposit.ID, deposit.Kind, deposit.Class = "deposit", job.Deposit, job.ClassRequest
+	for _, j := range []job.Job{first, orderAt(2, 2), deposit} {
+		o.enqueue(t, j)
+	}
+	if claimed := o.claimed(t); !slices.Equal(claimed, []uint64{3}) {
+		t.Errorf("claimed those born at %v", claimed)
+	}
+	if want := []string{first.ID, deposit.ID}; !slices.Equal(o.trail, want) {
+		t.Errorf("looked at %v, want %v", o.trail, want)
+	}
+	if got := o.outcomes(t); len(got) > 0 || len(o.asleep) != 2 {
+		t.Errorf("ended: %v, waiting %d", got, len(o.asleep))
+	}
+}
+
 // A transaction that the signer refuses to sign keeps none that is less urgent from being claimed, and ends like all
 // that wait.
 func TestClaimLeavesOutWhatIsRefused(t *testing.T) {
@@ -77,26 +100,45 @@ func (o *queueTest) claimOf(t *testing.T, orders byte, key signer.Signer, wei ui
 // claimAt is claimOf in a market.
 func (o *queueTest) claimAt(t *testing.T, orders byte, key signer.Signer, wei uint64, m *market) (claimed []uint64) {
 	t.Helper()
+	p := aBudget(&books{}, "0", "0")
+	p.limit.Day = txm.Wei(perp.U64(wei))
+	o.claiming(int(orders), key, p, m)
+	for i := range orders {
+		o.enqueue(t, orderAt(i, uint64(i)))
+	}
+	return o.claimed(t)
+}
+
+// claiming has batches claimed with a key and a budget, in a market.
+func (o *queueTest) claiming(batch int, key signer.Signer, p *budget, m *market) {
 	o.stages = []Stage{{Name: "test", Run: func(_ context.Context, t *Task) (Verdict,
 		error) {
+		o.looked.Lock()
+		o.trail = append(o.trail, t.Job().ID)
+		o.looked.Unlock()
 		t.Call = Call{Gas: callGas, Data: []byte{byte(t.Job().BirthMs)}}
 		return Verdict{}, nil
 	}}}
-	o.batch = int(orders)
-	p := aBudget(&books{}, "0", "0")
-	p.limit.Day, p.store, p.signer = txm.Wei(perp.U64(wei)), outbox.NewIntents(o.db), o.signer
+	o.batch = batch
+	p.store, p.signer = outbox.NewIntents(o.db), o.signer
 	o.count, o.launch = p.count, func(context.Context, []*Task) {}
 	o.claim = claim{
 		signing: signing{duty: o.duty, key: key, chainID: 56, market: m, budget: p},
 		cursor:  &cursor{known: &nonce.Cursor{}}, expect: func(chain.Hash) {}, patience: time.Minute,
 	}.run
-	for i := range orders {
-		j := orderAt(i, uint64(i))
-		j.Signer = o.signer
-		if _, err := outbox.NewIntents(o.db).Enqueue(t.Context(), j); err != nil {
-			t.Fatal(err)
-		}
+}
+
+func (o *queueTest) enqueue(t *testing.T, j job.Job) {
+	t.Helper()
+	j.Signer = o.signer
+	if _, err := outbox.NewIntents(o.db).Enqueue(t.Context(), j); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// claimed makes a pass and returns when those were born that have a nonce after it.
+func (o *queueTest) claimed(t *testing.T) (births []uint64) {
+	t.Helper()
 	if err := o.pass(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -105,9 +147,9 @@ func (o *queueTest) claimAt(t *testing.T, orders byte, key signer.Signer, wei ui
 		t.Fatal(err)
 	}
 	for _, f := range flights {
-		claimed = append(claimed, f.Intent.Job.BirthMs)
+		births = append(births, f.Intent.Job.BirthMs)
 	}
-	return claimed
+	return births
 }
 
 // devKey is a key of no account in particular.

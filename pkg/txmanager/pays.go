@@ -9,11 +9,13 @@ import (
 	"perpkeeper/pkg/txm"
 )
 
-// pays is the first stage of every pipeline: a task whose lane may not pay what nodes ask for waits in the queue, and
-// nothing else is asked about it. With a nonce it would not be mined, and whatever is behind it would not be either.
+// pays is the first stage of every pipeline: a task whose lane may not pay what nodes ask for, or has spent its money,
+// waits in the queue, and nothing else is asked about it. With a nonce the one would not be mined, nor would whatever
+// is behind it; the other would get none.
 type pays struct {
 	limits Limits
 	market *market
+	budget *budget
 }
 
 const paysStage = "market"
@@ -23,8 +25,11 @@ func (p pays) run(ctx context.Context, t *Task) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	if lane, fee := t.Job().Kind.Lane(), p.limits.Fee(); !fee.Pays(lane, txm.EmptyGas, paid) {
+	switch lane, fee := t.Job().Kind.Lane(), p.limits.Fee(); {
+	case !fee.Pays(lane, txm.EmptyGas, paid):
 		return tooDear(lane, fee, paid), nil
+	case p.budget.isShort(lane):
+		return spentOut(lane), nil
 	}
 	return Verdict{}, nil
 }
@@ -40,6 +45,13 @@ func tooDear(l job.Lane, fee txm.Policy, m txm.Market) Verdict {
 	return Verdict{Kind: Waiting, Heads: marketFresh, Gate: true,
 		Reason: fmt.Sprintf("nodes ask for %d wei per gas, and the lane %s may pay %d (a transaction %d wei in all)",
 			m.Suggested, l, fee.Of(l).Cap, fee.JobCost)}
+}
+
+// spentOut has a task wait for its lane's money, for however long that takes: a day's comes back by the hour. Other
+// lanes may have some of their own.
+func spentOut(l job.Lane) Verdict {
+	return Verdict{Kind: Yielding, Heads: marketFresh, Gate: true,
+		Reason: "the signer has spent what it may in a day (lane " + string(l) + ")"}
 }
 
 // waiting is the most urgent lane of the tasks that get no nonce for what is in flight: there is no place, or nodes

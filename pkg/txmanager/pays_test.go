@@ -16,12 +16,33 @@ func marketAt(suggested uint64) *market {
 // A task whose lane may not pay what nodes ask for is asked nothing else, and people are told; one of a lane that may
 // goes on.
 func TestWhoMayNotPayWaits(t *testing.T) {
-	stage := pays{limits{}, marketAt(2 * txm.Gwei)}
+	stage := pays{limits{}, marketAt(2 * txm.Gwei), aBudget(&books{}, "5", "3")}
 	for kind, want := range map[job.Kind]Decision{job.Liquidation: Onward, job.Order: Onward, job.Deposit: Waiting} {
 		v, err := stage.run(t.Context(), &Task{Intent: txm.Intent{Job: job.Job{Kind: kind}}})
 		if err != nil || v.Kind != want || v.Gate != (want == Waiting) {
 			t.Errorf("a %s: %+v, %v", kind, v, err)
 		}
+	}
+}
+
+// A task of a lane that had too little left for another one is asked nothing else either, until what was spent is
+// counted again.
+func TestWhoHasSpentItsMoneyWaits(t *testing.T) {
+	money := aBudget(&books{}, "5", "3")
+	stage, order := pays{limits{}, marketAt(0), money}, &Task{Intent: txm.Intent{Job: job.Job{Kind: job.Order}}}
+	money.lacks(job.OrderLane)
+	if v, err := stage.run(t.Context(), order); err != nil || v.Kind != Yielding || !v.Gate {
+		t.Errorf("an order: %+v, %v", v, err)
+	}
+	deposit := &Task{Intent: txm.Intent{Job: job.Job{Kind: job.Deposit}}}
+	if v, err := stage.run(t.Context(), deposit); err != nil || v.Kind != Onward {
+		t.Errorf("a deposit: %+v, %v", v, err)
+	}
+	if err := money.count(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := stage.run(t.Context(), order); err != nil || v.Kind != Onward {
+		t.Errorf("an order, counted again: %+v, %v", v, err)
 	}
 }
 

@@ -63,7 +63,7 @@ type Decision int
 const (
 	Onward   Decision = iota
 	Waiting           // not now; other tasks may go first
-	Yielding          // not ours now, for however long it takes; other tasks may go first
+	Yielding          // not now, through others' doing, for however long it takes; other tasks may go first
 	Closed            // nothing can be sent now, whatever the task
 	Ended             // never; the attempt ends here, without a nonce
 )

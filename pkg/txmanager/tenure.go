@@ -81,7 +81,7 @@ func (w *worker) drain(renewal renewal, waiting *waiting, cursor *cursor) *drain
 	claim := claim{signing: renewal.signing, cursor: cursor, expect: b.expect, patience: w.cfg.TTL / 4}
 	return &drain{
 		duty: b.duty, read: w.work.Read,
-		stages: append([]Stage{{paysStage, pays{w.Limits, w.market}.run}},
+		stages: append([]Stage{{paysStage, pays{w.Limits, w.market, renewal.budget}.run}},
 			w.work.Pipeline(Standing{Held: b.held, Reconciled: cursor.read})...),
 		dispatch: dispatch{claim.run, b.launch, b.launches.err},
 		places:   places{batch: w.cfg.Batch, free: w.places, held: b.held, waiting: waiting},
