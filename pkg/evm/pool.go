@@ -57,7 +57,7 @@ type pool struct {
 	unknownHeaders *unknownHeaders
 	judging        sync.Mutex // of heads
 	heads          agreement.Heads
-	price          atomic.Uint64 // the gas price that was last agreed on; 0 before
+	price, tip     atomic.Uint64 // the gas price and the highest tip that were last agreed on; 0 before
 	transport      *http.Transport
 
 	closing    context.CancelFunc

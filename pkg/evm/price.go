@@ -23,23 +23,49 @@ func (c *Client) GasPrice(ctx context.Context) (uint64, error) {
 		c.pool.price.Store(middle.Value)
 		return middle.Value, nil
 	}
-	if before := c.pool.price.Load(); before > 0 {
-		return min(middle.Value, 2*before), nil
-	}
-	return middle.Value, nil
+	return atMostTwice(c.pool.price.Load(), middle.Value), nil
 }
 
 // Tips returns what the gas of the newest blocks was paid, as [Reader.Tips] does: for each share the prices of the host
-// in the middle of up to three, of two the lower.
+// in the middle of up to three, of two the lower. While fewer than two answer, where there are two, each is at most
+// twice what was agreed on before: on tips, or, where a host keeps no history of them, on the price that nodes suggest.
 func (c *Client) Tips(ctx context.Context, blocks int, shares []uint64) ([][]uint64, error) {
-	answers, err := Survey(ctx, c, ForPrices, c.pool.required(),
+	need := c.pool.required()
+	answers, err := Survey(ctx, c, ForPrices, need,
 		func(ctx context.Context, one Reader) ([][]uint64, error) {
 			return one.Tips(ctx, blocks, shares)
 		})
 	if len(answers) == 0 {
 		return nil, fmt.Errorf("asking what the last %d blocks were paid: %w", blocks, err)
 	}
-	return middleTips(answers, shares), nil
+	tips := middleTips(answers, shares)
+	if len(answers) >= need {
+		c.pool.tip.Store(dearest(tips, shares))
+		return tips, nil
+	}
+	agreed := cmp.Or(c.pool.tip.Load(), c.pool.price.Load())
+	for _, block := range tips {
+		for k, price := range block {
+			block[k] = atMostTwice(agreed, price)
+		}
+	}
+	return tips, nil
+}
+
+// atMostTwice bounds a price that one host says alone by one that was agreed on; 0 = none was.
+func atMostTwice(agreed, price uint64) uint64 {
+	if agreed == 0 {
+		return price
+	}
+	return min(price, 2*agreed)
+}
+
+// dearest is the highest of what the shares of the blocks paid at most.
+func dearest(tips [][]uint64, shares []uint64) (most uint64) {
+	for k, share := range shares {
+		most = max(most, percentile(tips, k, share))
+	}
+	return most
 }
 
 // middleTips takes each share from the host whose price for it, over all its blocks, is in the middle.

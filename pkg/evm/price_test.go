@@ -59,6 +59,56 @@ func TestGasPriceIsTheMiddle(t *testing.T) {
 	})
 }
 
+// What one host says alone of what gas was paid, where there are two, is at most twice what two agreed on: on that, or
+// on the price while they never did.
+func TestTipsOfOneAloneAreBounded(t *testing.T) {
+	pays := func(tip string) script {
+		return func(_ context.Context, method string, _ []json.RawMessage) (any, *fault, bool) {
+			switch method {
+			case methodGasPrice:
+				return "0xa", nil, true
+			case methodTips:
+				return map[string]any{"reward": [][]string{{tip, tip}}}, nil, true
+			}
+			return nil, nil, false
+		}
+	}
+	shares := []uint64{60, 90}
+	mustBe := func(t *testing.T, client *Client, want uint64) {
+		t.Helper()
+		got, err := client.Tips(t.Context(), 1, shares)
+		if err != nil || !reflect.DeepEqual(got, [][]uint64{{want, want}}) {
+			t.Errorf("%v, %v; want %d", got, err, want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		nodes, _ := fakes(2, 50)
+		client, _ := dialFakes(t, nil, nodes...)
+		nodes[0].obey(pays("0x3e8"))
+		nodes[1].obey(suggests("0xa")) // it keeps no history
+		mustBe(t, client, 1000)        // nothing is known yet
+		if _, err := client.GasPrice(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustBe(t, client, 20)
+		nodes[0].obey(pays("0x64"))
+		nodes[1].obey(pays("0x65"))
+		mustBe(t, client, 100)
+		nodes[0].obey(pays("0x3e8"))
+		nodes[1].obey(suggests("0xa"))
+		mustBe(t, client, 200)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		nodes, _ := fakes(1, 50)
+		client, _ := dialFakes(t, nil, nodes...)
+		nodes[0].obey(pays("0x3e8"))
+		if _, err := client.GasPrice(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustBe(t, client, 1000)
+	})
+}
+
 // Each share is taken from the host in the middle for it, as far back as all that are taken reach.
 func TestTipsOfTheMiddle(t *testing.T) {
 	history := func(host string, blocks ...[]uint64) agreement.Answer[[][]uint64] {
