@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"perpkeeper/pkg/agreement"
 )
@@ -107,6 +108,33 @@ func TestTipsOfOneAloneAreBounded(t *testing.T) {
 		}
 		mustBe(t, client, 1000)
 	})
+}
+
+// Who wants to know what to pay waits for a host that hangs no longer than for one that is not called slow, and for
+// such a one it does wait.
+func TestPricesWaitForNoHungHost(t *testing.T) {
+	for name, c := range map[string]struct {
+		other script
+		want  uint64
+		most  time.Duration
+	}{
+		"hangs":   {hang(methodGasPrice), 1000, DefaultConfig().SlowAfter},
+		"is late": {delay(time.Second, methodGasPrice), fakeChainID, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				nodes, _ := fakes(2, 50)
+				nodes[0].obey(suggests("0x3e8"))
+				nodes[1].obey(c.other)
+				client, _ := dialFakes(t, nil, nodes...)
+				begun := time.Now()
+				got, err := client.GasPrice(t.Context())
+				if took := time.Since(begun); err != nil || got != c.want || took != c.most {
+					t.Errorf("%d, %v after %s; want %d after %s", got, err, took, c.want, c.most)
+				}
+			})
+		})
+	}
 }
 
 // Each share is taken from the host in the middle for it, as far back as all that are taken reach.
