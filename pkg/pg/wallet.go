@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -69,14 +70,19 @@ var selectDoubted = Register("oldest block in doubt",
 const mostProvable = 100_000
 
 // Book implements delayed.Books: it freezes the fees of final and proven blocks of the active generation that were not
-// booked before, and orders their release, each fee with one entry and one delayed job, in one transaction.
+// booked before, and orders their release, each fee with one entry and one delayed job, in one transaction. A look
+// at all blocks there are takes as long as it takes: the limit on a statement does not hold for it.
 func (w Wallets) Book(ctx context.Context, b delayed.Booking) (booked delayed.Booked, err error) {
 	signers, agents := make([][]byte, 0, len(b.Owners)), make([]string, 0, len(b.Owners))
 	for signer, agent := range b.Owners {
 		signers, agents = append(signers, signer[:]), append(agents, agent)
 	}
+	write := w.db.Write
+	if b.From == 0 {
+		write = w.db.writeAll
+	}
 	for n := maxBooked; n == maxBooked; booked.Fees += n {
-		if n, err = w.book(ctx, &b, &booked, signers, agents); err != nil {
+		if n, err = w.book(ctx, write, &b, &booked, signers, agents); err != nil {
 			return booked, err
 		}
 	}
@@ -85,10 +91,10 @@ func (w Wallets) Book(ctx context.Context, b delayed.Booking) (booked delayed.Bo
 
 // book books a part of the fees, in the order of the chain, and moves the beginning of the booking to where the next
 // part begins.
-func (w Wallets) book(ctx context.Context, b *delayed.Booking, booked *delayed.Booked, signers [][]byte,
-	agents []string) (n int, err error) {
+func (w Wallets) book(ctx context.Context, write writing, b *delayed.Booking, booked *delayed.Booked,
+	signers [][]byte, agents []string) (n int, err error) {
 	var last uint64
-	err = w.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		s, err := ActiveStanding(ctx, tx)
 		if err != nil {
 			return err
@@ -107,6 +113,24 @@ func (w Wallets) book(ctx context.Context, b *delayed.Booking, booked *delayed.B
 	})
 	b.From = max(b.From, last)
 	return n, err
+}
+
+// writing runs a function in a transaction, as [DB.Write] does.
+type writing func(ctx context.Context, f func(context.Context, pgx.Tx) error) error
+
+// longestWrite bounds what has no other limit: a connection may be dead without a word.
+const longestWrite = time.Hour
+
+// writeAll is [DB.Write] for what reads as much as there is.
+func (db *DB) writeAll(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, longestWrite, errors.New("the database does not answer"))
+	defer cancel()
+	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+		if err := lift(ctx, tx, NoStatementLimit); err != nil {
+			return err
+		}
+		return f(ctx, tx)
+	})
 }
 
 // FinalApplied is the highest block that is final and that every partition has applied; 0 while there is none, and

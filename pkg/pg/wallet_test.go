@@ -135,6 +135,27 @@ func TestFeesAreBookedWhenFinal(t *testing.T) {
 	}
 }
 
+// A look at all fees there are is under no limit of a statement; one that goes on from a block is.
+func TestFirstLookForFeesTakesItsTime(t *testing.T) {
+	cfg := pgtest.Config(t)
+	cfg.StatementTimeout = 300 * time.Millisecond
+	db, err := pg.Open(t.Context(), cfg, "test")
+	must(t, err)
+	t.Cleanup(db.Close)
+	blocks, p := paid(t, db, 1)
+	finalize(t, p, blocks[2])
+	execute(t, cfg.URL.Reveal(), `ALTER TABLE state_g1.keeper_fee RENAME TO slow_fee`)
+	//nolint:unqueryvet // The view is to have every column.
+	execute(t, cfg.URL.Reveal(), `CREATE VIEW state_g1.keeper_fee AS
+		SELECT f.* FROM state_g1.slow_fee f, LATERAL pg_sleep(0.6)`)
+	onwards := booking
+	onwards.From = blocks[0].Number
+	if b, err := db.Wallets().Book(t.Context(), onwards); err == nil {
+		t.Errorf("a look from block %d on has booked %d fees and met no limit", onwards.From, b.Fees)
+	}
+	book(t, db, 9)
+}
+
 // DLY-2: the fee's identity is its log's, outside the generations: a rebuild books nothing twice.
 func TestRebuildBooksNothingTwice(t *testing.T) {
 	db := pgtest.DB(t)
