@@ -19,7 +19,8 @@ const (
 type Job struct {
 	ID   int64
 	Kind string
-	// Key is what the work is about. A kind has one job for a key, ever.
+	// Key is what the work is about. A kind has one job for a key. Once it is done its row may be deleted, where nobody
+	// would ask for the same again.
 	Key     string
 	Payload json.RawMessage
 	// DueAt is when the work ought to be done, NextAt when it is tried (again): the same until an attempt has failed.
@@ -37,7 +38,7 @@ type Job struct {
 	ReadAt time.Time
 }
 
-// Appointment is a job to be stored. Its kind and key identify it, for all time.
+// Appointment is a job to be stored. Its kind and key identify it.
 type Appointment struct {
 	Kind, Key string
 	// Payload is stored as JSON; the kind reads it.

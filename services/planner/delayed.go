@@ -17,6 +17,26 @@ import (
 func startDelayed(sh *service.Shell, cfg Config, db *pg.DB) {
 	scanner := newDelayed(cfg, service.Node(sh.Context()), delayed.NewMetrics(sh.Registry), sh.Log, db)
 	sh.Go("delayed", func(ctx context.Context) error { return runDelayed(ctx, scanner, db) })
+	if keep := cfg.Delayed.Keep; keep > 0 {
+		sh.Go("forget", func(ctx context.Context) error { return forget(ctx, db.Delayed(), keep, sh.Log) })
+	}
+}
+
+// forgetPause lies between two looks for delayed jobs that were done long ago: each look is at all of them.
+const forgetPause = time.Hour
+
+// forget has such jobs deleted until ctx ends. What fails is tried again after the next pause.
+func forget(ctx context.Context, store pg.Delayed, keep time.Duration, log zerolog.Logger) error {
+	for retry.Sleep(ctx, forgetPause) {
+		switch n, err := store.Forget(ctx, keep); {
+		case ctx.Err() != nil:
+		case err != nil:
+			log.Warn().Err(err).Msg("delayed jobs that were done long ago stay for now")
+		case n > 0:
+			log.Info().Int("rows", n).Msg("delayed jobs that were done long ago are deleted")
+		}
+	}
+	return context.Cause(ctx)
 }
 
 // registerDelayed registers the metrics for the catalogue.
