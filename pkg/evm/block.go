@@ -133,7 +133,7 @@ func (r Reader) BlockAt(ctx context.Context, number uint64) (Block, error) {
 
 func (r Reader) block(ctx context.Context, what string, first *endpoint, method string, which any,
 	wanted func(Block) bool) (Block, error) {
-	q := question[Block]{method: method, args: []any{which, true}, first: first,
+	q := question[Block]{method: method, args: []any{which, true}, first: first, purpose: ForBodies,
 		read: func(raw json.RawMessage) (Block, error) {
 			block, err := readBlock(raw, what, wanted)
 			if err == nil {
@@ -171,7 +171,7 @@ func (r Reader) provenBody(ctx context.Context, q question[Block], unknown Block
 			return block, by
 		}
 		for _, e := range made {
-			_ = e.failed(ctx, q.method, lie("block %d %s has no such transactions: %s", block.Number, block.Hash,
+			_ = e.failed(ctx, q.method, bodyLie("block %d %s has no such transactions: %s", block.Number, block.Hash,
 				unknown.body.unknown), 0)
 		}
 		return block, by

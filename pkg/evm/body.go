@@ -61,16 +61,17 @@ func (b *Block) checkBody() error {
 	}
 	switch {
 	case b.body.hashes > 0:
-		return lie("%d transactions of block %d are mere hashes", b.body.hashes, b.Number)
+		return bodyLie("%d transactions of block %d are mere hashes", b.body.hashes, b.Number)
 	case b.body.unknown != "":
 		return nil
 	}
 	if root := chain.Hash(types.DeriveSha(b.body, trie.NewStackTrie(nil))); root != b.TransactionsRoot {
-		return lie("the transactions of block %d hash to %s, its header says %s", b.Number, root, b.TransactionsRoot)
+		return bodyLie("the transactions of block %d hash to %s, its header says %s", b.Number, root,
+			b.TransactionsRoot)
 	}
 	for i, tx := range b.Txs {
 		if hash := chain.Hash(crypto.Keccak256Hash(b.body.at(i))); hash != tx.Hash {
-			return lie("transaction %d of block %d is %s, and not %s", i, b.Number, hash, tx.Hash)
+			return bodyLie("transaction %d of block %d is %s, and not %s", i, b.Number, hash, tx.Hash)
 		}
 	}
 	b.body.proven = true
@@ -134,7 +135,7 @@ func (r Reader) Sender(block Block, at int) chain.Address {
 func (p *pool) namedWrongSender(block Block, at int, truth chain.Address) {
 	for _, e := range p.public {
 		if e.name == block.Source {
-			e.bar(Everything, ReasonLied, fmt.Sprintf("it says that transaction %s is from %s, which %s has signed",
+			e.bar(ForBodies, ReasonLied, fmt.Sprintf("it says that transaction %s is from %s, which %s has signed",
 				block.Txs[at].Hash, block.Txs[at].From, truth))
 		}
 	}

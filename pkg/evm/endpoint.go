@@ -192,7 +192,7 @@ func (e *endpoint) blame(failed *callError) {
 	case failedWrongChain:
 		e.exclude(Everything, ReasonWrongChain, failed.err.Error())
 	case failedLie:
-		e.exclude(purposeOf(failed.method), ReasonLied, failed.err.Error())
+		e.exclude(failed.about(), ReasonLied, failed.err.Error())
 	case failedReply:
 		switch p := purposeOf(failed.method); {
 		case p == ForOldStates && NoState(failed):

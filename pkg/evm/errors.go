@@ -49,6 +49,15 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.err }
 
+// about is what an endpoint is excluded for that has lied.
+func (e *callError) about() Purpose {
+	told, is := errors.AsType[*lieError](e.err)
+	if is && told.about != "" {
+		return told.about
+	}
+	return purposeOf(e.method)
+}
+
 // scrub masks the parts of an address in a text: nodes and gateways like to repeat them ("cannot POST /v3/…", "unknown
 // key …").
 func scrub(text string, at secret.URL) string {
@@ -131,12 +140,20 @@ func malformed(format string, args ...any) error {
 }
 
 // lieError is an answer that contradicts itself, or what was asked. No honest node gives it, whatever its state.
-type lieError struct{ text string }
+type lieError struct {
+	text  string
+	about Purpose // what it says nothing true of, where that is less than what the method is for
+}
 
 func (e *lieError) Error() string { return e.text }
 
 func lie(format string, args ...any) error {
-	return &lieError{fmt.Sprintf(format, args...)}
+	return &lieError{text: fmt.Sprintf(format, args...)}
+}
+
+// bodyLie is a lie about the transactions of a block, whose header is right.
+func bodyLie(format string, args ...any) error {
+	return &lieError{fmt.Sprintf(format, args...), ForBodies}
 }
 
 // wrongChainError reports that an endpoint belongs to another chain than the configured one.

@@ -13,6 +13,7 @@ type Purpose string
 const (
 	Everything  Purpose = "everything"
 	ForLogs     Purpose = "logs"     // eth_getLogs
+	ForBodies   Purpose = "bodies"   // the transactions of blocks
 	ForReceipts Purpose = "receipts" // eth_getBlockReceipts
 	ForCalls    Purpose = "calls"    // eth_call
 	ForHeads    Purpose = "heads"    // which block is the newest
@@ -23,7 +24,7 @@ const (
 	ForOldStates Purpose = "old_states"
 )
 
-// purposeOf is what a method belongs to.
+// purposeOf is what a method belongs to. Blocks belong to everything, for their headers do: see ForBodies.
 func purposeOf(method string) Purpose {
 	switch method {
 	case methodLogs:

@@ -75,7 +75,7 @@ func (p *pool) ranked(purpose Purpose, without []Source) ([]*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(without) == 0 && purpose == Everything {
+	if len(without) == 0 && p.leads(purpose) {
 		p.lead(places[0].endpoint)
 	}
 	return upTo(max(last, places[0].standing), places), nil
@@ -125,6 +125,16 @@ func upTo(worst standing, places []ranking) (list []*endpoint) {
 // steadiness is how much better than the leader another endpoint must be to become it, so that equals do not take
 // turns.
 const steadiness = 0.75
+
+// leads reports whether the best for a purpose becomes the first to be asked for all. Bodies are most of what is asked
+// for, but a leader that is out for them alone stays it.
+func (p *pool) leads(purpose Purpose) bool {
+	if purpose != ForBodies {
+		return purpose == Everything
+	}
+	leader := p.leader.Load()
+	return leader == nil || leader.usable(ForBodies) == leader.usable(Everything)
+}
 
 // lead makes an endpoint the first to be asked.
 func (p *pool) lead(e *endpoint) {

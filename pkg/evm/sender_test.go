@@ -43,7 +43,7 @@ func TestSenderIsRecovered(t *testing.T) {
 	if err != nil || block.Txs[1].From == d.account() {
 		t.Fatalf("%+v, %v", block.Txs, err)
 	}
-	if from := c.Sender(block, 1); from != d.account() || !lied(c.Endpoints()[0], evm.Everything) {
+	if from := c.Sender(block, 1); from != d.account() || !lied(c.Endpoints()[0], evm.ForBodies) {
 		t.Errorf("from %s, excluded for %+v", from, c.Endpoints()[0].Excluded)
 	}
 }
@@ -51,7 +51,7 @@ func TestSenderIsRecovered(t *testing.T) {
 // Where body and receipts name different senders the one that is wrong is found, and the receipts have the right one.
 func TestSendersOfBodyAndReceipts(t *testing.T) {
 	for method, purpose := range map[string]evm.Purpose{
-		"eth_getBlockByHash": evm.Everything, "eth_getBlockReceipts": evm.ForReceipts,
+		"eth_getBlockByHash": evm.ForBodies, "eth_getBlockReceipts": evm.ForReceipts,
 	} {
 		t.Run(method, func(t *testing.T) {
 			d := startDevnet(t, evmnode.Config{})
