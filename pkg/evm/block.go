@@ -95,16 +95,19 @@ func (r Reader) HashAt(ctx context.Context, number uint64) (chain.Hash, error) {
 
 // Block returns a block by its hash, on whatever branch it is, from the endpoint that announced it or else from the
 // first that has it. NotFound(err) where none has it. Its transactions are held against the header: an endpoint whose
-// body does not fit is excluded, and another one asked. A body that this build cannot encode (a new type of
-// transaction, a field that is missing) is asked of every endpoint in turn, and believed only where none has one that
-// fits; see Block.BodyProven.
+// body does not fit is excluded, and another one asked. Of a body that this build cannot encode (a new type of
+// transaction, a field that is missing), or whose transactions do not come to their hashes, the others are asked, and
+// it is believed only where none has one that fits: the former by one endpoint's word, both where two hosts show the
+// same; see Block.BodyProven.
 func (r Reader) Block(ctx context.Context, hash chain.Hash) (Block, error) {
 	return r.blockFrom(ctx, hash, r.pool.memory.server(hash, PartHeader))
 }
 
 // blockFrom is Block, asked for first of an endpoint unless that is nil.
 func (r Reader) blockFrom(ctx context.Context, hash chain.Hash, first *endpoint) (Block, error) {
-	return r.block(ctx, "block "+hash.Hex(), first, methodBlock, hash, func(b Block) bool { return b.Hash == hash })
+	q := blockByHash(hash)
+	q.first = first
+	return r.block(ctx, "block "+hash.Hex(), q)
 }
 
 // BlockWithReceipts is Block for a block whose receipts are wanted too: they are asked for at the same time, and what
@@ -127,13 +130,18 @@ func (r Reader) BlockWithReceipts(ctx context.Context, hash chain.Hash) (Block, 
 // BlockAt returns the block of a number on a node's chain of this moment. NotFound(err) where every endpoint's chain is
 // shorter.
 func (r Reader) BlockAt(ctx context.Context, number uint64) (Block, error) {
-	return r.block(ctx, fmt.Sprintf("block %d", number), nil, methodBlockAt, hexNumber(number),
-		func(b Block) bool { return b.Number == number })
+	what := fmt.Sprintf("block %d", number)
+	return r.block(ctx, what, wholeBlock(methodBlockAt, hexNumber(number), what,
+		func(b Block) bool { return b.Number == number }))
 }
 
-func (r Reader) block(ctx context.Context, what string, first *endpoint, method string, which any,
-	wanted func(Block) bool) (Block, error) {
-	q := question[Block]{method: method, args: []any{which, true}, first: first, purpose: ForBodies,
+// blockByHash asks for a block with its transactions.
+func blockByHash(hash chain.Hash) question[Block] {
+	return wholeBlock(methodBlock, hash, "block "+hash.Hex(), func(b Block) bool { return b.Hash == hash })
+}
+
+func wholeBlock(method string, which any, what string, wanted func(Block) bool) question[Block] {
+	return question[Block]{method: method, args: []any{which, true}, purpose: ForBodies,
 		read: func(raw json.RawMessage) (Block, error) {
 			block, err := readBlock(raw, what, wanted)
 			if err == nil {
@@ -141,9 +149,12 @@ func (r Reader) block(ctx context.Context, what string, first *endpoint, method 
 			}
 			return block, err
 		}}
+}
+
+func (r Reader) block(ctx context.Context, what string, q question[Block]) (Block, error) {
 	block, from, err := ask(ctx, r, q)
 	if err == nil && !block.BodyProven() {
-		block, from = r.provenBody(ctx, q, block, from)
+		block, from, err = r.settleBody(ctx, q, shownBy(block, from))
 	}
 	if err != nil {
 		return Block{}, fmt.Errorf("asking for %s: %w", what, err)
@@ -151,31 +162,6 @@ func (r Reader) block(ctx context.Context, what string, first *endpoint, method 
 	r.pool.memory.serve(block.Hash, PartHeader, from)
 	block.Source = from.name
 	return block, nil
-}
-
-// provenBody asks the other endpoints for a block whose transactions cannot be held against the header. Where one gives
-// the same block with transactions that fit, the others have made up what nobody can read; where none does, the chain
-// has what this build does not know, and the first one's word is all there is.
-func (r Reader) provenBody(ctx context.Context, q question[Block], unknown Block, from *endpoint) (Block, *endpoint) {
-	made := []*endpoint{from}
-	for {
-		r.without = append(slices.Clone(r.without), made[len(made)-1].name)
-		block, by, err := ask(ctx, r, q)
-		switch {
-		case err != nil:
-			return unknown, from
-		case !block.BodyProven():
-			made = append(made, by)
-			continue
-		case block.Hash != unknown.Hash: // the chain has changed meanwhile, or they disagree on it
-			return block, by
-		}
-		for _, e := range made {
-			_ = e.failed(ctx, q.method, bodyLie("block %d %s has no such transactions: %s", block.Number, block.Hash,
-				unknown.body.unknown), 0)
-		}
-		return block, by
-	}
 }
 
 // readBlock reads a block and makes sure that it is the one that was asked for.

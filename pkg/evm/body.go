@@ -2,8 +2,10 @@ package evm
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/big"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -17,23 +19,44 @@ type body struct {
 	signed  []byte // one behind the other
 	ends    []int  // where each ends
 	hashes  int    // of transactions of which there was nothing else
-	unknown string // why what they hash to cannot be computed; empty where it can
+	gaps    []gap  // of which something is not shown, in order; it was taken for empty
+	unknown gap    // the one for which nobody can say what they hash to; no reason where that can be computed
+	unfit   string // how they contradict the header, or themselves; empty where they do not
 	proven  bool   // they hash to the header's root
 }
 
+// gap is a transaction that is not shown in full, or not so that this build can read it.
+type gap struct {
+	at    int
+	why   string
+	kind  uint64
+	typed bool // its type is shown
+}
+
+func (s *signedTx) gap(at int, why string) gap { return gap{at, why, s.kind, s.typed} }
+
 // add appends a transaction.
 func (b *body) add(encoder *txEncoder, tx *signedTx) {
-	if b.unknown != "" {
+	if b.unreadable() {
 		return
 	}
 	signed, err := encoder.encode(b.signed, tx)
 	if err != nil {
-		*b = body{hashes: b.hashes, unknown: err.Error()}
+		*b = body{hashes: b.hashes, unknown: tx.gap(len(b.ends), err.Error())}
 		return
+	}
+	if encoder.lacks != "" {
+		b.gaps = append(b.gaps, tx.gap(len(b.ends), encoder.lacks))
 	}
 	b.signed = signed
 	b.ends = append(b.ends, len(b.signed))
 }
+
+// unreadable reports whether this build cannot compute what the transactions hash to.
+func (b *body) unreadable() bool { return b.unknown.why != "" }
+
+// doubt is why they are not proven.
+func (b *body) doubt() string { return cmp.Or(b.unknown.why, b.unfit) }
 
 // at is the i-th transaction.
 func (b *body) at(i int) []byte {
@@ -54,7 +77,9 @@ func (b *body) EncodeIndex(i int, to *bytes.Buffer) { to.Write(b.at(i)) }
 // out and each has its hash, nonce and receiver; the sender is the endpoint's word, see Reader.Sender.
 func (b *Block) BodyProven() bool { return b.body != nil && b.body.proven }
 
-// checkBody holds the transactions against the header. A block with one that this build cannot encode stays unproven.
+// checkBody holds the transactions against the header. It fails where they are not the block's whoever else shows the
+// same. A block with one that does not come to its own hash, or that this build cannot encode, stays unproven: see
+// Reader.settleBody.
 func (b *Block) checkBody() error {
 	if b.body == nil {
 		b.body = &body{}
@@ -62,20 +87,48 @@ func (b *Block) checkBody() error {
 	switch {
 	case b.body.hashes > 0:
 		return bodyLie("%d transactions of block %d are mere hashes", b.body.hashes, b.Number)
-	case b.body.unknown != "":
+	case b.body.unreadable():
 		return nil
 	}
-	if root := chain.Hash(types.DeriveSha(b.body, trie.NewStackTrie(nil))); root != b.TransactionsRoot {
+	others := b.otherHashes()
+	switch root := chain.Hash(types.DeriveSha(b.body, trie.NewStackTrie(nil))); {
+	case root != b.TransactionsRoot && len(others) > 0:
+		b.body.unknown, b.body.unfit = b.fault(others, root)
+		return nil
+	case root != b.TransactionsRoot:
 		return bodyLie("the transactions of block %d hash to %s, its header says %s", b.Number, root,
 			b.TransactionsRoot)
-	}
-	for i, tx := range b.Txs {
-		if hash := chain.Hash(crypto.Keccak256Hash(b.body.at(i))); hash != tx.Hash {
-			return bodyLie("transaction %d of block %d is %s, and not %s", i, b.Number, hash, tx.Hash)
-		}
+	case len(others) > 0:
+		return bodyLie("transaction %d of block %d does not hash to %s", others[0], b.Number, b.Txs[others[0]].Hash)
 	}
 	b.body.proven = true
 	return nil
+}
+
+// otherHashes are the places of transactions that do not come to the hash that is said of them.
+func (b *Block) otherHashes() (places []int) {
+	for i, tx := range b.Txs {
+		if chain.Hash(crypto.Keccak256Hash(b.body.at(i))) != tx.Hash {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// fault sorts transactions that do not come to their hashes: either something of each is not shown, so that nobody can
+// say what it comes to, or one that is shown in full contradicts itself.
+func (b *Block) fault(places []int, root chain.Hash) (unknown gap, unfit string) {
+	for _, at := range places {
+		i, lacking := slices.BinarySearchFunc(b.body.gaps, at, func(g gap, at int) int { return cmp.Compare(g.at, at) })
+		if !lacking {
+			return gap{}, fmt.Sprintf("transaction %d of block %d does not hash to %s, nor all of them to %s: it is %s",
+				at, b.Number, b.Txs[at].Hash, b.TransactionsRoot, root)
+		}
+		if unknown.why == "" {
+			unknown = b.body.gaps[i]
+		}
+	}
+	return unknown, ""
 }
 
 // misfit is that receipts are not those of the block's transactions: a lie where these are proven. Else nobody can tell

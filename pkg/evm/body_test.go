@@ -141,7 +141,7 @@ func TestBodiesAreReadAsGoEthereumReadsThem(t *testing.T) {
 			err = block.checkBody()
 		}
 		if err != nil || !block.BodyProven() || len(block.Txs) != len(txs) {
-			t.Fatalf("%d transactions, proven %t (%s), %v", len(block.Txs), block.BodyProven(), block.body.unknown, err)
+			t.Fatalf("%d transactions, proven %t (%s), %v", len(block.Txs), block.BodyProven(), block.body.doubt(), err)
 		}
 		for i, tx := range txs {
 			want, err := tx.MarshalBinary()

@@ -45,6 +45,7 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 	p := &pool{cfg: cfg, chainID: chainID, log: log, metrics: metrics, transport: transport}
 	p.life, p.closing = context.WithCancel(context.WithoutCancel(ctx))
 	p.unknownHeaders = &unknownHeaders{log: log, shown: metrics.unknown}
+	p.unknownBodies = &unknownBodies{log: log, taken: metrics.bodies, often: cfg.Cooldown}
 	c := &Client{Reader{pool: p}}
 	names := map[string]int{}
 	endpoint := func(u secret.URL, host string, h header, private bool) *endpoint {

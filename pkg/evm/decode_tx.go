@@ -19,10 +19,12 @@ func (t txReply) tx(number uint64) chain.Tx {
 
 // signedTx is what a transaction's hash commits to, as it stands in the document, which it must not outlive.
 type signedTx struct {
-	kind   uint64
-	nonce  uint64
-	to     []byte               // nil where it makes a contract
-	fields [signedFields][]byte // hexadecimal digits or JSON; nil where there is none, or none that can be read
+	kind      uint64
+	typed     bool // the kind is shown
+	nonce     uint64
+	to        []byte               // nil where it makes a contract
+	addressed bool                 // that or the receiver is shown
+	fields    [signedFields][]byte // hexadecimal digits or JSON; nil where there is none, or none that can be read
 }
 
 // The fields of a signed transaction. Those from signedFields on are kept apart.
@@ -115,6 +117,7 @@ func (c *cursor) txField(t *txReply, s *signedTx, name string) (i int, err error
 		}
 		return 4, c.number32(&t.index)
 	case "to":
+		s.addressed = true
 		if c.word("null") {
 			return 5, nil
 		}
@@ -124,6 +127,7 @@ func (c *cursor) txField(t *txReply, s *signedTx, name string) (i int, err error
 		if c.word("null") {
 			return 6, nil
 		}
+		s.typed = true
 		s.kind, err = c.number(64)
 		return 6, err
 	default:

@@ -17,13 +17,14 @@
 //     and one asked for by number has that number. Logs and receipts carry the hash of the block they were asked for,
 //     in ascending order without gaps of the receipts' indexes. Headers of a range name each other as parents.
 //   - The transactions of a block that is read with them hash to the header's transactions root, so that none is left
-//     out, added or altered. Only where every endpoint that answers shows what this build cannot encode is a body
-//     believed unproven; see Block.BodyProven. A sender is proven where it is asked for; see Reader.Sender.
+//     out, added or altered. Only where no endpoint that answers shows any that do is a body believed, unproven: one
+//     that two hosts show alike and whose transactions do not come to their hashes, or one that this build cannot
+//     encode; see Block.BodyProven. A sender is proven where it is asked for; see Reader.Sender.
 //   - Receipts that are called proven hash to the header's receipts root, and are of those transactions, so that their
 //     logs, status and gas cannot be incomplete or invented.
 //   - An endpoint that was caught in a lie (an answer no honest node gives), by a majority, or by Suspect, is not asked
 //     for that purpose while another one was not caught, until a cool-down is over and it answers a probe. One that is
-//     stale, slow, unreachable or lacks the method comes last.
+//     stale, slow, unreachable, lacks the method, or shows bodies that this build cannot read comes last.
 //   - Where endpoints are at two hosts or more, Finalized and the Settled reads of a Client return what two of them
 //     agree on, and GasPrice and Tips what the one in the middle says. A head that is further ahead of what two hosts
 //     bear out than time can have passed is not believed. See pkg/agreement.

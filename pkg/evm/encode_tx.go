@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
@@ -32,6 +31,7 @@ var layouts = [][]int{
 type txEncoder struct {
 	out       rlp.EncoderBuffer
 	text, raw []byte // of the value at hand
+	lacks     string // what the last transaction does not show; it was taken for empty
 }
 
 func newTxEncoder() *txEncoder { return &txEncoder{out: rlp.NewEncoderBuffer(nil)} }
@@ -43,6 +43,10 @@ func (e *txEncoder) release() { _ = e.out.Flush() } // it writes to nobody, and 
 func (e *txEncoder) encode(to []byte, s *signedTx) ([]byte, error) {
 	if s.kind >= uint64(len(layouts)) {
 		return to, fmt.Errorf("a transaction of type %d", s.kind)
+	}
+	e.lacks = ""
+	if !s.typed {
+		e.lacks = "a transaction without its type"
 	}
 	e.out.Reset(nil)
 	list := e.out.List()
@@ -64,6 +68,9 @@ func (e *txEncoder) field(s *signedTx, at int) error {
 		e.out.WriteUint64(s.nonce)
 		return nil
 	case txTo:
+		if !s.addressed {
+			e.lacks = "a transaction without its receiver"
+		}
 		e.out.WriteBytes(s.to)
 		return nil
 	case txInput:
@@ -78,15 +85,28 @@ func (e *txEncoder) field(s *signedTx, at int) error {
 	case txAuthorizations:
 		return e.list(s.fields[at], e.authorization)
 	case txParity:
-		if s.fields[at] == nil { // older nodes give it as v, some of them as Bitcoin does
-			v := s.fields[txV]
-			if i := slices.Index([]string{"1b", "1c"}, strings.ToLower(string(v))); i >= 0 {
-				v = []byte{'0' + byte(i)}
-			}
-			return e.quantity(v)
+		if s.fields[at] == nil { // older nodes give it as v
+			return e.parity(s.fields[txV])
 		}
+		return e.parity(s.fields[at])
 	}
 	return e.quantity(s.fields[at])
+}
+
+// parity writes which of two points has signed. Some nodes write it as Bitcoin does.
+func (e *txEncoder) parity(digits []byte) error {
+	if digits == nil {
+		return errors.New("a transaction that lacks a number")
+	}
+	switch string(bytes.TrimLeft(digits, "0")) {
+	case "", "1b", "1B":
+		e.out.WriteUint64(0)
+	case "1", "1c", "1C":
+		e.out.WriteUint64(1)
+	default:
+		return errors.New("a transaction whose parity is not shown")
+	}
+	return nil
 }
 
 // quantity writes a number of at most 256 bits. Some nodes write leading zeros, or zero as no digits.
@@ -121,7 +141,9 @@ func (e *txEncoder) bytes(digits []byte) error {
 // list writes a list of JSON; what is not there is empty.
 func (e *txEncoder) list(raw []byte, item func(*cursor) error) error {
 	list := e.out.List()
-	if raw != nil {
+	if raw == nil {
+		e.lacks = "a transaction without one of its lists"
+	} else {
 		c := cursor{raw: raw}
 		if err := c.array(func(int) error { return item(&c) }); err != nil {
 			return err

@@ -61,6 +61,7 @@ const (
 	ReasonStale        Reason = "stale"           // its head is too far behind
 	ReasonSlow         Reason = "slow"            // its answers take too long
 	ReasonUnreachable  Reason = "unreachable"     // several requests in a row had no answer
+	ReasonUnreadable   Reason = "unreadable"      // it shows transactions so that this build cannot read them
 	ReasonDisabled     Reason = "method_disabled" // the node does not serve the method
 	ReasonPruned       Reason = "pruned"          // the node does not keep the states of old blocks
 )

@@ -17,6 +17,7 @@ type Metrics struct {
 	lag       *prometheus.GaugeVec
 	hosts     prometheus.Gauge
 	unknown   prometheus.Gauge
+	bodies    prometheus.Counter
 }
 
 // Where a head came from, as the label of evm_heads_total.
@@ -42,12 +43,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		heads: in.Counters("evm_heads_total", "New heads, by how they became known: announced, polled.", "via"),
 		excluded: in.Gauges("evm_endpoint_excluded",
 			"Purposes an endpoint is excluded for, by reason: wrong_chain, lied, contradicted, ahead, suspected, "+
-				"stale, slow, unreachable, method_disabled, pruned.", "endpoint", "reason"),
+				"stale, slow, unreachable, unreadable, method_disabled, pruned.", "endpoint", "reason"),
 		lag: in.Gauges("evm_endpoint_lag_seconds",
 			"Chain time from an endpoint's head to the best head, when it last named one.", "endpoint"),
 		unknown: in.Gauge("evm_unknown_headers",
 			"1 while two hosts agree on a header whose hash this build computes otherwise: the chain has forked "+
 				"to what it does not know."),
+		bodies: in.Counter("evm_unknown_bodies_total",
+			"Blocks whose transactions two hosts show alike and this build cannot hold against their header: they are "+
+				"taken unproven."),
 		hosts: in.Gauge("evm_hosts",
 			"Different hosts among the endpoints that are read from; with 1, what cannot be taken back rests on "+
 				"the word of one."),

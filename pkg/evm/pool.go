@@ -55,6 +55,7 @@ type pool struct {
 	proofs         proofs
 	finality       finality
 	unknownHeaders *unknownHeaders
+	unknownBodies  *unknownBodies
 	judging        sync.Mutex // of heads
 	heads          agreement.Heads
 	price, tip     atomic.Uint64 // the gas price and the highest tip that were last agreed on; 0 before

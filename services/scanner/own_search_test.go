@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
 )
 
 // logLines collects what is logged.
@@ -203,4 +205,36 @@ func TestBodiesHideNothing(t *testing.T) {
 	if e := s.chain.Endpoints()[1]; len(e.Excluded) > 0 {
 		t.Errorf("the honest one is excluded: %+v", e.Excluded)
 	}
+}
+
+// Bodies that do not come to their headers, and that two hosts show alike, stop nothing: what is ours in them is
+// published without proof, and proven once they can be read.
+func TestBodiesThatHostsShowAlikeStopNothing(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	one, two := startLiar(t, d), startLiar(t, d)
+	d.mine(1)
+	cfg := through(testConfig(d, k.Addr()), one, two)
+	cfg.Chain.RequestTimeout, cfg.Chain.SlowAfter = hangGuard, hangGuard // a busy machine is no lie
+	s := start(t, cfg, k)
+	settle(t, k, tr)
+	otherwise := func(_ []json.RawMessage, said json.RawMessage) json.RawMessage {
+		return bytes.ReplaceAll(said, []byte(`"gas":"0x`), []byte(`"gas":"0x1`))
+	}
+	told := lies{"eth_getBlockByHash": otherwise, "eth_getBlockByNumber": otherwise}
+	one.tellAll(told)
+	two.tellAll(told)
+	d.trade(1)
+	published(t, s, d)
+	if n := testutil.ToFloat64(s.metrics.unproven); n == 0 {
+		t.Error("nothing is in doubt")
+	}
+	for i, e := range s.chain.Endpoints() {
+		if slices.ContainsFunc(e.Excluded, func(x evm.Exclusion) bool { return x.Reason == evm.ReasonLied }) {
+			t.Errorf("endpoint %d is excluded: %+v", i, e.Excluded)
+		}
+	}
+	one.repent(told)
+	two.repent(told)
+	proven(t, k, tr, s)
 }
