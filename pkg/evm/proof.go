@@ -32,7 +32,7 @@ func (r Reader) Receipt(ctx context.Context, tx chain.Hash) (*Receipt, error) {
 		}
 		receipt, err := r.prove(ctx, claimed)
 		lied, is := errors.AsType[*lieError](err)
-		if !is {
+		if _, others := errors.AsType[*callError](err); !is || others { // it is not this receipt that is wrong
 			return receipt, err
 		}
 		lies = append(lies, from.failed(ctx, methodReceipt, lied, 0))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
 	"perpkeeper/services/devnet/evmnode"
 )
 
@@ -35,6 +36,36 @@ func TestReceiptIsProven(t *testing.T) {
 				t.Errorf("with an honest endpoint beside it: %+v, %v", r, err)
 			}
 		})
+	}
+}
+
+// Who tells of a receipt is not blamed for who lies about its block.
+func TestReceiptIsNotBlamedForItsBlock(t *testing.T) {
+	d := startDevnet(t, evmnode.Config{})
+	d.emitBlock(1)
+	block, err := dial(t, d.config(d.HTTPURL())).Block(t.Context(), d.head().Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sorry := []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"sorry"}}`)
+	liar := startProxy(t, d.HTTPURL(), func(request, answer []byte) []byte {
+		if bytes.Contains(request, []byte("eth_getTransactionReceipt")) {
+			return sorry
+		}
+		return bytes.ReplaceAll(answer, []byte(`"gas":"0x`), []byte(`"gas":"0x1`))
+	})
+	honest := startProxy(t, d.HTTPURL(), func(request, answer []byte) []byte {
+		if bytes.Contains(request, []byte("eth_getBlockByHash")) {
+			return sorry
+		}
+		return answer
+	})
+	c := dial(t, d.config(liar, honest))
+	if r, err := c.Receipt(t.Context(), block.Txs[0].Hash); err == nil {
+		t.Errorf("%+v", r)
+	}
+	if all := c.Endpoints(); !lied(all[0], evm.ForBodies) || len(all[1].Excluded) > 0 {
+		t.Errorf("excluded: %+v, %+v", all[0].Excluded, all[1].Excluded)
 	}
 }
 
