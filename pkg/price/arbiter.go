@@ -134,10 +134,11 @@ func (a *arbiter) timely(from int, r Report, now time.Time) bool {
 }
 
 // comparable reports whether a report may be compared with the newest of a source: that came a short while ago, and its
-// time is about the same or later.
+// price was found at about the same time or later. A price that was written to the chain long ago says nothing of now,
+// however new the block is that it was read in.
 func (a *arbiter) comparable(i int, r Report, now time.Time) bool {
 	w := a.sources[i].newest
-	return w.current(now, a.rules.after[i]) && !ahead(r.TimeMs, w.report.TimeMs, a.rules.failover.After)
+	return w.current(now, a.rules.after[i]) && !ahead(r.PriceMs(), w.report.PriceMs(), a.rules.failover.After)
 }
 
 // agreement reports whether another source agrees with a report. While none does, it reports whether one deviates, and
@@ -151,7 +152,7 @@ func (a *arbiter) agreement(from int, r Report, now time.Time) (agree, deviate, 
 		if !apart(r, other, a.rules.gates.MaxDeviation) {
 			return true, false, false
 		}
-		deviate, refuted = true, refuted || other.TimeMs >= r.TimeMs
+		deviate, refuted = true, refuted || other.PriceMs() >= r.PriceMs()
 	}
 	return false, deviate, refuted
 }
@@ -261,7 +262,7 @@ func (a *arbiter) refute(by int) {
 			continue
 		}
 		s.withheld = slices.DeleteFunc(s.withheld, func(w Report) bool {
-			return w.TimeMs <= newest.TimeMs && apart(w, newest, a.rules.gates.MaxDeviation)
+			return w.PriceMs() <= newest.PriceMs() && apart(w, newest, a.rules.gates.MaxDeviation)
 		})
 	}
 }

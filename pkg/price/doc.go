@@ -14,7 +14,9 @@
 // each other, nothing passes; of three, one is outvoted. A source that is alone is believed, but for jumps, which its
 // next reports have to repeat. For the first Failover.After of a token, a source that has not given one yet is waited
 // for. A report from ahead of the clock passes where another source is as far: then the clock is what is behind.
-// Whatever does not pass is counted with its reason, and logged now and then.
+// Whatever does not pass is counted with its reason, and logged now and then. A price that is read on the chain is as
+// old as what was written there, and is compared as of then: its report's time is that of the block it was read in,
+// which is the time that the exchange's provider gives it.
 //
 // The first source that serves a token serves it alone, until it has given no report that passes for Failover.After, or
 // none of about the time of what others give; then the next that lives takes over. It takes back its place once it has

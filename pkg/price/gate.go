@@ -66,8 +66,8 @@ func (g Gates) check(r Report, nowMs uint64, maxAge time.Duration) (reason, erro
 	switch err := r.Validate(); {
 	case err != nil:
 		return invalid, err
-	case r.TimeMs < nowMs-min(nowMs, uint64(maxAge.Milliseconds())):
-		return stale, fmt.Errorf("a report of %s is %d ms old", r.Token, nowMs-r.TimeMs)
+	case r.PriceMs() < nowMs-min(nowMs, uint64(maxAge.Milliseconds())):
+		return stale, fmt.Errorf("a report of %s is %d ms old", r.Token, nowMs-r.PriceMs())
 	case wide(r, g.MaxSpread):
 		return spread, fmt.Errorf("a report of %s from %s to %s", r.Token, r.Min, r.Max)
 	case ahead(r.TimeMs, nowMs, g.MaxAhead):

@@ -1,6 +1,7 @@
 package price
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -13,11 +14,15 @@ import (
 type Report struct {
 	Token    chain.Address
 	Provider chain.Address // the contract that verifies Data
-	Data     []byte        // opaque; empty for a provider that reads the chain itself
+	Data     []byte        // opaque; empty for a provider that reads the chain itself (OnChain)
 	// Min and Max are USD with 30 decimals per smallest unit of the token.
 	Min, Max perp.Uint
 	// TimeMs is the source's own time, in Unix milliseconds. The contract sees whole seconds of it.
 	TimeMs uint64
+	// RoundMs is when a price that is read on the chain was written there, in Unix milliseconds: TimeMs is the time of
+	// the block it was read in, as for the provider. 0 for all others. No record of the price topic has it: only who
+	// compares sources asks.
+	RoundMs uint64
 	// Source names where the report was had.
 	Source string
 	// ReceivedMs is when the process that asked for the report got it, in Unix milliseconds of its clock.
@@ -26,6 +31,14 @@ type Report struct {
 
 // Second is the report's time as the contract sees it.
 func (r Report) Second() uint64 { return r.TimeMs / 1000 }
+
+// PriceMs is when the price was found, in Unix milliseconds: long before TimeMs, where it was written to the chain then
+// and has not changed since.
+func (r Report) PriceMs() uint64 { return cmp.Or(r.RoundMs, r.TimeMs) }
+
+// OnChain reports whether the exchange's provider reads the price on the chain when the transaction is executed. It is
+// of that block then, whatever the report says, and is what stands there then.
+func (r Report) OnChain() bool { return len(r.Data) == 0 && !r.Provider.IsZero() }
 
 // ceiling is above every price there can be, in USD with 30 decimals per smallest unit, and small enough that no
 // comparison of prices overflows.

@@ -82,8 +82,8 @@ func listen(ctx context.Context, m price.Member, wanted map[chain.Address]bool, 
 		defer mutex.Unlock()
 		for _, r := range reports {
 			delete(wanted, r.Token)
-			if into.Reports[r.Token].TimeMs <= r.TimeMs {
-				into.Reports[r.Token] = doctor.Report{Provider: r.Provider, Min: r.Min, Max: r.Max, TimeMs: r.TimeMs}
+			if into.Reports[r.Token].TimeMs <= r.PriceMs() {
+				into.Reports[r.Token] = doctor.Report{Provider: r.Provider, Min: r.Min, Max: r.Max, TimeMs: r.PriceMs()}
 			}
 		}
 		if len(unreadable) > 0 {

@@ -48,8 +48,8 @@ type Table struct {
 	Secret    secret.String `toml:"secret" help:"streams only: the API secret that requests are signed with"`
 	Provider  chain.Address `toml:"provider" help:"the exchange's oracle provider that takes its reports; devnet reports name theirs"`
 	Interval  time.Duration `toml:"interval" help:"how often it is asked if it does not push; 0 = as all"`
-	MaxAge    time.Duration `toml:"max_age" help:"the bound of its reports' age; 0 = as all (an aggregator needs its heartbeat)"`
-	FailAfter time.Duration `toml:"fail_after" help:"how long it may be silent before the next steps in; 0 = as all (an aggregator needs its heartbeat)"`
+	MaxAge    time.Duration `toml:"max_age" help:"the bound of its prices' age; 0 = as all (an aggregator needs its heartbeat)"`
+	FailAfter time.Duration `toml:"fail_after" help:"how long it may be silent before the next steps in; 0 = as all"`
 	Tokens    []Token       `toml:"token" help:"what it is asked for; devnet and gmx: none = everything it has"`
 }
 

@@ -140,7 +140,7 @@ type Source struct {
 type Report struct {
 	Provider chain.Address
 	Min, Max perp.Uint // USD of 30 decimals, per smallest unit
-	TimeMs   uint64
+	TimeMs   uint64    // when the price was found
 }
 
 // Topics is what the brokers hold.

@@ -127,7 +127,7 @@ func (r *Checker) choose(j job.Job, terms terms) ([]price.Report, txmanager.Verd
 	choose := r.Quotes.Latest
 	if terms.first {
 		head, _ := r.Head.Newest()
-		choose = r.lags.atOrAfter(r.Quotes, max(terms.window.From, r.lags.oldest(head.TimeMs)))
+		choose = r.lags.first(r.Quotes, j.Tokens, terms.window.From, head.TimeMs)
 	}
 	reports, err := price.Set(j.Tokens, choose)
 	if err != nil {

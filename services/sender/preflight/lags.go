@@ -3,6 +3,7 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,15 +69,44 @@ func (l *lags) second(r price.Report) uint64 {
 // oldest is the oldest second, as the exchange takes it, of which a report is young enough for a transaction that is
 // about to be sent, at a time (Unix ms) of the chain's clock.
 func (l *lags) oldest(nowMs uint64) uint64 {
-	const venueDefault, spare = 300, 5 // seconds; the spare ones are for the transaction's way into a block
+	const venueDefault = 300 // seconds
 	l.mu.Lock()
 	most, known := l.seconds[mostAge]
 	l.mu.Unlock()
 	if !known {
 		most = venueDefault
 	}
+	return since(nowMs, most)
+}
+
+// since is the oldest second of which a report is no more than so many seconds old in the block that a transaction
+// lands in that is about to be sent, at a time (Unix ms) of the chain's clock.
+func since(nowMs, most uint64) uint64 {
+	const spare = 5 // seconds, for the transaction's way into a block
 	lands := nowMs/1000 + min(spare, most/2)
 	return lands - min(lands, most)
+}
+
+// first is the chooser of the reports of a request: the first that the exchange takes to be of a second or later, and
+// that is young enough for it at a time (Unix ms) of the chain's clock. What the exchange reads on the chain itself is
+// of the block that the transaction lands in, and the price is the one that stands there then. So the newest report of
+// such a token is taken, and none of another that is too far from that block to go with it.
+func (l *lags) first(quotes *Quotes, tokens []chain.Address, second, nowMs uint64) price.Chooser {
+	onChain := func(token chain.Address) bool {
+		r, known := quotes.Latest(token)
+		return known && r.OnChain()
+	}
+	oldest := max(second, l.oldest(nowMs))
+	if slices.ContainsFunc(tokens, onChain) {
+		oldest = max(oldest, since(nowMs, uint64(price.MaxSpread.Seconds())))
+	}
+	signed := l.atOrAfter(quotes, oldest)
+	return func(token chain.Address) (price.Report, bool) {
+		if onChain(token) {
+			return quotes.Latest(token)
+		}
+		return signed(token)
+	}
 }
 
 // atOrAfter is the chooser of the first report that the exchange takes to be of a second or later.

@@ -132,3 +132,34 @@ func TestReportTooOldForTheVenueIsPassedOver(t *testing.T) {
 		}
 	}
 }
+
+// What the exchange reads on the chain itself is of the block that the transaction lands in: of such a token the newest
+// report is taken, and of the others the first that is near enough to that block. A keeper that comes to a request
+// after a minute would choose its first report again and again otherwise.
+func TestReportsGoWithWhatIsReadOnTheChain(t *testing.T) {
+	usdt, now := chain.Address{19: 8}, time.Unix(1000, 0)
+	for name, tt := range map[string]struct{ head, weth, usdt uint64 }{
+		"at once":        {63, 60, 63},
+		"within the gap": {115, 60, 115},
+		"a minute later": {130, 75, 130},
+	} {
+		quotes := quotesOf()
+		for second := uint64(50); second <= tt.head; second++ {
+			read := reportAt(usdt, second*1000+300)
+			read.Data = nil
+			quotes.Add(read)
+			quotes.Add(reportAt(weth, second*1000+100))
+		}
+		p := New(Config{Venue: gmx.Config{OrderHandler: chain.Address{7}}}, Parts{
+			State: &adjusting{said: map[chain.Hash]uint64{}}, Quotes: quotes,
+			Head: horizonAt(tt.head*1000+300, now), Clock: func() time.Time { return now },
+			Metrics: NewMetrics(prometheus.NewRegistry())})
+		r := p.Checker(chain.Address{1}, func() {})
+		j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth, usdt}}
+		_, reports, v := r.prepare(j, terms{window: perp.Window{From: 60, To: 360}, first: true}, 0)
+		r.Close()
+		if len(reports) != 2 || reports[0].Second() != tt.weth || reports[1].Second() != tt.usdt {
+			t.Errorf("%s: %+v, %+v, want those of seconds %d and %d", name, reports, v, tt.weth, tt.usdt)
+		}
+	}
+}

@@ -30,9 +30,10 @@ func checkFeed(feed string) error {
 // latestRoundData is the call's data: its selector alone.
 var latestRoundData = func() []byte { h := chain.Keccak256([]byte("latestRoundData()")); return h[:4] }()
 
-// aggregator reads Chainlink's aggregator contracts, all of them at the same block. Min and max are the answer, time is
-// when it was written to the chain, and there is no data: an oracle that takes such prices reads the contract itself,
-// and gives them the time of the block it is called in.
+// aggregator reads Chainlink's aggregator contracts, all of them at the same block. Min and max are the answer, and
+// there is no data: an oracle that takes such prices reads the contract itself, and gives them the time of the block it
+// is called in, so long as the round is no older than the feed's heartbeat. So a report's time is the block's, and its
+// age, which max_age bounds, is the round's: a stable coin's is written once a day, and serves all day.
 type aggregator struct {
 	node     source.Caller
 	interval time.Duration
@@ -78,7 +79,7 @@ func (a *aggregator) Run(ctx context.Context, take price.Take) error {
 					contract, err))
 				continue
 			}
-			r.Provider = a.provider
+			r.Provider, r.TimeMs = a.provider, head.TimeMs
 			reports = append(reports, r)
 		}
 		if answers == 0 && len(unreadable) > 0 {
@@ -90,7 +91,7 @@ func (a *aggregator) Run(ctx context.Context, take price.Take) error {
 }
 
 // decodeRound reads (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound),
-// times in Unix seconds.
+// times in Unix seconds. The report has no time yet but that of the round.
 func decodeRound(output []byte, token source.Token) (r price.Report, err error) {
 	const words, answerAt, updatedAt = 5, 1, 3
 	if len(output) != words*source.Word {
@@ -109,5 +110,5 @@ func decodeRound(output []byte, token source.Token) (r price.Report, err error) 
 	if err != nil {
 		return r, err
 	}
-	return price.Report{Token: token.Address, Min: low, Max: high, TimeMs: second * 1000}, nil
+	return price.Report{Token: token.Address, Min: low, Max: high, RoundMs: second * 1000}, nil
 }

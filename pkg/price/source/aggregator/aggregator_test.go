@@ -26,11 +26,14 @@ type ledger struct {
 	broken error
 }
 
+// blockMs is the time of a block: half a second each, a day after the rounds of the tests were written.
+func blockMs(height uint64) uint64 { return 1_700_086_400_000 + 500*height }
+
 func (l *ledger) Head(context.Context) (chain.BlockRef, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.height++
-	return chain.BlockRef{Number: l.height, Hash: chain.Hash{31: byte(l.height)}}, l.broken
+	return chain.BlockRef{Number: l.height, Hash: chain.Hash{31: byte(l.height)}, TimeMs: blockMs(l.height)}, l.broken
 }
 
 func (l *ledger) Call(_ context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error) {
@@ -69,9 +72,14 @@ func TestAggregator(t *testing.T) {
 		t.Fatalf("%+v", g)
 	}
 	bnb, dollar := g.Reports[0], g.Reports[1]
-	if bnb.Min.String() != "612345678900000" || bnb.Max != bnb.Min || bnb.TimeMs != 1_700_000_000_000 ||
+	if bnb.Min.String() != "612345678900000" || bnb.Max != bnb.Min || bnb.RoundMs != 1_700_000_000_000 ||
 		bnb.Data != nil || bnb.Provider != sourcetest.Provider {
 		t.Errorf("%+v", bnb)
+	}
+	// the oracle gives the price the time of the block it is read in, however old the round is
+	if bnb.TimeMs != blockMs(1) || dollar.TimeMs != bnb.TimeMs || dollar.RoundMs != 1_700_000_001_000 ||
+		!bnb.OnChain() {
+		t.Errorf("read in block 1, at %d: %+v, %+v", blockMs(1), bnb, dollar)
 	}
 	if dollar.Min.String() != "999900010000000000000000" || dollar.Token != sourcetest.Usdc {
 		t.Errorf("%+v", dollar)
@@ -132,7 +140,7 @@ func FuzzDecodeRound(f *testing.F) {
 	f.Fuzz(func(t *testing.T, output []byte, decimals, feedDecimals uint8) {
 		r, err := decodeRound(output, source.Token{Address: sourcetest.Wbnb, Decimals: decimals,
 			FeedDecimals: feedDecimals})
-		if err == nil && (r.Max.Less(r.Min) || r.TimeMs == 0) {
+		if err == nil && (r.Max.Less(r.Min) || r.RoundMs == 0) {
 			t.Fatalf("%+v", r)
 		}
 	})
