@@ -49,10 +49,9 @@ func (p Plugin) Check(t Table) error {
 }
 
 func (p Plugin) checkTokens(t Table) (problems []error) {
-	seen, feeds := map[chain.Address]bool{}, map[string]bool{}
+	seen := map[chain.Address]bool{}
 	for i, token := range t.Tokens {
 		key := fmt.Sprintf("token[%d]", i)
-		feed := strings.ToLower(token.Feed)
 		switch {
 		case token.Address.IsZero():
 			problems = append(problems, fmt.Errorf("%s.address: no address given", key))
@@ -63,10 +62,8 @@ func (p Plugin) checkTokens(t Table) (problems []error) {
 		case p.Feed == nil: // it is told by its address
 		case p.Feed(token.Feed) != nil:
 			problems = append(problems, fmt.Errorf("%s.feed: %q %w", key, token.Feed, p.Feed(token.Feed)))
-		case feeds[feed]:
-			problems = append(problems, fmt.Errorf("%s.feed: %s is another token's too", key, token.Feed))
 		}
-		seen[token.Address], feeds[feed] = true, true
+		seen[token.Address] = true
 	}
 	return problems
 }

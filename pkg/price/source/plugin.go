@@ -56,7 +56,7 @@ type Table struct {
 // Token is one [[source.token]]: a token and how the service calls it.
 type Token struct {
 	Address      chain.Address `toml:"address" help:"the token"`
-	Feed         string        `toml:"feed" help:"streams and hermes: the 32-byte feed id; aggregator: the contract's address"`
+	Feed         string        `toml:"feed" help:"streams and hermes: the 32-byte feed id; aggregator: the contract's address; tokens may share one"`
 	Decimals     uint8         `toml:"decimals" help:"decimals of the token"`
 	FeedDecimals uint8         `toml:"feed_decimals" help:"decimals of the feed's prices; 0 = 18 for streams, 8 for an aggregator; hermes reports its own"`
 }
@@ -71,6 +71,20 @@ func (t Table) Wanted() Wanted {
 		w[token.Address] = true
 	}
 	return w
+}
+
+// ByFeed returns the tokens of each feed, and the feeds, each once, in the order of the table: several tokens may have
+// one feed, as a coin and what is wrapped of it. Feeds are told by 32 bytes; the table has been checked.
+func (t Table) ByFeed() (tokens map[chain.Hash][]Token, feeds []chain.Hash) {
+	tokens = map[chain.Hash][]Token{}
+	for _, token := range t.Tokens {
+		id, _ := chain.ParseHash(token.Feed) // was checked
+		if len(tokens[id]) == 0 {
+			feeds = append(feeds, id)
+		}
+		tokens[id] = append(tokens[id], token)
+	}
+	return tokens, feeds
 }
 
 // Has reports whether a token is asked for.

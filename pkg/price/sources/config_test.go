@@ -171,7 +171,9 @@ func TestSourcesAreChecked(t *testing.T) {
 	}
 	aggregator := source.Table{Name: "a", Kind: "aggregator", Provider: sourcetest.Provider,
 		Tokens: []source.Token{{Address: sourcetest.Wbnb, Feed: sourcetest.Provider.Hex(), Decimals: 18}}}
-	for _, good := range []source.Table{streams, aggregator,
+	shared := streams // a coin, and what is wrapped of it
+	shared.Tokens = append(slices.Clone(streams.Tokens), source.Token{Address: sourcetest.Usdc, Feed: feedV3})
+	for _, good := range []source.Table{streams, shared, aggregator,
 		{Name: "d", Kind: "devnet", URL: secret.MustURL("http://h")}} {
 		if err := problemsOf(good); err != "" {
 			t.Errorf("%s: %v", good.Kind, err)
@@ -205,10 +207,6 @@ func TestSourcesAreChecked(t *testing.T) {
 		"token[0].address: no address given": {streams,
 			func(s *source.Table) { s.Tokens = []source.Token{{Feed: feedV3}} }},
 		"token[1].address: 0x": {streams, func(s *source.Table) { s.Tokens = append(s.Tokens, s.Tokens[0]) }},
-		"token[1].feed: 0x0003": {streams, func(s *source.Table) {
-			s.Tokens = append(s.Tokens,
-				source.Token{Address: sourcetest.Usdc, Feed: "0x" + strings.ToUpper(feedV3[2:])})
-		}},
 		"token[0].decimals: no token": {streams,
 			func(s *source.Table) {
 				s.Tokens = []source.Token{{Address: sourcetest.Wbnb, Feed: feedV3, Decimals: 37}}

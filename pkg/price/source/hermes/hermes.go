@@ -42,20 +42,18 @@ type hermes struct {
 	interval time.Duration
 	idle     time.Duration
 	provider chain.Address
-	feeds    map[chain.Hash]source.Token
+	feeds    map[chain.Hash][]source.Token
 	query    url.Values
 }
 
 func open(t source.Table, env source.Env) price.Source {
+	feeds, ids := t.ByFeed()
 	h := &hermes{
-		client: env.Client, interval: t.Interval, idle: t.FailAfter, provider: t.Provider,
-		feeds: map[chain.Hash]source.Token{},
+		client: env.Client, interval: t.Interval, idle: t.FailAfter, provider: t.Provider, feeds: feeds,
 		// a feed that was removed is left out of the answers, which it would make an error otherwise
 		query: url.Values{"encoding": {"hex"}, "parsed": {"true"}, "ignore_invalid_price_ids": {"true"}},
 	}
-	for _, token := range t.Tokens {
-		id, _ := chain.ParseHash(token.Feed) // the configuration was checked
-		h.feeds[id] = token
+	for _, id := range ids {
 		h.query.Add("ids[]", id.Hex())
 	}
 	if t.Key.IsSet() {
@@ -114,7 +112,7 @@ type hermesPrice struct {
 	} `json:"price"`
 }
 
-func decode(raw []byte, provider chain.Address, feeds map[chain.Hash]source.Token) (reports []price.Report,
+func decode(raw []byte, provider chain.Address, feeds map[chain.Hash][]source.Token) (reports []price.Report,
 	unreadable []error, err error) {
 	var update hermesUpdate
 	if err := gojson.Unmarshal(raw, &update); err != nil {
@@ -125,13 +123,15 @@ func decode(raw []byte, provider chain.Address, feeds map[chain.Hash]source.Toke
 		return nil, nil, fmt.Errorf("reading the answer: binary: %w", err)
 	}
 	for _, p := range update.Parsed {
-		r, err := p.report(feeds)
+		some, err := p.reports(feeds)
 		if err != nil {
 			unreadable = append(unreadable, fmt.Errorf("price of feed %q: %w", p.ID, err))
 			continue
 		}
-		r.Provider, r.Data = provider, data
-		reports = append(reports, r)
+		for _, r := range some {
+			r.Provider, r.Data = provider, data
+			reports = append(reports, r)
+		}
 	}
 	return reports, unreadable, nil
 }
@@ -158,34 +158,39 @@ func (u hermesUpdate) data() ([]byte, error) {
 	return encodeBytesList(updates), nil
 }
 
-func (p hermesPrice) report(feeds map[chain.Hash]source.Token) (r price.Report, err error) {
+// reports are those of all tokens of the feed.
+func (p hermesPrice) reports(feeds map[chain.Hash][]source.Token) (reports []price.Report, err error) {
 	id, err := chain.ParseHash("0x" + strings.TrimPrefix(p.ID, "0x"))
 	if err != nil {
-		return r, err
+		return nil, err
 	}
-	token, asked := feeds[id]
-	if !asked {
-		return r, errors.New("it was not asked for")
+	tokens := feeds[id]
+	if len(tokens) == 0 {
+		return nil, errors.New("it was not asked for")
 	}
 	middle, err := perp.ParseUint(p.Price.Price)
 	if err != nil {
-		return r, fmt.Errorf("price: %w", err)
+		return nil, fmt.Errorf("price: %w", err)
 	}
 	conf, err := perp.ParseUint(p.Price.Conf)
 	if err != nil {
-		return r, fmt.Errorf("conf: %w", err)
+		return nil, fmt.Errorf("conf: %w", err)
 	}
 	if p.Price.PublishTime <= 0 || p.Price.PublishTime > math.MaxInt64/1000 {
-		return r, fmt.Errorf("publish_time: %d is no time", p.Price.PublishTime)
+		return nil, fmt.Errorf("publish_time: %d is no time", p.Price.PublishTime)
 	}
 	var low, high perp.Uint
 	if err := perp.Checked(func() { low, high = middle.Sub(conf), middle.Add(conf) }); err != nil {
-		return r, fmt.Errorf("a price of %s with a confidence of %s: %w", middle, conf, err)
+		return nil, fmt.Errorf("a price of %s with a confidence of %s: %w", middle, conf, err)
 	}
-	if low, high, err = price.PerUnit(low, high, int(p.Price.Expo), token.Decimals); err != nil {
-		return r, err
+	for _, token := range tokens {
+		r := price.Report{Token: token.Address, TimeMs: uint64(p.Price.PublishTime) * 1000}
+		if r.Min, r.Max, err = price.PerUnit(low, high, int(p.Price.Expo), token.Decimals); err != nil {
+			return nil, err
+		}
+		reports = append(reports, r)
 	}
-	return price.Report{Token: token.Address, Min: low, Max: high, TimeMs: uint64(p.Price.PublishTime) * 1000}, nil
+	return reports, nil
 }
 
 // encodeBytesList is the ABI encoding of one bytes[].

@@ -110,12 +110,12 @@ func TestHermesWithoutStreamIsPolled(t *testing.T) {
 }
 
 func TestHermesRefuses(t *testing.T) {
-	feeds := map[chain.Hash]source.Token{}
+	feeds := map[chain.Hash][]source.Token{}
 	id, err := chain.ParseHash(ethFeed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	feeds[id] = source.Token{Address: sourcetest.Wbnb, Decimals: 18}
+	feeds[id] = []source.Token{{Address: sourcetest.Wbnb, Decimals: 18}}
 	parsed := func(fields string) string {
 		return `{"binary":{"encoding":"base64","data":["UE5BVQ=="]},"parsed":[{"id":"` + ethFeed + `","price":{` +
 			fields + `}}]}`
@@ -143,6 +143,32 @@ func TestHermesRefuses(t *testing.T) {
 		feeds)
 	if err != nil || reports[0].Min != perp.U64(40000) {
 		t.Errorf("%+v, %v", reports, err)
+	}
+}
+
+// One feed may be the price of several tokens: it is asked for once, and is a report of each of them.
+func TestOneFeedOfSeveralTokens(t *testing.T) {
+	s := sourcetest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if ids := r.URL.Query()["ids[]"]; !slices.Equal(ids, []string{ethFeed, usdcFeed}) {
+			t.Errorf("asked for %v", ids)
+		}
+		if strings.HasSuffix(r.URL.Path, "/stream") {
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			return
+		}
+		_, _ = io.WriteString(w, update("184136023127", "177166324", 1692110601))
+	})
+	table, wrapped := hermesTable(), chain.Address{19: 7}
+	table.URL = sourcetest.At(s)
+	table.Tokens = append(table.Tokens, source.Token{Address: wrapped, Feed: ethFeed, Decimals: 17})
+	g := sourcetest.Run(t, Plugin, table, nil).Next(t)
+	if len(g.Reports) != 2 || g.Reports[0].Token != sourcetest.Wbnb || g.Reports[1].Token != wrapped {
+		t.Fatalf("%+v", g)
+	}
+	if one, other := g.Reports[0], g.Reports[1]; other.Min != one.Min.Mul(perp.U64(10)) || other.TimeMs != one.TimeMs ||
+		len(other.Data) != len(one.Data) || other.Provider != one.Provider {
+		t.Errorf("%+v, %+v", one, other)
 	}
 }
 
@@ -180,7 +206,7 @@ func FuzzDecodeHermes(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	feeds := map[chain.Hash]source.Token{id: {Address: sourcetest.Wbnb, Decimals: 18}}
+	feeds := map[chain.Hash][]source.Token{id: {{Address: sourcetest.Wbnb, Decimals: 18}}}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		reports, unreadable, err := decode(raw, sourcetest.Provider, feeds)
 		if err != nil && len(reports)+len(unreadable) > 0 {

@@ -56,7 +56,7 @@ type streams struct {
 	timeout  time.Duration // of the handshake
 	maxAge   time.Duration
 	provider chain.Address
-	feeds    map[chain.Hash]source.Token
+	feeds    map[chain.Hash][]source.Token
 	ids      []chain.Hash // of the feeds, in the order of the configuration
 
 	newest map[chain.Hash]uint32 // second of the newest report of each feed
@@ -69,13 +69,9 @@ func open(t source.Table, env source.Env) price.Source {
 		client: env.Client, socket: t.StreamURL, auth: credentials{t.Key, t.Secret}, interval: t.Interval,
 		idle: t.FailAfter, timeout: env.Timeout,
 		maxAge: t.MaxAge, provider: t.Provider,
-		feeds: map[chain.Hash]source.Token{}, newest: map[chain.Hash]uint32{},
+		newest: map[chain.Hash]uint32{},
 	}
-	for _, token := range t.Tokens {
-		id, _ := chain.ParseHash(token.Feed) // the configuration was checked
-		token.FeedDecimals = cmp.Or(token.FeedDecimals, feedDecimals)
-		s.feeds[id], s.ids = token, append(s.ids, id)
-	}
+	s.feeds, s.ids = t.ByFeed()
 	env.Client.Sign = func(r *http.Request) { s.auth.sign(r.Header, r.Method, r.URL.RequestURI(), time.Now()) }
 	return s
 }
@@ -202,19 +198,20 @@ func commaSeparated(ids []chain.Hash) string {
 func (s *streams) give(take price.Take, replies []streamsReply, unreadable ...error) {
 	var reports []price.Report
 	for _, reply := range replies {
-		token, asked := s.feeds[reply.FeedID]
-		if !asked {
+		tokens := s.feeds[reply.FeedID]
+		if len(tokens) == 0 {
 			unreadable = append(unreadable, fmt.Errorf("a report of feed %s, which was not asked for", reply.FeedID))
-			continue
 		}
-		r, observed, err := reply.report(token)
-		if err != nil {
-			unreadable = append(unreadable, fmt.Errorf("report of feed %s: %w", reply.FeedID, err))
-			continue
+		for _, token := range tokens {
+			r, observed, err := reply.report(token)
+			if err != nil {
+				unreadable = append(unreadable, fmt.Errorf("report of feed %s: %w", reply.FeedID, err))
+				continue
+			}
+			s.newest[reply.FeedID] = max(s.newest[reply.FeedID], observed)
+			r.Provider = s.provider
+			reports = append(reports, r)
 		}
-		s.newest[reply.FeedID] = max(s.newest[reply.FeedID], observed)
-		r.Provider = s.provider
-		reports = append(reports, r)
 	}
 	take(reports, unreadable)
 }
@@ -225,7 +222,7 @@ type streamsReply struct {
 	FullReport string     `json:"fullReport"`
 }
 
-// report converts a report of a token's feed. The second is that of its observations.
+// report converts a report of the feed of a token. The second is that of its observations.
 func (s streamsReply) report(token source.Token) (r price.Report, observed uint32, err error) {
 	full, err := source.DecodeHex(s.FullReport)
 	if err != nil {
@@ -239,7 +236,8 @@ func (s streamsReply) report(token source.Token) (r price.Report, observed uint3
 		return r, 0, fmt.Errorf("it is one of feed %s", v3.feed)
 	}
 	var low, high perp.Uint
-	if low, high, err = price.PerUnit(v3.bid, v3.ask, -int(token.FeedDecimals), token.Decimals); err != nil {
+	if low, high, err = price.PerUnit(v3.bid, v3.ask, -int(cmp.Or(token.FeedDecimals, feedDecimals)),
+		token.Decimals); err != nil {
 		return r, 0, err
 	}
 	return price.Report{Token: token.Address, Data: full, Min: low, Max: high, TimeMs: uint64(v3.observed) * 1000},

@@ -164,6 +164,30 @@ func TestStreamsArePolled(t *testing.T) {
 	}
 }
 
+// One feed may be the price of several tokens, as of a coin and of what is wrapped of it: it is asked for once, and is
+// a report of each of them.
+func TestOneFeedOfSeveralTokens(t *testing.T) {
+	e, s := startEngine(t, 1)
+	table, wrapped := e.table(s), chain.Address{19: 7}
+	table.Tokens = append(table.Tokens, source.Token{Address: wrapped, Feed: e.feeds[0].Hex(), Decimals: 6})
+	r := sourcetest.Run(t, Plugin, table, nil)
+	for second := range uint64(2) {
+		g := r.Next(t)
+		if len(g.Reports) != 2 || len(g.Unreadable) != 0 {
+			t.Fatalf("second %d: %+v", second, g)
+		}
+		coin, other := g.Reports[0], g.Reports[1]
+		if e.check(t, coin); coin.Token != sourcetest.Wbnb || coin.Second()-e.first != second {
+			t.Errorf("second %d: %+v", second, coin)
+		}
+		if other.Token != wrapped || other.TimeMs != coin.TimeMs || other.Min != coin.Min.Mul(perp.Pow10(12)) ||
+			other.Provider != coin.Provider {
+			t.Errorf("second %d: %+v", second, other)
+		}
+		e.advance()
+	}
+}
+
 // A feed that is not served any more silences its own token and no other, whether reports are pushed or asked for.
 func TestOneFeedSilencesNoOther(t *testing.T) {
 	for name, pushed := range map[string]bool{"pushed": true, "polled": false} {
