@@ -55,7 +55,7 @@ const (
 
 // Catalogue lists every word of the DataStore that a rule reads: when a position is liquidated, when an order is due,
 // what a swap gives, how much gas an execution takes. Whoever lets a rule read another word adds it here; tests fail
-// until then.
+// until then. Words that a source of prices reads from the chain itself, each minute, are none (pkg/price/source).
 func Catalogue() []WordName { return slices.Clone(catalogue) }
 
 var catalogue = slices.Concat(

@@ -17,6 +17,9 @@ type Report struct {
 	Data     []byte        // opaque; empty for a provider that reads the chain itself (OnChain)
 	// Min and Max are USD with 30 decimals per smallest unit of the token.
 	Min, Max perp.Uint
+	// Taken is what the exchange's provider makes of Min and Max, where that is something else; zero otherwise. Sources
+	// are compared by what they say, and the price topic has what the exchange takes.
+	Taken perp.Price
 	// TimeMs is the source's own time, in Unix milliseconds. The contract sees whole seconds of it.
 	TimeMs uint64
 	// RoundMs is when a price that is read on the chain was written there, in Unix milliseconds: TimeMs is the time of
@@ -65,11 +68,15 @@ func (r Report) Validate() error {
 	}
 }
 
-// Message returns the report as a record of the price topic.
+// Message returns the report as a record of the price topic, with the prices that the exchange takes.
 func (r Report) Message() wire.Price {
+	taken := r.Taken
+	if taken.Max.IsZero() {
+		taken = perp.Price{Min: r.Min, Max: r.Max}
+	}
 	return wire.Price{
-		Token: r.Token, Provider: r.Provider, Data: r.Data, Min: r.Min, Max: r.Max, TimeMs: r.TimeMs, Source: r.Source,
-		ReceivedMs: r.ReceivedMs,
+		Token: r.Token, Provider: r.Provider, Data: r.Data, Min: taken.Min, Max: taken.Max, TimeMs: r.TimeMs,
+		Source: r.Source, ReceivedMs: r.ReceivedMs,
 	}
 }
 

@@ -35,7 +35,7 @@ func (s *session) askSources(ctx context.Context, f *doctor.Facts, node *evm.Cli
 		}
 		tables[t.Name] = t
 	}
-	members, closeIdle := sources.Open(cfg, caller)
+	members, closeIdle := sources.Open(cfg, caller, chain.Address{}) // what the services say is looked at
 	defer closeIdle()
 	ctx, cancel := context.WithTimeout(ctx, sourcePatience)
 	defer cancel()

@@ -38,7 +38,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	watch("finality", func() error { return s.status.agreed(notFinalPatience) })
 	sh.Ready("chain").Note(node.OneWord())
 	if metrics := price.NewMetrics(sh.Registry); cfg.Scanner.Price.IsSet() {
-		members, closeIdle := sources.Open(cfg.Scanner.Price, node)
+		members, closeIdle := sources.Open(cfg.Scanner.Price, node, cfg.Venue.DataStore)
 		sh.OnStop("price feed", func(context.Context) error { closeIdle(); return nil })
 		p := newPrices(cfg, members, s.clock, kafka, sh.Log, metrics)
 		watch("prices", p.feed.Health)

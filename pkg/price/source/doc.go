@@ -12,6 +12,10 @@
 // change. After a lost connection the devnet and streams sources replay what they missed; the others go on with the
 // newest.
 //
+// What the exchange's provider makes of a price by a word of its own stands beside it (price.Report.Taken), and is what
+// the price topic has: of streams, bid and ask taken towards each other (DATA_STREAM_SPREAD_REDUCTION_FACTOR). The
+// words are read from the DataStore when a source begins, and each minute.
+//
 // # Guaranteed
 //
 //   - An answer that cannot be read is an error, or is passed to price.Take as an error, report by report; it is never
@@ -22,6 +26,7 @@
 // # Not guaranteed
 //
 //   - Nothing is verified. Signatures are the oracle's business, and the prices of a source are judged by price.Feed.
+//   - What the service of a gmx source has made of its prices is not known: they are taken as it gives them.
 //   - The oracle of the exchange may round the same report's bid and ask in another way, by less than one unit of the
 //     thirtieth decimal.
 package source

@@ -23,6 +23,8 @@ type Plugin struct {
 	Feed func(feed string) error
 	// Open returns the source of a valid table. Nothing is asked yet. The table's durations are set.
 	Open func(t Table, env Env) price.Source
+	// Adjusts is what the exchange's provider makes of the prices; none where it takes them as they are.
+	Adjusts Adjustment
 }
 
 // Env is what a source is given to ask with.
@@ -30,6 +32,8 @@ type Env struct {
 	Client  *Client       // of the table's url
 	Node    Caller        // the chain
 	Timeout time.Duration // how long one request may take
+	// DataStore is the exchange's store of parameters; zero where it is not known.
+	DataStore chain.Address
 }
 
 // Caller executes calls on the state after a block and forgets them.

@@ -98,7 +98,7 @@ func TestConfigFile(t *testing.T) {
 			t.Errorf("no source of kind %s is in everySource (beside this test)", kind)
 		}
 	}
-	members, closeIdle := Open(p, nil)
+	members, closeIdle := Open(p, nil, chain.Address{})
 	defer closeIdle()
 	for i, table := range p.Sources {
 		if members[i].Name != table.Name || members[i].Source == nil {
@@ -125,7 +125,7 @@ func TestShortForm(t *testing.T) {
 		t.Errorf("no sources: %v", err)
 	}
 	cfg.URL = secret.MustURL("http://h")
-	members, closeIdle := Open(cfg, nil)
+	members, closeIdle := Open(cfg, nil, chain.Address{})
 	defer closeIdle()
 	if err := cfg.Validate(); err != nil || !cfg.IsSet() || len(members) != 1 || members[0].Name != "devnet" {
 		t.Errorf("%+v, %v", members, err)

@@ -3,6 +3,7 @@ package sources
 import (
 	"cmp"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/price/source/aggregator"
@@ -38,8 +39,9 @@ func kinds() (names []string) {
 }
 
 // Open makes the sources of a valid configuration, in order of preference, and what drops their idle connections.
-// Nothing is asked yet. The chain is for aggregators.
-func Open(cfg Config, node source.Caller) (members []price.Member, closeIdle func()) {
+// Nothing is asked yet. The chain is for aggregators, and, with the exchange's DataStore, for what the exchange makes
+// of the prices: without it (zero) reports are as the services give them.
+func Open(cfg Config, node source.Caller, dataStore chain.Address) (members []price.Member, closeIdle func()) {
 	var clients []*source.Client
 	for _, t := range cfg.tables() {
 		m := price.Member{Name: t.Name, MaxAge: t.MaxAge, After: t.FailAfter}
@@ -50,7 +52,7 @@ func Open(cfg Config, node source.Caller) (members []price.Member, closeIdle fun
 		t.FailAfter, t.MaxAge = cmp.Or(t.FailAfter, cfg.Failover.After), cmp.Or(t.MaxAge, cfg.Gates.MaxAge)
 		c := source.NewClient(t.URL, cfg.RequestTimeout)
 		p, _ := pluginOf(t.Kind) // the configuration was checked
-		m.Source = p.Open(t, source.Env{Client: c, Node: node, Timeout: cfg.RequestTimeout})
+		m.Source = p.Source(t, source.Env{Client: c, Node: node, DataStore: dataStore, Timeout: cfg.RequestTimeout})
 		clients, members = append(clients, c), append(members, m)
 	}
 	return members, func() {

@@ -27,6 +27,21 @@ import (
 var Plugin = source.Plugin{
 	Kind: "streams", Needs: []string{"url", "key", "secret", "provider"}, Knows: []string{"stream_url"},
 	Feed: checkFeed, Open: open,
+	Adjusts: source.Adjustment{Word: "DATA_STREAM_SPREAD_REDUCTION_FACTOR", Take: narrow},
+}
+
+// narrow is what the exchange's provider makes of bid and ask (ChainlinkDataStreamProvider): it takes them towards each
+// other, by a factor of 30 decimals. It takes no report at a factor above one, and there is nothing to narrow then.
+func narrow(p perp.Price, factor perp.Uint) perp.Price {
+	switch {
+	case perp.One.Less(factor):
+		return p
+	case factor == perp.One:
+		middle := p.Max.Add(p.Min).Div(perp.U64(2))
+		return perp.Price{Min: middle, Max: middle}
+	}
+	by := p.Max.Sub(p.Min).Div(perp.U64(2)).MulDiv(factor, perp.One)
+	return perp.Price{Min: p.Min.Add(by), Max: p.Max.Sub(by)}
 }
 
 func checkFeed(feed string) error {

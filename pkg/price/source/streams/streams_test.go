@@ -81,6 +81,25 @@ func TestDecodeRefusesReports(t *testing.T) {
 	}
 }
 
+// The exchange's provider takes bid and ask towards each other; the numbers are those of the contracts' own test.
+func TestNarrowedAsTheProviderDoes(t *testing.T) {
+	percent := perp.Pow10(28)
+	for _, tt := range []struct{ percents, low, high uint64 }{
+		{1, 99_999_990, 100_000_010}, {90, 99_999_999, 100_000_001}, {100, 100_000_000, 100_000_000},
+		{300, 99_999_990, 100_000_010},
+	} {
+		got := narrow(perp.Price{Min: perp.U64(99_999_990), Max: perp.U64(100_000_010)},
+			percent.Mul(perp.U64(tt.percents)))
+		if got.Min != perp.U64(tt.low) || got.Max != perp.U64(tt.high) {
+			t.Errorf("by %d %%: %s..%s, want %d..%d", tt.percents, got.Min, got.Max, tt.low, tt.high)
+		}
+	}
+	one := perp.Price{Min: perp.U64(7), Max: perp.U64(7)}
+	if got := narrow(one, percent); got != one {
+		t.Errorf("one price: %+v", got)
+	}
+}
+
 // The signatures of the service's own client for the same requests.
 func TestSignature(t *testing.T) {
 	for _, tt := range []struct {
