@@ -13,8 +13,9 @@
 // newest.
 //
 // What the exchange's provider makes of a price by a word of its own stands beside it (price.Report.Taken), and is what
-// the price topic has: of streams, bid and ask taken towards each other (DATA_STREAM_SPREAD_REDUCTION_FACTOR). The
-// words are read from the DataStore when a source begins, and each minute.
+// the price topic has: of streams, bid and ask taken towards each other (DATA_STREAM_SPREAD_REDUCTION_FACTOR); of
+// an aggregator, all from the price to the one at which the token is taken to be stable (STABLE_PRICE). The words are
+// read from the DataStore when a source begins, and each minute.
 //
 // # Guaranteed
 //

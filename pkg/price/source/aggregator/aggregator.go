@@ -18,6 +18,13 @@ import (
 // Plugin is this kind of service: contracts that are asked through the chain's endpoints.
 var Plugin = source.Plugin{
 	Kind: "aggregator", Needs: []string{"provider"}, Feed: checkFeed, Open: open,
+	Adjusts: source.Adjustment{Word: "STABLE_PRICE", Take: upToStable},
+}
+
+// upToStable is what the exchange's provider makes of the price of a token that it takes to be stable
+// (ChainlinkPriceFeedProvider): all from there to what the feed says.
+func upToStable(p perp.Price, stable perp.Uint) perp.Price {
+	return perp.Price{Min: p.Min.Min(stable), Max: p.Max.Max(stable)}
 }
 
 func checkFeed(feed string) error {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
@@ -23,8 +24,12 @@ type ledger struct {
 	height uint64
 	rounds map[chain.Address][]byte
 	gone   map[chain.Address]bool // contracts that revert
+	stable map[chain.Hash]perp.Uint
 	broken error
 }
+
+// dataStore is where the exchange keeps its words.
+var dataStore = chain.Address{19: 0x99}
 
 // blockMs is the time of a block: half a second each, a day after the rounds of the tests were written.
 func blockMs(height uint64) uint64 { return 1_700_086_400_000 + 500*height }
@@ -39,6 +44,10 @@ func (l *ledger) Head(context.Context) (chain.BlockRef, error) {
 func (l *ledger) Call(_ context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if to == dataStore {
+		word := l.stable[chain.Hash(data[4:])].Bytes32()
+		return word[:], l.broken
+	}
 	if hex.EncodeToString(data) != "feaf968c" || block[31] != byte(l.height) {
 		l.t.Errorf("called %x at block %s, the head is %d", data, block, l.height)
 	}
@@ -130,6 +139,42 @@ func TestOneFeedSilencesNoOther(t *testing.T) {
 	if err := sourcetest.Source(t, Plugin, table, l).Run(t.Context(), nil); err == nil ||
 		!strings.Contains(err.Error(), "execution reverted") {
 		t.Errorf("nothing answers: %v", err)
+	}
+}
+
+// A token that the exchange takes to be stable is worth anything from there to what its feed says, however far that is.
+// Sources are compared by what the feed says.
+func TestStablePrice(t *testing.T) {
+	bnbFeed, usdcFeed := chain.Address{19: 0x77}, chain.Address{19: 0x78}
+	for answer, want := range map[uint64][2]string{
+		94_000_000:  {"940000000000000000000000", "1000000000000000000000000"},
+		100_000_000: {"1000000000000000000000000", "1000000000000000000000000"},
+		102_000_000: {"1000000000000000000000000", "1020000000000000000000000"},
+	} {
+		l := &ledger{t: t, rounds: map[chain.Address][]byte{
+			bnbFeed: round(perp.U64(61_234_567_890), 1_700_000_000), usdcFeed: round(perp.U64(answer), 1_700_000_001),
+		}, stable: map[chain.Hash]perp.Uint{
+			perp.DataStoreKey("STABLE_PRICE", sourcetest.Usdc.Hash()): perp.Pow10(24),
+		}}
+		one := Plugin.Source(source.Table{Provider: sourcetest.Provider, Interval: 10 * time.Millisecond,
+			Tokens: []source.Token{{Address: sourcetest.Wbnb, Feed: bnbFeed.Hex(), Decimals: 18},
+				{Address: sourcetest.Usdc, Feed: usdcFeed.Hex(), Decimals: 6}}},
+			source.Env{Node: l, DataStore: dataStore, Timeout: sourcetest.HangGuard})
+		ctx, cancel := context.WithTimeout(t.Context(), sourcetest.HangGuard)
+		var g sourcetest.Given
+		_ = one.Run(ctx, func(reports []price.Report, unreadable []error) {
+			g = sourcetest.Given{Reports: reports, Unreadable: unreadable}
+			cancel()
+		})
+		cancel()
+		if len(g.Reports) != 2 || len(g.Unreadable) != 0 {
+			t.Fatalf("%+v", g)
+		}
+		bnb, dollar := g.Reports[0], g.Reports[1]
+		if bnb.Taken != (perp.Price{}) || dollar.Min != dollar.Max || dollar.Taken.Min.String() != want[0] ||
+			dollar.Taken.Max.String() != want[1] {
+			t.Errorf("at %d: %+v, %+v; want %v", answer, bnb, dollar, want)
+		}
 	}
 }
 
