@@ -121,6 +121,20 @@ func (b *book) reached(tokens map[chain.Address]bool) map[chain.Address]bool {
 	return markets
 }
 
+// unpriced counts the tokens that a market needs which is not disabled, and of which there is no report at all: nothing
+// of these markets is executed. Most often the exchange has added a market, and no source of prices names its token.
+func (b *book) unpriced(newest func(chain.Address) (due.Quote, bool)) (count int) {
+	for token, markets := range b.byToken {
+		if _, reported := newest(token); reported || token.IsZero() { // a market that only swaps has no index token
+			continue
+		}
+		if slices.ContainsFunc(markets, func(m chain.Address) bool { return !perp.Disabled(b.rows, m) }) {
+			count++
+		}
+	}
+	return count
+}
+
 // noMarket is that of orders that only swap.
 var noMarket chain.Address
 

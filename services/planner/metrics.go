@@ -30,6 +30,7 @@ type Metrics struct {
 	expired   *prometheus.CounterVec
 	reborn    *prometheus.CounterVec
 	damaged   prometheus.Counter
+	unpriced  prometheus.Gauge
 	passes    prometheus.Histogram
 	ticks     prometheus.Histogram
 	sweeps    prometheus.Histogram
@@ -72,6 +73,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		damaged: in.Counter("planner_unreadable_prices_total",
 			"Records of the price topic that nobody can read and that were passed over; those read again at a "+
 				"start count again."),
+		unpriced: in.Gauge("planner_unpriced_tokens",
+			"Tokens that a market needs which is not disabled, and of which no price report has come: no source "+
+				"names them, and nothing of their markets is executed."),
 		passes: seconds("planner_pass_seconds", "Computing time of the slices of one pass over all markets "+
 			"through the index."),
 		ticks: seconds("planner_tick_seconds", "Time from a price report's arrival in this process to the "+

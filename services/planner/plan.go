@@ -138,6 +138,7 @@ func (p *Planner) look(ctx context.Context) error {
 	ended, took, after := p.work.end()
 	if ended {
 		p.metrics.passed(p.book, p.live.count(), took)
+		p.metrics.unpriced.Set(float64(p.book.unpriced(p.quotes.latest)))
 	}
 	if ended || p.metrics.overdue.stale() {
 		p.metrics.overdue.show(p.finder.oldest(m))
