@@ -57,3 +57,23 @@ func TestPriceWrittenLongAgoContradictsNobody(t *testing.T) {
 		}
 	}
 }
+
+// A round that says it was written after the block it was read in is of that block: one endpoint could make up such a
+// round, and would be compared with nobody.
+func TestPriceWrittenAheadOfItsBlockIsCompared(t *testing.T) {
+	now := time.UnixMilli(nowMs)
+	b, _ := newDefaultArbiter(2, now)
+	b.observe(0, at(0, 100, 100), now)
+	b.observe(1, readAt(0, 0, 100), now)
+	now = now.Add(time.Second)
+	b.observe(0, at(1000, 100, 100), now)
+	if d := b.observe(1, readAt(1000, -time.Hour, 110), now); len(d.refused) != 1 || d.refused[0].reason != deviation {
+		t.Errorf("a made-up round: %+v", d)
+	}
+	now = now.Add(time.Second)
+	b.observe(1, readAt(2000, time.Second, 100), now)
+	d := b.observe(0, at(2000, 100, 100), now)
+	if n := len(d.emit); n == 0 || d.emit[n-1].TimeMs != uint64(now.UnixMilli()) {
+		t.Errorf("afterwards: %+v", d)
+	}
+}

@@ -36,8 +36,9 @@ type Report struct {
 func (r Report) Second() uint64 { return r.TimeMs / 1000 }
 
 // PriceMs is when the price was found, in Unix milliseconds: long before TimeMs, where it was written to the chain then
-// and has not changed since.
-func (r Report) PriceMs() uint64 { return cmp.Or(r.RoundMs, r.TimeMs) }
+// and has not changed since. None is written after the block that it is read in, whatever the round says: a later time
+// would be compared with nobody's.
+func (r Report) PriceMs() uint64 { return min(cmp.Or(r.RoundMs, r.TimeMs), r.TimeMs) }
 
 // OnChain reports whether the exchange's provider reads the price on the chain when the transaction is executed. It is
 // of that block then, whatever the report says, and is what stands there then.
