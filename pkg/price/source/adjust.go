@@ -30,12 +30,14 @@ const (
 
 // adjusted is a source whose reports say what the exchange's provider makes of them. The words are read before the
 // first report and again and again, beside them. Where they cannot be read, those that were read last count, or none,
-// and that is told as of a report that cannot be read: no price waits for it.
+// and that is told as of a report that cannot be read: no price waits for it, also where the source begins again.
 type adjusted struct {
 	source price.Source
 	by     Adjustment
 	tokens []chain.Address
 	env    Env
+
+	first sync.Once // the first reading, which reports wait for, as long as one request may take
 
 	mu    sync.Mutex
 	words map[chain.Address]perp.Uint
@@ -59,7 +61,7 @@ func (p Plugin) Source(t Table, env Env) price.Source {
 
 // Run implements price.Source.
 func (a *adjusted) Run(ctx context.Context, take price.Take) error {
-	a.refresh(ctx)
+	a.first.Do(func() { a.refresh(ctx) })
 	reading, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	defer beside.Wait()
@@ -80,8 +82,13 @@ func (a *adjusted) adjust(reports []price.Report, unreadable []error) ([]price.R
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i, r := range reports {
-		if word := a.words[r.Token]; !word.IsZero() && r.Validate() == nil {
-			reports[i].Taken = a.by.Take(perp.Price{Min: r.Min, Max: r.Max}, word)
+		word := a.words[r.Token]
+		if word.IsZero() || r.Validate() != nil {
+			continue
+		}
+		taken := a.by.Take(perp.Price{Min: r.Min, Max: r.Max}, word)
+		if r.Min, r.Max = taken.Min, taken.Max; r.Validate() == nil { // a word can be anything, and readers refuse such
+			reports[i].Taken = taken
 		}
 	}
 	if a.fails != nil {

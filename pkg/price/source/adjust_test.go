@@ -135,6 +135,52 @@ func TestAdjustedByTheExchangesWords(t *testing.T) {
 	})
 }
 
+// hanging is a chain that answers nobody.
+type hanging struct{ store }
+
+func (h *hanging) Head(ctx context.Context) (chain.BlockRef, error) {
+	<-ctx.Done()
+	return chain.BlockRef{}, context.Cause(ctx)
+}
+
+// A source that begins again while the chain hangs does not wait for it once more.
+func TestNoPriceWaitsForWordsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := Plugin{
+			Open:    func(Table, Env) price.Source { return ticking{[2]chain.Address{{1}, {2}}} },
+			Adjusts: Adjustment{Word: "DOUBLE"},
+		}.Source(Table{Tokens: []Token{{Address: chain.Address{1}}}},
+			Env{Node: &hanging{}, Timeout: 2 * time.Second, DataStore: chain.Address{9}})
+		for _, want := range []time.Duration{2 * time.Second, 0} {
+			ctx, cancel := context.WithCancel(t.Context())
+			began, waited := time.Now(), time.Duration(-1)
+			_ = one.Run(ctx, func([]price.Report, []error) {
+				if waited < 0 {
+					waited = time.Since(began)
+				}
+				cancel()
+			})
+			cancel()
+			if waited != want {
+				t.Errorf("the first report came after %s, want %s", waited, want)
+			}
+		}
+	})
+}
+
+// A word that makes a price of what nothing costs makes nothing of it: no reader of the topic would take it.
+func TestAbsurdWordAdjustsNothing(t *testing.T) {
+	token := chain.Address{1}
+	a := &adjusted{words: map[chain.Address]perp.Uint{token: perp.Pow10(70)},
+		by: Adjustment{Take: func(p perp.Price, word perp.Uint) perp.Price {
+			return perp.Price{Min: p.Min, Max: p.Max.Max(word)}
+		}}}
+	reports, _ := a.adjust([]price.Report{{Token: token, Min: perp.U64(1), Max: perp.U64(2), TimeMs: 5000}}, nil)
+	if r := reports[0]; r.Taken != (perp.Price{}) || r.Min != perp.U64(1) || r.Max != perp.U64(2) {
+		t.Errorf("%+v", r)
+	}
+}
+
 // Without a DataStore, and for a kind whose prices are taken as they are, nothing is asked.
 func TestNothingToAdjust(t *testing.T) {
 	s, by := &store{}, Adjustment{Word: "DOUBLE"}
