@@ -35,14 +35,14 @@ func (p *pool) send(ctx context.Context, to []*endpoint, raw []byte, untilMs uin
 	for i, e := range to {
 		p.background.Go(func() { answers <- answer{i, p.sendTo(ctx, e, raw, untilMs)} })
 	}
-	refused := make([]error, len(to))
+	refused := make([]hostAnswer, len(to))
 	for range to {
 		select {
 		case a := <-answers:
 			if SendClass(a.err) == Accepted {
 				return nil
 			}
-			refused[a.from] = a.err
+			refused[a.from] = hostAnswer{to[a.from].host, a.err}
 		case <-ctx.Done():
 			return fmt.Errorf("sending a transaction: nobody waited for the answers: %w", context.Cause(ctx))
 		}
@@ -67,10 +67,22 @@ func (p *pool) sendTo(ctx context.Context, e *endpoint, raw []byte, untilMs uint
 }
 
 // refusals are the answers of all endpoints to a transaction that none accepted.
-type refusals struct{ answers []error }
+type refusals struct{ answers []hostAnswer }
 
-func (r *refusals) Error() string {
-	return "sending a transaction: " + errors.Join(r.answers...).Error()
+// hostAnswer is what an endpoint at a host has answered.
+type hostAnswer struct {
+	host string
+	err  error
 }
 
-func (r *refusals) Unwrap() []error { return r.answers }
+func (r *refusals) Error() string {
+	return "sending a transaction: " + errors.Join(r.Unwrap()...).Error()
+}
+
+func (r *refusals) Unwrap() []error {
+	errs := make([]error, len(r.answers))
+	for i, a := range r.answers {
+		errs[i] = a.err
+	}
+	return errs
+}

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/ethereum/go-ethereum/rpc"
+
+	"perpkeeper/pkg/agreement"
 )
 
 // Class is what the answer to a signed transaction asks of its sender.
@@ -67,8 +69,8 @@ var sendTexts = []struct {
 
 // SendClass sorts the outcome of SendRaw. Only a node's own error with a known text means anything; everything else
 // that is not nil is Ambiguous. Of several endpoints' answers ResolveByHash counts most, then the first, in the order
-// of the configuration, that is not Ambiguous. FatalPayload counts only where two say it, or the only one there is: it
-// ends a job, and one endpoint may have a limit of its own. FatalSigner counts only where all say it: an endpoint may
+// of the configuration, that is not Ambiguous. FatalPayload counts only where two hosts say it, or the only one there is:
+// it ends a job, and a provider may have a limit of its own. FatalSigner counts only where all say it: an endpoint may
 // have a black list of its own, and what another one would have said had it answered nobody knows.
 func SendClass(err error) Class {
 	if err == nil {
@@ -83,10 +85,16 @@ func SendClass(err error) Class {
 	return Ambiguous
 }
 
-func mostTelling(answers []error) Class {
+func mostTelling(answers []hostAnswer) Class {
 	count := map[Class]int{}
-	for _, err := range answers {
-		count[SendClass(err)]++
+	hosts, never := map[string]bool{}, map[string]bool{} // all, and those that say that it can never be mined
+	for _, a := range answers {
+		class := SendClass(a.err)
+		count[class]++
+		hosts[a.host] = true
+		if class == FatalPayload {
+			never[a.host] = true
+		}
 	}
 	switch {
 	case count[ResolveByHash] > 0:
@@ -94,11 +102,11 @@ func mostTelling(answers []error) Class {
 	case len(answers) > 0 && count[FatalSigner] == len(answers):
 		return FatalSigner
 	}
-	for _, err := range answers {
-		switch class := SendClass(err); class {
+	for _, a := range answers {
+		switch class := SendClass(a.err); class {
 		case Ambiguous, FatalSigner:
 		case FatalPayload:
-			if count[class] >= min(2, len(answers)) {
+			if len(never) >= agreement.Required(len(hosts)) {
 				return class
 			}
 		default:

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/secret"
 )
 
 // sendAnswers are the texts of nodes and providers, complete, with what is known to follow them.
@@ -169,6 +170,24 @@ func TestSendToSeveral(t *testing.T) {
 		if got := evm.SendClass(err); got != tt.class {
 			t.Errorf("%v: %s, want %s", tt.answers, got, tt.class)
 		}
+	}
+}
+
+// Two addresses of one provider have one word: what its limit refuses may be mined by another's help.
+func TestSendToOneHostTwice(t *testing.T) {
+	provider, other := startAnswering(t), startAnswering(t)
+	cfg := provider.config()
+	second := secret.MustURL(cfg.URLs[0].Reveal() + "/second")
+	cfg.URLs = append(cfg.URLs, second, other.config().URLs[0])
+	provider.refuse("exceeds block gas limit")
+	abort := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	other.handler.Store(&abort)
+	if err := dial(t, cfg).SendRaw(t.Context(), []byte{1}); evm.SendClass(err) != evm.Ambiguous {
+		t.Errorf("beside one that is down: %s of %v", evm.SendClass(err), err)
+	}
+	cfg.URLs = cfg.URLs[:2]
+	if err := dial(t, cfg).SendRaw(t.Context(), []byte{1}); evm.SendClass(err) != evm.FatalPayload {
+		t.Errorf("where there is no other: %s of %v", evm.SendClass(err), err)
 	}
 }
 
