@@ -12,26 +12,19 @@ import (
 // topic that was made anew would tell all of history once more, after what came later.
 type reportedSet struct {
 	newest, floor uint64 // block numbers: of the newest execution, and below which all count as reported
-	known         map[place]struct{}
+	known         map[execution.Identity]struct{}
 }
 
-// place is where an execution stands.
-type place struct {
-	number uint64
-	block  chain.Hash
-	log    uint32
-}
-
-func newReportedSet() *reportedSet { return &reportedSet{known: map[place]struct{}{}} }
+func newReportedSet() *reportedSet { return &reportedSet{known: map[execution.Identity]struct{}{}} }
 
 // add returns those of the executions that were not reported yet, in their order, and counts them as reported.
 func (s *reportedSet) add(found []execution.Execution) (fresh []execution.Execution) {
 	for _, e := range found {
-		at := place{e.Block.Number, e.Block.Hash, e.Pos.Index}
-		if _, known := s.known[at]; known || at.number < s.floor {
+		id := e.Identity()
+		if _, known := s.known[id]; known || id.Pos.Block < s.floor {
 			continue
 		}
-		s.known[at], s.newest = struct{}{}, max(s.newest, at.number)
+		s.known[id], s.newest = struct{}{}, max(s.newest, id.Pos.Block)
 		fresh = append(fresh, e)
 	}
 	s.forget()
@@ -45,5 +38,5 @@ func (s *reportedSet) forget() {
 		return
 	}
 	s.floor = floor
-	maps.DeleteFunc(s.known, func(at place, _ struct{}) bool { return at.number < floor })
+	maps.DeleteFunc(s.known, func(id execution.Identity, _ struct{}) bool { return id.Pos.Block < floor })
 }

@@ -82,6 +82,25 @@ func TestNextReaderReportsWhatIsNew(t *testing.T) {
 	anew.told(8)
 }
 
+// What a correction puts in the place of what was reported is another execution, for this reader and the next.
+func TestCorrectionIsReported(t *testing.T) {
+	correct := func(p *tape, order byte) {
+		records := executing(blockAt(10), order)
+		end := records[len(records)-1].(wire.BlockEnd)
+		end.Attempt = 1
+		p.must(p.play(0, 1, append(records[:len(records)-1], end)...))
+		p.must(p.play(1, 1, wire.BlockEnd{Block: blockAt(10), Attempt: 1, Verified: true}))
+	}
+	first := newTape(t, 0)
+	first.executes(blockAt(10), 1) // as one endpoint has told it
+	next := first.after()
+	correct(first, 2)
+	first.told(1, 2)
+	next.executes(blockAt(10), 1)
+	correct(next, 3)
+	next.told(3)
+}
+
 // A topic that was made anew tells all of history: what lies deeper than anything is taken back comes to nobody after
 // what came later, and what lies higher and was not reported does.
 func TestHistoryIsNotReportedAnew(t *testing.T) {

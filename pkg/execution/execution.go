@@ -44,6 +44,18 @@ type Execution struct {
 	Pos chain.LogPos
 }
 
+// Identity is what distinguishes an execution from all others. The place alone does not: one endpoint may have told of
+// another execution there, until the block was corrected, and one log may bring both sides of a market up to date.
+type Identity struct {
+	Block  chain.Hash
+	Pos    chain.LogPos
+	Need   job.Need
+	Result Result
+}
+
+// Identity returns the execution's own.
+func (e Execution) Identity() Identity { return Identity{e.Block.Hash, e.Pos, e.Need(), e.Result} }
+
 // Need is what was done: that of the jobs it ended.
 func (e Execution) Need() job.Need { return job.NeedOf(e.Kind, e.Key, e.IsLong) }
 

@@ -61,7 +61,7 @@ type blockID struct {
 type block struct {
 	ref     chain.BlockRef
 	parts   []*blockShare // by partition; nil = not read, or taken back
-	emitted map[uint32]bool
+	emitted map[Identity]bool
 }
 
 // blockShare is what one partition has of a block, decoded.
@@ -157,7 +157,7 @@ func (f *Fold) add(partition int, ref chain.BlockRef, p *blockShare) *block {
 	at := blockID{ref.Number, ref.Hash}
 	b := f.blocks[at]
 	if b == nil {
-		b = &block{ref: ref, parts: make([]*blockShare, len(f.partitions)), emitted: map[uint32]bool{}}
+		b = &block{ref: ref, parts: make([]*blockShare, len(f.partitions)), emitted: map[Identity]bool{}}
 		f.blocks[at] = b
 	}
 	if known := b.parts[partition]; known == nil || known.attempt < p.attempt {
@@ -210,15 +210,16 @@ func (f *Fold) join(b *block) (executions []Execution, err error) {
 		}
 		for _, e := range p.endings {
 			tx, known := txs[e.Tx.Hash]
+			e.Block = b.ref
 			switch {
 			case !known && !doubtful:
 				return nil, fmt.Errorf("block %d %s: no partition has the record of transaction %s", b.ref.Number,
 					b.ref.Hash, e.Tx.Hash)
-			case !known, b.emitted[e.Pos.Index]:
+			case !known, b.emitted[e.Identity()]:
 				continue
 			}
-			b.emitted[e.Pos.Index] = true
-			e.Tx, e.Block = tx, b.ref
+			b.emitted[e.Identity()] = true
+			e.Tx = tx
 			executions = append(executions, e)
 		}
 	}

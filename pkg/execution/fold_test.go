@@ -116,6 +116,25 @@ func TestCorrectionAddsWhatWasMissing(t *testing.T) {
 	}
 }
 
+// TestCorrectionTellsWhatStoodThere: an endpoint told of another order's end at a place. The right one, at the same
+// place, is told when the block has been corrected.
+func TestCorrectionTellsWhatStoodThere(t *testing.T) {
+	b := ref(5, "a")
+	f := NewFold(orderDecoder{}, 1)
+	shareOf := func(order string) Share {
+		return Share{Logs: []chain.Log{orderLog(b, 3, order)}, Txs: []chain.Tx{txOf(b, order)}}
+	}
+	for attempt, order := range []string{"made up", "true"} {
+		told := tellBlock(t, f, 0, b, uint32(attempt), shareOf(order))
+		if len(told) != 1 || told[0].Key != chain.Keccak256([]byte(order)) {
+			t.Errorf("attempt %d: told %+v, want the end of %q", attempt, told, order)
+		}
+		if again := tellBlock(t, f, 0, b, uint32(attempt), shareOf(order)); again != nil {
+			t.Errorf("attempt %d: told again: %+v", attempt, again)
+		}
+	}
+}
+
 // TestRangesMayBeCutDifferently: after a crash partitions may have history in other pieces.
 func TestRangesMayBeCutDifferently(t *testing.T) {
 	b, c := ref(12, "a"), ref(17, "a")
