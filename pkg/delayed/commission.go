@@ -86,18 +86,21 @@ type Booking struct {
 	ChainID uint64
 	Owners  map[chain.Address]string
 	Hold    time.Duration
-	// From is the first block to look at. Fees of blocks before are known to be booked.
-	From uint64
+	// From is the first block of Generation to look at: fees of blocks before are known to be booked. Of any other
+	// generation all blocks are looked at, because it may hold what that one lacked.
+	Generation int
+	From       uint64
 }
 
 // Booked is the result of a booking.
 type Booked struct {
 	Fees int
 	// Generation and Final are how far it looked: to this block of this generation. Final is 0 when it did not look,
-	// because nothing is final or the state is halted.
+	// because nothing is final or the state is halted. More says that there are final blocks above it.
 	Generation int
 	Final      uint64
-	// Doubted is the oldest block up to Final that waits for its proof; 0 = none.
+	More       bool
+	// Doubted is the oldest final block that waits for its proof; 0 = none.
 	Doubted uint64
 }
 
@@ -109,31 +112,31 @@ type Books interface {
 // Bookings is the source that books fees (DLY-2).
 func Bookings(books Books, chainID uint64, c CommissionConfig) Source {
 	b := Booking{ChainID: chainID, Owners: c.Owners(), Hold: c.Hold}
-	generation := 0
 	return Source{Name: "fees", Feed: func(ctx context.Context) (int, error) {
 		if len(b.Owners) == 0 {
 			return 0, nil
 		}
 		booked, err := books.Book(ctx, b)
-		if err != nil {
-			return 0, fmt.Errorf("booking fees: %w", err)
+		switch {
+		case err != nil:
+			return booked.Fees, fmt.Errorf("booking fees: %w", err)
+		case booked.Final == 0: // it has looked at nothing
+			return 0, nil
 		}
-		if booked.Generation != generation && b.From > 0 {
-			// Another generation may hold what this one lacked: look at all of it once.
-			b.From = 0
-			again, err := books.Book(ctx, b)
-			if err != nil {
-				return booked.Fees, fmt.Errorf("booking fees: %w", err)
-			}
-			booked.Fees += again.Fees
-			booked.Final, booked.Doubted = again.Final, again.Doubted
-		}
-		generation = booked.Generation
-		// what is final may still change: logs that a node had left out are put right later
-		b.From = booked.Final - min(booked.Final, chain.UndoHorizon)
-		if booked.Doubted > 0 { // its fees can be booked once it is proven, however late
-			b.From = min(b.From, booked.Doubted)
-		}
+		b.Generation, b.From = booked.Generation, booked.next()
 		return booked.Fees, nil
 	}}
+}
+
+// next is the block from which on to look the next time.
+func (b Booked) next() uint64 {
+	// what is final may still change: logs that a node had left out are put right later
+	from := b.Final - min(b.Final, chain.UndoHorizon)
+	if b.More {
+		from = b.Final + 1
+	}
+	if b.Doubted > 0 { // its fees can be booked once it is proven, however late
+		from = min(from, b.Doubted)
+	}
+	return from
 }

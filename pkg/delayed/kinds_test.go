@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,38 +69,46 @@ func TestDayCountsByOutcome(t *testing.T) {
 // books answers a booking with what the test wants.
 type books struct {
 	asked      []uint64
+	of         []int // of which generation
 	generation int
 	final      uint64
+	more       bool
 	doubted    uint64
 }
 
 func (b *books) Book(_ context.Context, ask delayed.Booking) (delayed.Booked, error) {
-	b.asked = append(b.asked, ask.From)
-	return delayed.Booked{Fees: 1, Generation: b.generation, Final: b.final, Doubted: b.doubted}, nil
+	b.asked, b.of = append(b.asked, ask.From), append(b.of, ask.Generation)
+	return delayed.Booked{Fees: 1, Generation: b.generation, Final: b.final, More: b.more, Doubted: b.doubted}, nil
 }
 
-// The whole of a generation is looked at once, and from then on what may still change, or be proven.
+// The whole of a generation is looked at once, in as many scans as that takes, and from then on what may still change,
+// or be proven. A state that nobody may act on is not looked at, and nothing of it is forgotten.
 func TestBookingsLookBackFarEnough(t *testing.T) {
-	b := &books{generation: 1, final: 5000}
+	b := &books{}
 	c := delayed.CommissionConfig{Agents: []delayed.Agent{{Agent: "ann", Signers: []chain.Address{{1}}}}}
 	source := delayed.Bookings(b, 56, c)
-	for range 2 {
+	for i, step := range []struct {
+		ask    uint64
+		of     int
+		answer books
+	}{
+		{0, 0, books{generation: 1, final: 900, more: true}},
+		{901, 1, books{generation: 1, final: 5000}},
+		{4000, 1, books{generation: 1}},
+		{4000, 1, books{generation: 2, final: 6000}},
+		{5000, 2, books{generation: 2, final: 6000, doubted: 2000}},
+		{2000, 2, books{generation: 2, final: 3000, doubted: 2000, more: true}},
+		{2000, 2, books{generation: 2, final: 6000}},
+	} {
+		b.generation, b.final, b.more, b.doubted = step.answer.generation, step.answer.final, step.answer.more,
+			step.answer.doubted
 		if _, err := source.Feed(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-	}
-	b.generation, b.final = 2, 6000
-	if _, err := source.Feed(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	b.doubted = 2000
-	for range 2 {
-		if _, err := source.Feed(t.Context()); err != nil {
-			t.Fatal(err)
+		if b.asked[i] != step.ask || b.of[i] != step.of {
+			t.Errorf("step %d: asked from block %d of generation %d, want %d of %d", i, b.asked[i], b.of[i], step.ask,
+				step.of)
 		}
-	}
-	if want := []uint64{0, 4000, 4000, 0, 5000, 2000}; !slices.Equal(b.asked, want) {
-		t.Errorf("asked from %v, want %v", b.asked, want)
 	}
 	idle := &books{}
 	if n, err := delayed.Bookings(idle, 56, delayed.CommissionConfig{}).Feed(t.Context()); n != 0 || err != nil ||

@@ -21,6 +21,12 @@ func (db *DB) Setting(ctx context.Context, name string) (value string, err error
 	return value, err
 }
 
+// InStretches is the ledger that looks at so many fees at once, and at so many only in one booking.
+func (w Wallets) InStretches(of int) Wallets {
+	w.stretch, w.look = of, 0
+	return w
+}
+
 // TooDeep reports whether an error says that an undo wanted to go back further than the journal does.
 func TooDeep(err error) bool { return errors.Is(err, errTooDeep) }
 

@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,13 +11,27 @@ import (
 )
 
 // Wallets is the commission ledger.
-type Wallets struct{ db *DB }
+type Wallets struct {
+	db      *DB
+	stretch int           // how many fees one transaction looks at
+	look    time.Duration // after which a booking begins no further one
+}
 
 // Wallets returns the ledger of agents.
-func (db *DB) Wallets() Wallets { return Wallets{db} }
+func (db *DB) Wallets() Wallets { return Wallets{db: db, stretch: feesOfStretch, look: longestLook} }
 
-// maxBooked bounds one booking transaction.
-const maxBooked = 1000
+const (
+	// feesOfStretch is how many fees one booking transaction looks at, in whole blocks: well within the limit of a
+	// statement, on a slow disk too.
+	feesOfStretch = 2000
+	// longestLook is for how long a booking goes on: what else waits for the caller waits for so long at most.
+	longestLook = 10 * time.Second
+)
+
+// selectStretch finds the end of a stretch of so many fees, and how many there are in it. The index alone answers.
+var selectStretch = Register("stretch of fees", `SELECT coalesce(max(stamp_block), 0), count(*) FROM (
+		SELECT stamp_block FROM {state}.keeper_fee WHERE stamp_block >= $1 AND stamp_block <= $2
+			ORDER BY stamp_block LIMIT $3) s`)
 
 // The fee's block hash comes from the record of its transaction: logs are identified by it, and rows of state know
 // blocks by number. Whether a fee was booked is asked of the primary key for each by itself (SELECT NOT EXISTS): as a
@@ -39,7 +52,6 @@ var bookFees = Register("book fees", `WITH owner AS (
 			AND (SELECT NOT EXISTS (
 				SELECT FROM keeper.commission c WHERE c.chain_id = $3 AND c.block_hash = t.tx_block_hash
 					AND c.log_index = f.stamp_log))
-		ORDER BY f.stamp_block, f.stamp_log LIMIT $8
 	), booked AS (
 		INSERT INTO keeper.commission (chain_id, block_hash, log_index, block, tx_hash, signer, agent, amount,
 			earned_at)
@@ -60,7 +72,7 @@ var bookFees = Register("book fees", `WITH owner AS (
 		SELECT $6, source, jsonb_build_object('agent', agent, 'amount', amount::text), due, due
 		FROM (SELECT *, booked_at + $7::bigint * interval '1 microsecond' AS due FROM booked) b
 	)
-	SELECT count(*), coalesce(max(block), 0) FROM booked`)
+	SELECT count(*) FROM booked`)
 
 // selectDoubted finds the oldest block in a stretch that nobody has proven yet. Nobody proves ranges any more.
 var selectDoubted = Register("oldest block in doubt",
@@ -70,67 +82,64 @@ var selectDoubted = Register("oldest block in doubt",
 const mostProvable = 100_000
 
 // Book implements delayed.Books: it freezes the fees of final and proven blocks of the active generation that were not
-// booked before, and orders their release, each fee with one entry and one delayed job, in one transaction. A look
-// at all blocks there are takes as long as it takes: the limit on a statement does not hold for it.
+// booked before, and orders their release, each fee with one entry and one delayed job. It goes through them in
+// stretches, each in one transaction, for some seconds: there may be millions, and whoever goes on from where it ended
+// reaches the last of them.
 func (w Wallets) Book(ctx context.Context, b delayed.Booking) (booked delayed.Booked, err error) {
+	for began := time.Now(); ; {
+		part, err := w.bookStretch(ctx, b)
+		if err != nil {
+			return booked, err
+		}
+		if part.Generation == booked.Generation && booked.Doubted > 0 { // it may have been proven just now
+			part.Doubted = booked.Doubted
+		}
+		part.Fees += booked.Fees
+		booked = part
+		if !booked.More || time.Since(began) >= w.look {
+			return booked, nil
+		}
+		b.Generation, b.From = booked.Generation, booked.Final+1
+	}
+}
+
+// bookStretch books the next fees in the order of the chain.
+func (w Wallets) bookStretch(ctx context.Context, b delayed.Booking) (part delayed.Booked, err error) {
 	signers, agents := make([][]byte, 0, len(b.Owners)), make([]string, 0, len(b.Owners))
 	for signer, agent := range b.Owners {
 		signers, agents = append(signers, signer[:]), append(agents, agent)
 	}
-	write := w.db.Write
-	if b.From == 0 {
-		write = w.db.writeAll
-	}
-	for n := maxBooked; n == maxBooked; booked.Fees += n {
-		if n, err = w.book(ctx, write, &b, &booked, signers, agents); err != nil {
-			return booked, err
-		}
-	}
-	return booked, nil
-}
-
-// book books a part of the fees, in the order of the chain, and moves the beginning of the booking to where the next
-// part begins.
-func (w Wallets) book(ctx context.Context, write writing, b *delayed.Booking, booked *delayed.Booked,
-	signers [][]byte, agents []string) (n int, err error) {
-	var last uint64
-	err = write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = w.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		s, err := ActiveStanding(ctx, tx)
 		if err != nil {
 			return err
 		}
-		booked.Generation, booked.Final = s.Generation, FinalApplied(s)
-		if booked.Final == 0 {
+		part = delayed.Booked{Generation: s.Generation, Final: FinalApplied(s)}
+		if part.Final == 0 {
 			return nil
 		}
+		from := b.From
+		if part.Generation != b.Generation {
+			from = 0
+		}
 		// First: what is proven between the two is booked now.
-		if err := tx.QueryRow(ctx, selectDoubted.In(s.Generation), booked.Final-min(booked.Final, mostProvable),
-			booked.Final).Scan(&booked.Doubted); err != nil {
+		if err := tx.QueryRow(ctx, selectDoubted.In(s.Generation), part.Final-min(part.Final, mostProvable),
+			part.Final).Scan(&part.Doubted); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, bookFees.In(s.Generation), signers, agents, b.ChainID, b.From, booked.Final,
-			delayed.CommissionRelease, b.Hold.Microseconds(), maxBooked).Scan(&n, &last)
-	})
-	b.From = max(b.From, last)
-	return n, err
-}
-
-// writing runs a function in a transaction, as [DB.Write] does.
-type writing func(ctx context.Context, f func(context.Context, pgx.Tx) error) error
-
-// longestWrite bounds what has no other limit: a connection may be dead without a word.
-const longestWrite = time.Hour
-
-// writeAll is [DB.Write] for what reads as much as there is.
-func (db *DB) writeAll(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, longestWrite, errors.New("the database does not answer"))
-	defer cancel()
-	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		if err := lift(ctx, tx, NoStatementLimit); err != nil {
+		var end uint64
+		var fees int
+		if err := tx.QueryRow(ctx, selectStretch.In(s.Generation), from, part.Final, w.stretch).Scan(&end,
+			&fees); err != nil {
 			return err
 		}
-		return f(ctx, tx)
+		if part.More = fees == w.stretch && end < part.Final; part.More {
+			part.Final = end
+		}
+		return tx.QueryRow(ctx, bookFees.In(s.Generation), signers, agents, b.ChainID, from, part.Final,
+			delayed.CommissionRelease, b.Hold.Microseconds()).Scan(&part.Fees)
 	})
+	return part, err
 }
 
 // FinalApplied is the highest block that is final and that every partition has applied; 0 while there is none, and

@@ -135,25 +135,45 @@ func TestFeesAreBookedWhenFinal(t *testing.T) {
 	}
 }
 
-// A look at all fees there are is under no limit of a statement; one that goes on from a block is.
-func TestFirstLookForFeesTakesItsTime(t *testing.T) {
-	cfg := pgtest.Config(t)
-	cfg.StatementTimeout = 300 * time.Millisecond
-	db, err := pg.Open(t.Context(), cfg, "test")
-	must(t, err)
-	t.Cleanup(db.Close)
+// A look at all fees there are takes as many bookings as it takes: each goes on where the last one ended, in whole
+// blocks, be they booked already, by another planner or by this one before it was started anew.
+func TestFirstLookForFeesComesToItsEnd(t *testing.T) {
+	db := pgtest.DB(t)
 	blocks, p := paid(t, db, 1)
 	finalize(t, p, blocks[2])
-	execute(t, cfg.URL.Reveal(), `ALTER TABLE state_g1.keeper_fee RENAME TO slow_fee`)
-	//nolint:unqueryvet // The view is to have every column.
-	execute(t, cfg.URL.Reveal(), `CREATE VIEW state_g1.keeper_fee AS
-		SELECT f.* FROM state_g1.slow_fee f, LATERAL pg_sleep(0.6)`)
-	onwards := booking
-	onwards.From = blocks[0].Number
-	if b, err := db.Wallets().Book(t.Context(), onwards); err == nil {
-		t.Errorf("a look from block %d on has booked %d fees and met no limit", onwards.From, b.Fees)
+	for _, want := range [][]int{{3, 3, 3}, {0, 0, 0}} {
+		onwards := booking
+		for i, fees := range want {
+			b, err := db.Wallets().InStretches(3).Book(t.Context(), onwards)
+			if err != nil || b.Fees != fees || b.Final != blocks[i].Number || b.More != (i < 2) {
+				t.Fatalf("look %d from block %d on: %+v, %v", i, onwards.From, b, err)
+			}
+			onwards.Generation, onwards.From = b.Generation, b.Final+1
+		}
 	}
-	book(t, db, 9)
+	wantWallets(t, db, "ann 0 906", "bob 0 3003")
+}
+
+// Many stretches are one booking, while there is time.
+func TestStretchesOfFees(t *testing.T) {
+	db := pgtest.DB(t)
+	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
+	must(t, err)
+	fees := make([]uint64, 1500)
+	for i := range fees {
+		fees[i] = 1
+	}
+	var applied []pg.AppliedBlock
+	parent := ground
+	for n := range uint64(4) {
+		applied = append(applied, follow(parent, paying(1000*(n+1), follow(parent).BlockRef, annSigner, fees...)...))
+		parent = applied[n].BlockRef
+	}
+	must(t, p.Commit(t.Context(), pg.Commit{Next: 10, Blocks: applied, Finalized: parent}))
+	if b := book(t, db, 6000); b.More || b.Final != parent.Number {
+		t.Errorf("%+v", b)
+	}
+	wantWallets(t, db, "ann 0 6000")
 }
 
 // DLY-2: the fee's identity is its log's, outside the generations: a rebuild books nothing twice.
