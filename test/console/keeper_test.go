@@ -87,8 +87,10 @@ func (k *keeper) in(t *testing.T) *keeper {
 
 func (k *keeper) stop() {
 	if k.t.Failed() {
-		for _, p := range k.Processes {
-			k.t.Logf("--- the end of %s's log:\n%s", p.Name, p.Tail(8))
+		for _, one := range k.Keepers {
+			for _, p := range one.Processes {
+				k.t.Logf("--- the end of the log of %s's %s:\n%s", one.Name(), p.Name, p.Tail(8))
+			}
 		}
 	}
 	if k.db != nil {
