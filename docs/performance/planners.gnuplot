@@ -1,6 +1,6 @@
 # What positions cost: gnuplot docs/performance/planners.gnuplot
-# planners.csv is what make bench-planners leaves; its row of ten million is from the log of a run that ended before
-# its rebalance, and an hour there stands for more than the histogram has bounds for. ticks.txt: go test -run '^$' -bench OrdinaryTick -benchtime 4000x ./pkg/liquidation
+# planners.csv is what make bench-planners leaves.
+# ticks.txt: go test -run '^$' -bench OrdinaryTick -benchtime 4000x ./pkg/liquidation
 set terminal svg size 1080,400 font "Helvetica,12" background "white"
 set datafile separator ","
 set output "docs/performance/planners.svg"
