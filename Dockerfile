@@ -15,14 +15,15 @@ ARG VERSION=devel
 ARG REVISION=
 RUN mkdir /out && for b in scanner statevm planner sender console keeperctl; do \
       go build -trimpath -ldflags="-s -w -X perpkeeper/pkg/service.version=$VERSION -X perpkeeper/pkg/service.revision=$REVISION" -o /out/$b ./services/$b/cmd/$b || exit 1; \
-    done && mkdir -p /out/var/snapshots /out/var/console
+    done
 
 # With public development keys and an exchange of its own: no region has use for it.
 FROM build AS build-devnet
+COPY lab lab
 ARG VERSION=devel
 ARG REVISION=
 RUN mkdir -p /devnet/var/devnet && \
-    go build -trimpath -ldflags="-s -w -X perpkeeper/pkg/service.version=$VERSION -X perpkeeper/pkg/service.revision=$REVISION" -o /devnet/devnet ./services/devnet/cmd/devnet
+    go build -trimpath -ldflags="-s -w -X perpkeeper/pkg/service.version=$VERSION -X perpkeeper/pkg/service.revision=$REVISION" -o /devnet/devnet ./lab/devnet/cmd/devnet
 
 FROM scratch AS devnet
 ARG VERSION=devel
@@ -41,8 +42,5 @@ ARG REVISION=
 LABEL org.opencontainers.image.title=perpkeeper org.opencontainers.image.version=$VERSION org.opencontainers.image.revision=$REVISION
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out /bin
-# Snapshots of the state, where they are kept on a volume of this machine.
-COPY --from=build --chown=65532:65532 /out/var/snapshots /var/snapshots
 # Who may sign in to the console, on a volume too.
-COPY --from=build --chown=65532:65532 /out/var/console /var/console
 USER 65532:65532

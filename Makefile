@@ -5,7 +5,8 @@ SHELL        := /bin/bash
 DURATION     ?=
 POSITIONS    ?= 10000,100000,1000000,10000000
 PROCESSES    := scanner statevm planner sender
-BINARIES     := $(PROCESSES) console keeperctl devnet demo
+BINARIES     := $(PROCESSES) console keeperctl
+LAB          := devnet demo simulator recordings
 GOLANGCI     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 TEST_TIMEOUT := 25m
 # The race detector leaves out the EVM's interpreter and its hash, which are not ours and share nothing: they were most of what every test with a chain cost.
@@ -15,14 +16,13 @@ UNRACED      := $(foreach p,core/vm crypto/keccak,-gcflags=github.com/ethereum/g
 # At its end a program with the detector waits a second for races of what still runs, which most of these are done in. A tenth is enough for goroutines
 # that are left over, and the few tests that must not have any look for them.
 GO_TEST      := GOFLAGS="$$GOFLAGS $(strip $(UNRACED))" GORACE="atexit_sleep_ms=100 $$GORACE" go test -race -timeout $(TEST_TIMEOUT)
-UNRACED_TESTS := perpkeeper/services/devnet/exchange
+UNRACED_TESTS := perpkeeper/lab/devnet/exchange
 PROPERTIES   := ^Test(RowsSurviveTheDatabase|RowsFollowTheFold|ChangesLeadToTheSnapshot|PartitionsJoinAndLeave|ViewsAreTheFold|StreamsFollowTheFold)
-# Many tests wait for blocks and leases: one package more than there are processors keeps these busy. The longest begin first, so that none of them is left
-# to run alone at the end.
-PACKAGES     := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# As many packages at a time as there are processors: tests with a chain keep time. The longest begin first, so that none of them is left to run alone at the end.
+PACKAGES     := $(shell getconf _NPROCESSORS_ONLN)
 LONGEST      := services/sender services/scanner pkg/pg services/keeperctl services/statevm pkg/pg/outbox
 
-.PHONY: help setup build demo demo-failover sim failover hammer hammer-long properties test test-kafka test-s3 e2e upgrade-test chaos liars liars-short mutants bench bench-peers bench-planners bench-history bench-plots soak kafka-up kafka-down lint fmt vet gen verify contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker clean
+.PHONY: help setup build demo demo-failover sim failover hammer hammer-long properties test test-kafka e2e upgrade-venue upgrade-test chaos liars liars-short mutants bench bench-peers bench-planners bench-history bench-plots soak kafka-up kafka-down lint fmt vet gen verify size contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -32,8 +32,8 @@ setup: ## check the toolchain and fetch the modules (demo and test do it themsel
 
 build: setup ## build every binary into bin/
 	@mkdir -p bin
-	@echo "building $(BINARIES) (the first build takes some minutes)"
-	@for b in $(BINARIES); do go build -trimpath -o bin/$$b ./services/$$b/cmd/$$b || exit 1; done
+	@echo "building $(BINARIES) $(LAB) (the first build takes some minutes)"
+	@for b in $(BINARIES:%=services/%) $(LAB:%=lab/%); do go build -trimpath -o bin/$${b##*/} ./$$b/cmd/$${b##*/} || exit 1; done
 
 demo: build ## watch a keeper execute orders and liquidate positions on embedded parts; DURATION=60s ends by itself
 	@bin/demo $(if $(DURATION),--demo.duration=$(DURATION))
@@ -53,19 +53,20 @@ test: setup ## every test that needs no Docker and no real Kafka, with the race 
 properties: setup ## what every history of the chain has to leave in the database, 100 histories where make test tries 25 or 30 (CASES=n; two minutes)
 	@go test -count=1 -timeout 120m -run '$(PROPERTIES)' ./pkg/pg ./services/statevm -rapid.checks=$(or $(CASES),100)
 
+# Four keepers with the race detector are slower than the chain on two processors. What they run has it in make test.
 e2e: setup ## the whole pipeline as processes: kills, two of each, reorgs, bad configuration
-	@KEEPER_E2E=1 $(GO_TEST) -count=1 -v ./test/e2e/...
+	@KEEPER_E2E=1 go test -count=1 -v -timeout $(TEST_TIMEOUT) ./test/e2e/...
+
+upgrade-venue: setup ## the exchange's handlers are replaced, and a role taken, under three running keepers (four minutes)
+	@KEEPER_UPGRADE_VENUE=1 go test -count=1 -v -timeout $(TEST_TIMEOUT) -run 'TestVenueUpgrade' ./test/e2e
 
 upgrade-test: setup ## processes of an earlier build replaced one after the other while jobs flow; another layout of the state (UPGRADE_FROM=tag or commit)
 	@KEEPER_UPGRADE_FROM=$(or $(UPGRADE_FROM),$(shell git describe --tags --abbrev=0 2>/dev/null || echo HEAD~40)) \
 		go test -count=1 -v -timeout 60m -run 'Upgrade' ./test/e2e
 
-test-s3: setup ## the stores of snapshots against a real server that speaks the S3 API, built from its module
-	@test/s3/s3.sh $(GO_TEST) -count=1 ./pkg/snapshot/store
-
 test-kafka: setup ## the bus suite and the main road on a real Apache Kafka (needs Java 17 and Maven)
 	@test/kafka/kafka.sh up $(or $(BROKERS),1)
-	@eval "$$(test/kafka/kafka.sh env)" && $(GO_TEST) -count=1 ./pkg/bus/... ./test/kafka/... && \
+	@eval "$$(test/kafka/kafka.sh env)" && $(GO_TEST) -count=1 ./pkg/kafka/bus/... ./test/kafka/... && \
 		$(GO_TEST) -count=1 -v -run 'TestMainRoad' ./test/e2e; \
 		status=$$?; test/kafka/kafka.sh down; exit $$status
 
@@ -79,7 +80,7 @@ liars-short: setup ## the same for the lies that say most, told by the fastest, 
 	@KEEPER_LIARS=short go test -count=1 -v -timeout 30m ./test/liars
 
 sim: setup ## every scenario of three keepers in virtual time, 20 seeds each
-	@GOGC=300 KEEPER_LONG=1 go test -count=1 -v -timeout 60m -run TestScenarios ./services/simulator
+	@GOGC=300 KEEPER_LONG=1 go test -count=1 -v -timeout 60m -run TestScenarios ./lab/simulator
 
 failover: setup ## the first six scenarios with real processes, 300 jobs each, and the chain's word on them (half an hour)
 	@KEEPER_FAILOVER=1 go test -count=1 -v -timeout 90m ./test/failover
@@ -98,7 +99,7 @@ bench: setup ## every benchmark behind a figure of docs/performance.md; on a qui
 	@go test -run '^$$' -bench 'DecodeLogs' ./pkg/evm
 	@go test -run '^$$' -bench 'DecodeLog$$|Transactions' ./pkg/gmx
 	@go test -run '^$$' -bench . ./pkg/perp
-	@go test -run '^$$' -bench . -timeout 30m ./pkg/liquidation
+	@go test -run '^$$' -bench . -timeout 30m ./pkg/risk/liquidation
 	@go test -run '^$$' -bench 'Burst' ./services/planner
 	@go test -run '^$$' -bench 'Backfill' ./services/scanner
 	@go test -run '^$$' -bench . -timeout 30m ./test/bench
@@ -138,17 +139,20 @@ gen: build ## write what is generated: docs/topics.md, docs/metrics.md, docs/kee
 	@docs/generate.sh
 	@if command -v protoc >/dev/null; then \
 		GOBIN=$(CURDIR)/.cache/bin go install google.golang.org/protobuf/cmd/protoc-gen-go && \
-		PATH=$(CURDIR)/.cache/bin:$$PATH protoc -Ipkg/wire/wirepb --go_out=pkg/wire/wirepb --go_opt=paths=source_relative wire.proto; \
-	else echo "protoc is not installed: pkg/wire/wirepb was left as it is"; fi
+		PATH=$(CURDIR)/.cache/bin:$$PATH protoc -Ipkg/kafka/wire/wirepb --go_out=pkg/kafka/wire/wirepb --go_opt=paths=source_relative wire.proto; \
+	else echo "protoc is not installed: pkg/kafka/wire/wirepb was left as it is"; fi
 
 verify: build contracts-check ## fail if anything generated is not what its source says
 	@docs/generate.sh --check
 
+size: build ## count lines, rooms, settings, metrics, alerts and words; fail where a count has grown (test/size/ceilings)
+	@test/size/size.sh
+
 contracts: ## compile the devnet's contracts (needs Node)
-	@cd services/devnet/contracts && npm ci --silent && node build.mjs
+	@cd lab/devnet/contracts && npm ci --silent && node build.mjs
 
 contracts-check: ## fail if the committed ABI and bytecode are not those of the sources (needs Node)
-	@cd services/devnet/contracts && npm ci --silent && node build.mjs --check
+	@cd lab/devnet/contracts && npm ci --silent && node build.mjs --check
 
 fuzz: setup ## fuzz every decoder for FUZZTIME each
 	@for target in $$(grep -rl '^func Fuzz' --include=*_test.go . | xargs -n1 dirname | sort -u); do \

@@ -1,6 +1,6 @@
 # What positions cost: gnuplot docs/performance/planners.gnuplot
 # planners.csv is what make bench-planners leaves.
-# ticks.txt: go test -run '^$' -bench OrdinaryTick -benchtime 4000x ./pkg/liquidation
+# ticks.txt: go test -run '^$' -bench OrdinaryTick -benchtime 4000x ./pkg/risk/liquidation
 set terminal svg size 1080,400 font "Helvetica,12" background "white"
 set datafile separator ","
 set output "docs/performance/planners.svg"

@@ -14,9 +14,9 @@ type BlockRef struct {
 	TimeMs uint64
 }
 
-// UndoHorizon is how many blocks below the tip readers can undo. A reorg that is deeper, or a correction of a block
-// that lies deeper, cannot be followed. The state keeps its journal so far, the scanner the blocks it has written, and
-// whoever folds the log topic what it has returned.
+// UndoHorizon is how many blocks below the tip readers can undo. A reorg that is deeper cannot be followed. The
+// state keeps its journal so far, the scanner the blocks it has written, and whoever folds the log topic what it has
+// returned.
 const UndoHorizon = 1000
 
 // Follows reports whether b is the direct child of parent.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/service/check"
 )
 
 // CommissionConfig is the [commission] section: whose signers earn for whom.
@@ -100,8 +100,6 @@ type Booked struct {
 	Generation int
 	Final      uint64
 	More       bool
-	// Doubted is the oldest final block that waits for its proof; 0 = none.
-	Doubted uint64
 }
 
 // Books books the fees that are final, each once.
@@ -130,13 +128,9 @@ func Bookings(books Books, chainID uint64, c CommissionConfig) Source {
 
 // next is the block from which on to look the next time.
 func (b Booked) next() uint64 {
-	// what is final may still change: logs that a node had left out are put right later
-	from := b.Final - min(b.Final, chain.UndoHorizon)
 	if b.More {
-		from = b.Final + 1
+		return b.Final + 1
 	}
-	if b.Doubted > 0 { // its fees can be booked once it is proven, however late
-		from = min(from, b.Doubted)
-	}
-	return from
+	// what is final may still be taken back, by a reorg that the operator accepts
+	return b.Final - min(b.Final, chain.UndoHorizon)
 }

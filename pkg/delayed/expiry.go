@@ -19,14 +19,8 @@ type Expiring struct {
 }
 
 // Expiries is the kind that marks an order or request nobody executed before the venue stopped accepting reports for
-// it: its user has been left to cancel it. That is never routine, so it is counted and logged.
-type Expiries struct {
-	metrics *Metrics
-	log     zerolog.Logger
-}
-
-// NewExpiries makes the kind.
-func NewExpiries(metrics *Metrics, log zerolog.Logger) Expiries { return Expiries{metrics, log} }
+// it: its user has been left to cancel it. That is never routine, so it is logged.
+type Expiries struct{ Log zerolog.Logger }
 
 // Name implements Kind.
 func (Expiries) Name() string { return Expiry }
@@ -44,8 +38,7 @@ func (e Expiries) Do(ctx context.Context, tx Tx, j Job) (any, error) {
 	if !waits {
 		return comment("closed in time"), nil
 	}
-	e.metrics.expired.WithLabelValues(r.What).Inc()
-	e.log.Error().Str("what", r.What).Stringer("key", r.Key).Stringer("account", r.Account).
+	e.Log.Error().Str("what", r.What).Stringer("key", r.Key).Stringer("account", r.Account).
 		Msg("expired without having been executed")
 	return comment("expired"), nil
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
@@ -21,7 +20,7 @@ func TestExpiry(t *testing.T) {
 	m := newMemoryStore()
 	m.open[chain.Hash{1}] = true
 	p := newFixture(m, delayed.DefaultConfig())
-	kinds := []delayed.Kind{delayed.NewExpiries(p.metrics, zerolog.Nop())}
+	kinds := []delayed.Kind{delayed.Expiries{Log: zerolog.Nop()}}
 	p.Scanner = delayed.NewScanner(delayed.DefaultConfig(), "tester", m, kinds, nil, p.metrics, zerolog.Nop())
 	for _, key := range []chain.Hash{{1}, {2}} {
 		o := delayed.Appointment{Kind: delayed.Expiry, Key: key.Hex(),
@@ -35,7 +34,7 @@ func TestExpiry(t *testing.T) {
 		!strings.Contains(string(jobs[1].Result), "closed in time") {
 		t.Errorf("left %s and %s", jobs[0].Result, jobs[1].Result)
 	}
-	p.wantFigures(t, map[string]float64{"delayed_requests_expired_total": 1, "delayed_done_total": 2})
+	p.wantFigures(t, map[string]float64{"delayed_done_total": 2})
 }
 
 // DLY-10: the report of a day is a line of the log and the result of its row.
@@ -73,16 +72,15 @@ type books struct {
 	generation int
 	final      uint64
 	more       bool
-	doubted    uint64
 }
 
 func (b *books) Book(_ context.Context, ask delayed.Booking) (delayed.Booked, error) {
 	b.asked, b.of = append(b.asked, ask.From), append(b.of, ask.Generation)
-	return delayed.Booked{Fees: 1, Generation: b.generation, Final: b.final, More: b.more, Doubted: b.doubted}, nil
+	return delayed.Booked{Fees: 1, Generation: b.generation, Final: b.final, More: b.more}, nil
 }
 
-// The whole of a generation is looked at once, in as many scans as that takes, and from then on what may still change,
-// or be proven. A state that nobody may act on is not looked at, and nothing of it is forgotten.
+// The whole of a generation is looked at once, in as many scans as that takes, and from then on what may still change.
+// A state that nobody may act on is not looked at, and nothing of it is forgotten.
 func TestBookingsLookBackFarEnough(t *testing.T) {
 	b := &books{}
 	c := delayed.CommissionConfig{Agents: []delayed.Agent{{Agent: "ann", Signers: []chain.Address{{1}}}}}
@@ -96,12 +94,9 @@ func TestBookingsLookBackFarEnough(t *testing.T) {
 		{901, 1, books{generation: 1, final: 5000}},
 		{4000, 1, books{generation: 1}},
 		{4000, 1, books{generation: 2, final: 6000}},
-		{5000, 2, books{generation: 2, final: 6000, doubted: 2000}},
-		{2000, 2, books{generation: 2, final: 3000, doubted: 2000, more: true}},
-		{2000, 2, books{generation: 2, final: 6000}},
+		{5000, 2, books{generation: 2, final: 6000}},
 	} {
-		b.generation, b.final, b.more, b.doubted = step.answer.generation, step.answer.final, step.answer.more,
-			step.answer.doubted
+		b.generation, b.final, b.more = step.answer.generation, step.answer.final, step.answer.more
 		if _, err := source.Feed(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -151,9 +146,8 @@ func FuzzPayloads(f *testing.F) {
 	f.Add([]byte(`{"agent": "ann", "amount": "1"}`))
 	f.Add([]byte(`{"what": "order", "key": "0x00"}`))
 	f.Add([]byte(`[1`))
-	metrics := delayed.NewMetrics(prometheus.NewRegistry())
 	kinds := []delayed.Kind{
-		delayed.Commissions{}, delayed.NewExpiries(metrics, zerolog.Nop()), delayed.Reports{Log: zerolog.Nop()},
+		delayed.Commissions{}, delayed.Expiries{Log: zerolog.Nop()}, delayed.Reports{Log: zerolog.Nop()},
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		for _, k := range kinds {

@@ -85,11 +85,9 @@ func (s *Scanner) Scan(ctx context.Context) (Outlook, error) {
 func (s *Scanner) feed(ctx context.Context) error {
 	var failures []error
 	for _, source := range s.sources {
-		added, err := source.Feed(ctx)
-		if err != nil {
+		if _, err := source.Feed(ctx); err != nil {
 			failures = append(failures, fmt.Errorf("looking for %s: %w", source.Name, err))
 		}
-		s.metrics.added.WithLabelValues(source.Name).Add(float64(added))
 	}
 	return errors.Join(failures...)
 }

@@ -214,7 +214,7 @@ func TestFailuresBackOffAndPark(t *testing.T) {
 			}
 		}
 		p.wantFigures(t, map[string]float64{
-			"delayed_done_total": 24, "delayed_failed_total": 27, "delayed_parked_total": 6, "delayed_parked_jobs": 6,
+			"delayed_done_total": 24, "delayed_failed_total": 27, "delayed_parked_jobs": 6,
 			"delayed_anomalies_total": 0,
 		})
 	})
@@ -264,8 +264,7 @@ func TestAnomaliesAreParked(t *testing.T) {
 	if m.ledger["rich"] != perp.U64(40) || m.ledger["poor"] != perp.U64(9) {
 		t.Errorf("left %v", m.ledger)
 	}
-	p.wantFigures(t, map[string]float64{"delayed_anomalies_total": 5, "delayed_parked_total": 5,
-		"delayed_parked_jobs": 5})
+	p.wantFigures(t, map[string]float64{"delayed_anomalies_total": 5, "delayed_parked_jobs": 5})
 }
 
 func TestUnknownKindIsTriedAgain(t *testing.T) {
@@ -291,14 +290,12 @@ func TestScansThatFail(t *testing.T) {
 		var loop sync.WaitGroup
 		loop.Go(func() { _ = p.Run(ctx, timerTrigger{}) })
 		time.Sleep(25 * time.Second)
-		p.wantFigures(t, map[string]float64{"delayed_scan_failures_in_a_row": 3, "delayed_scans_total": 3,
-			"delayed_done_total": 0})
+		p.wantFigures(t, map[string]float64{"delayed_scan_failures_in_a_row": 3, "delayed_done_total": 0})
 		p.mu.Lock()
 		p.down = nil
 		p.mu.Unlock()
 		time.Sleep(6 * time.Second)
-		p.wantFigures(t, map[string]float64{"delayed_scan_failures_in_a_row": 0, "delayed_scans_total": 4,
-			"delayed_done_total": 3})
+		p.wantFigures(t, map[string]float64{"delayed_scan_failures_in_a_row": 0, "delayed_done_total": 3})
 		stop()
 		loop.Wait()
 	})
@@ -309,11 +306,18 @@ func TestRunWakesForTheNextRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		var done []time.Duration
-		p := newFixture(newMemoryStore(), delayed.DefaultConfig(),
-			work{"test", func(context.Context, delayed.Tx, delayed.Job) (any, error) {
-				done = append(done, time.Since(begun))
-				return nothing()
-			}})
+		scans := 0
+		look := delayed.Source{Name: "looks", Feed: func(context.Context) (int, error) {
+			scans++
+			return 0, nil
+		}}
+		p := newFixture(newMemoryStore(), delayed.DefaultConfig())
+		kind := work{"test", func(context.Context, delayed.Tx, delayed.Job) (any, error) {
+			done = append(done, time.Since(begun))
+			return nothing()
+		}}
+		p.Scanner = delayed.NewScanner(delayed.DefaultConfig(), "tester", p.memoryStore, []delayed.Kind{kind},
+			[]delayed.Source{look}, p.metrics, zerolog.Nop())
 		p.order(t, "test", 3, func(i int) time.Time { return begun.Add(time.Duration(i*i) * 3 * time.Second) })
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
@@ -321,7 +325,7 @@ func TestRunWakesForTheNextRow(t *testing.T) {
 		if want := []time.Duration{0, 3 * time.Second, 12 * time.Second}; !slices.Equal(done, want) {
 			t.Errorf("done at %v, want %v", done, want)
 		}
-		if scans := p.figure(t, "delayed_scans_total"); scans != 7 {
+		if scans != 7 {
 			t.Errorf("%v scans in a minute", scans)
 		}
 	})
@@ -359,8 +363,8 @@ func TestTwoScannersDoEverythingOnce(t *testing.T) {
 	})
 }
 
-func TestConfigNamesEveryProblem(t *testing.T) {
-	if err := (delayed.Config{}).Validate(); err == nil || strings.Count(err.Error(), "\n") != 4 {
+func TestConfigNamesTheProblem(t *testing.T) {
+	if err := (delayed.Config{}).Validate(); err == nil {
 		t.Errorf("got %v", err)
 	}
 	if err := delayed.DefaultConfig().Validate(); err != nil {

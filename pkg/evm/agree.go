@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"perpkeeper/pkg/agreement"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm/agreement"
 )
 
 // SettledHash returns the hash of the block of a number at or below a final one, as two hosts have it; see Finalized.

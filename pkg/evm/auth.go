@@ -73,11 +73,6 @@ func (h header) set(into http.Header) {
 	}
 }
 
-// redirects keeps a request with a header from being sent on to where an answer points: the header is meant for one
-// host. It is nil, and so the usual rule, where there is no header.
-func (h header) redirects() func(*http.Request, []*http.Request) error {
-	if h.name == "" {
-		return nil
-	}
-	return func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-}
+// stay keeps a request from being sent on to where an answer points: what it holds, signed transactions and keys of the
+// endpoint in headers or elsewhere, is meant for one host, and whose word the answer would be nobody could tell.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

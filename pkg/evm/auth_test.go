@@ -140,14 +140,21 @@ func TestPublicHeaders(t *testing.T) {
 	}
 }
 
-// An answer that points elsewhere does not get the header taken there.
-func TestHeadersAreNotTakenElsewhere(t *testing.T) {
+// An answer that points elsewhere does not get the header taken there, nor the transaction where there is no header.
+func TestNothingIsTakenElsewhere(t *testing.T) {
+	for _, header := range []string{"X-Auth-Key:hush", noHeader} {
+		notTakenElsewhere(t, header)
+	}
+}
+
+func notTakenElsewhere(t *testing.T, header string) {
+	t.Helper()
 	const name = "X-Auth-Key"
 	stranger, public := startGateway(t, name, ""), startGateway(t, name, "")
 	moved := startGateway(t, name, stranger.URL)
 	cfg := DefaultConfig()
 	cfg.URLs, cfg.PrivateURLs = []secret.URL{secret.MustURL(public.URL)}, []secret.URL{secret.MustURL(moved.URL)}
-	cfg.PrivateHeaders = []secret.String{secret.New(name + ":hush")}
+	cfg.PrivateHeaders = []secret.String{secret.New(header)}
 	c, err := Dial(t.Context(), 56, cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()))
 	if err != nil {
 		t.Fatal(err)

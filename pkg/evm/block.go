@@ -20,18 +20,20 @@ type Header struct {
 	ReceiptsRoot chain.Hash
 	// TransactionsRoot is what the block's transactions hash to.
 	TransactionsRoot chain.Hash
+	// GasLimit is the gas of the block; see CallGas for what calls may use of it.
+	GasLimit uint64
 }
 
 // Block is a block whose hash has been recomputed from its header.
 type Block struct {
 	Header
-	// Txs are the block's transactions, in order; see BodyProven. OK, GasUsed and GasPrice are not set: only receipts
-	// know them.
+	// Txs are the block's transactions, in order, as an endpoint shows them; see Reader.Verified. OK, GasUsed and
+	// GasPrice are not set: only receipts know them.
 	Txs []chain.Tx
 	// Source is the endpoint that gave it.
 	Source Source
 
-	body  *body
+	shown [][]byte       // Txs as they stand in the endpoint's document
 	early *earlyReceipts // nil where the receipts were not asked for with it
 }
 
@@ -46,7 +48,7 @@ func (r Reader) Head(ctx context.Context) (chain.BlockRef, error) {
 			return chain.BlockRef{}, fmt.Errorf("asking for the newest block: %w", err)
 		}
 		if r.pool.sawHead(from, block) {
-			r.pool.memory.serve(block.Hash, PartHeader, from)
+			r.pool.memory.serve(block.Hash, from)
 			return block, nil
 		}
 		r.without = append(slices.Clone(r.without), from.name)
@@ -75,32 +77,53 @@ func tagged(tag string) question[chain.BlockRef] {
 
 // headerAt asks for the header of a number.
 func headerAt(number uint64) question[Header] {
-	return question[Header]{method: methodBlockAt, args: []any{hexNumber(number), false},
-		read: func(raw json.RawMessage) (Header, error) {
-			block, err := readBlock(raw, fmt.Sprintf("block %d", number),
-				func(b Block) bool { return b.Number == number })
-			return block.Header, err
-		}}
+	return bare(methodBlockAt, hexNumber(number), fmt.Sprintf("block %d", number),
+		func(b Block) bool { return b.Number == number })
+}
+
+// bare asks for a block without its transactions.
+func bare(method string, which any, what string, wanted func(Block) bool) question[Header] {
+	return question[Header]{method: method, args: []any{which, false}, read: func(raw json.RawMessage) (Header, error) {
+		block, err := readBlock(raw, what, wanted)
+		return block.Header, err
+	}}
+}
+
+// Header returns the header of a block by its hash, on whatever branch it is, from the endpoint that announced it or
+// else from the first that has it. NotFound(err) where none has it.
+func (r Reader) Header(ctx context.Context, hash chain.Hash) (Header, error) {
+	q := bare(methodBlock, hash, "block "+hash.Hex(), func(b Block) bool { return b.Hash == hash })
+	q.first = r.pool.memory.server(hash)
+	header, from, err := ask(ctx, r, q)
+	if err != nil {
+		return Header{}, fmt.Errorf("asking for the header of block %s: %w", hash, err)
+	}
+	r.pool.memory.serve(hash, from)
+	return header, nil
+}
+
+// HeaderAt returns the header of the block of a number on a node's chain of this moment. NotFound(err) where every
+// endpoint's chain is shorter.
+func (r Reader) HeaderAt(ctx context.Context, number uint64) (Header, error) {
+	header, from, err := ask(ctx, r, headerAt(number))
+	if err != nil {
+		return Header{}, fmt.Errorf("asking for the header of block %d: %w", number, err)
+	}
+	r.pool.memory.serve(header.Hash, from)
+	return header, nil
 }
 
 // HashAt returns the hash of the block of a number on a node's chain of this moment. NotFound(err) where every
 // endpoint's chain is shorter.
 func (r Reader) HashAt(ctx context.Context, number uint64) (chain.Hash, error) {
-	header, _, err := ask(ctx, r, headerAt(number))
-	if err != nil {
-		return chain.Hash{}, fmt.Errorf("asking for the hash of block %d: %w", number, err)
-	}
-	return header.Hash, nil
+	header, err := r.HeaderAt(ctx, number)
+	return header.Hash, err
 }
 
 // Block returns a block by its hash, on whatever branch it is, from the endpoint that announced it or else from the
-// first that has it. NotFound(err) where none has it. Its transactions are held against the header: an endpoint whose
-// body does not fit is excluded, and another one asked. Of a body that this build cannot encode (a new type of
-// transaction, a field that is missing), or whose transactions do not come to their hashes, the others are asked, and
-// it is believed only where none has one that fits: the former by one endpoint's word, both where two hosts show the
-// same; see Block.BodyProven.
+// first that has it. NotFound(err) where none has it. Its transactions are the endpoint's word; see Reader.Verified.
 func (r Reader) Block(ctx context.Context, hash chain.Hash) (Block, error) {
-	return r.blockFrom(ctx, hash, r.pool.memory.server(hash, PartHeader))
+	return r.blockFrom(ctx, hash, r.pool.memory.server(hash))
 }
 
 // blockFrom is Block, asked for first of an endpoint unless that is nil.
@@ -113,7 +136,7 @@ func (r Reader) blockFrom(ctx context.Context, hash chain.Hash, first *endpoint)
 // BlockWithReceipts is Block for a block whose receipts are wanted too: they are asked for at the same time, and what
 // Receipts says of the returned block has been on its way since.
 func (r Reader) BlockWithReceipts(ctx context.Context, hash chain.Hash) (Block, error) {
-	first := r.pool.memory.server(hash, PartHeader)
+	first := r.pool.memory.server(hash)
 	if first == nil {
 		first = r.idlest(ForReceipts)
 	}
@@ -153,13 +176,10 @@ func wholeBlock(method string, which any, what string, wanted func(Block) bool) 
 
 func (r Reader) block(ctx context.Context, what string, q question[Block]) (Block, error) {
 	block, from, err := ask(ctx, r, q)
-	if err == nil && !block.BodyProven() {
-		block, from, err = r.settleBody(ctx, q, shownBy(block, from))
-	}
 	if err != nil {
 		return Block{}, fmt.Errorf("asking for %s: %w", what, err)
 	}
-	r.pool.memory.serve(block.Hash, PartHeader, from)
+	r.pool.memory.serve(block.Hash, from)
 	block.Source = from.name
 	return block, nil
 }

@@ -42,7 +42,7 @@ type callArg struct {
 // revert. Nodes that keep no old states refuse old blocks.
 func (r Reader) Call(ctx context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error) {
 	q := scalar[hexBytes](methodCall, callArg{To: to, Data: data}, blockArg{block})
-	q.first = r.pool.memory.server(block, PartHeader)
+	q.first = r.pool.memory.server(block)
 	out, _, err := ask(ctx, r, q)
 	if err != nil {
 		return nil, fmt.Errorf("calling %s at block %s: %w", to, block, err)

@@ -15,7 +15,7 @@ import (
 func (r Reader) Calldata(ctx context.Context, tx chain.Tx) ([]byte, error) {
 	what := fmt.Sprintf("transaction %s of block %d", tx.Hash, tx.Block)
 	data, _, err := ask(ctx, r, question[[]byte]{
-		method: methodTransaction, args: []any{tx.Hash}, first: r.pool.memory.server(tx.BlockHash, PartHeader),
+		method: methodTransaction, args: []any{tx.Hash}, first: r.pool.memory.server(tx.BlockHash),
 		read: func(raw json.RawMessage) ([]byte, error) { return readCalldata(raw, tx, what) },
 	})
 	if err != nil {
@@ -30,7 +30,7 @@ func readCalldata(raw []byte, tx chain.Tx, what string) ([]byte, error) {
 	}
 	var place txReply
 	c := cursor{raw: raw}
-	if err := c.transaction(&place, &signedTx{}); err != nil {
+	if err := c.transaction(&place); err != nil {
 		return nil, err
 	}
 	if place.blockHash != tx.BlockHash {

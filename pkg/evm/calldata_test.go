@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"testing"
 
+	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/services/devnet/evmnode"
 )
 
 // What a transaction was called with is what was signed: a node that shows something else is not believed.

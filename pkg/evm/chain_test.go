@@ -17,10 +17,10 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/services/devnet/evmnode"
 )
 
 // The sender cache of go-ethereum's chain is a global that never ends.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/transport"
 )
 
 // Reader reads the chain through the endpoints of a client, or through some of them; see Client.Elsewhere. It is safe
@@ -30,11 +30,7 @@ type Client struct{ Reader }
 // is an error (WrongChain). Endpoints that do not answer are no error: they are probed until they do, and Health says
 // so meanwhile.
 func Dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, metrics *Metrics) (*Client, error) {
-	dialer := &net.Dialer{Timeout: cfg.RequestTimeout, KeepAlive: 15 * time.Second}
-	return dial(ctx, chainID, cfg, log, metrics, &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16,
-		IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true,
-	})
+	return dial(ctx, chainID, cfg, log, metrics, transport.HTTP(cfg.RequestTimeout))
 }
 
 func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, metrics *Metrics,
@@ -43,18 +39,22 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 		return nil, err
 	}
 	p := &pool{cfg: cfg, chainID: chainID, log: log, metrics: metrics, transport: transport}
+	var err error
+	if p.forks, err = forksOf(chainID, cfg.Forks); err != nil {
+		return nil, err
+	}
 	p.life, p.closing = context.WithCancel(context.WithoutCancel(ctx))
-	p.unknownHeaders = &unknownHeaders{log: log, shown: metrics.unknown}
-	p.unknownBodies = &unknownBodies{log: log, taken: metrics.bodies, often: cfg.Cooldown}
+	p.unknownHeaders = &unknownHeaders{log: log}
 	c := &Client{Reader{pool: p}}
 	names := map[string]int{}
+	shared := &served{alone: len(cfg.URLs) == 1, last: map[Purpose]map[Source]time.Time{}}
 	endpoint := func(u secret.URL, host string, h header, private bool) *endpoint {
 		name := u.String()
 		if names[name]++; names[name] > 1 {
 			name = fmt.Sprintf("%s #%d", name, names[name])
 		}
 		e := newEndpoint(u, Source(name), host, h, private, chainID, cfg, transport, log, metrics)
-		e.unknownHeaders = p.unknownHeaders
+		e.unknownHeaders, e.served = p.unknownHeaders, shared
 		return e
 	}
 	for i, host := range hostsOf(cfg.URLs) {
@@ -65,16 +65,12 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 		e.bundles = len(cfg.PrivateKinds) > 0 && cfg.PrivateKinds[i] == kindBundle
 		p.private = append(p.private, e)
 	}
-	if err := p.introduce(ctx); err != nil {
+	if err = p.introduce(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
-	metrics.hosts.Set(float64(c.Hosts()))
 	if alone := c.OneWord(); alone != "" {
 		log.Warn().Msg("evm: " + alone)
-	}
-	if cfg.LogsRange > 0 {
-		log.Warn().Msg("evm: chain.logs_range does nothing any more and goes with the next release (remove it)")
 	}
 	p.background.Go(p.watch)
 	return c, nil
@@ -169,6 +165,7 @@ type EndpointStatus struct {
 	Behind                         time.Duration  // chain time from that to the best head then
 	RequestsPerSecond              float64        // what it has taught about its limit; 0 if nothing
 	LastError                      error          // how the last request ended
+	Software                       string         // in its own words; empty where no fork has made anybody ask
 }
 
 // Endpoints returns the status of each endpoint, in the order of the configuration, the private ones last.
@@ -185,7 +182,7 @@ func (e *endpoint) status() EndpointStatus {
 		RequestsPerSecond: e.bucket.learnt(time.Now())}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.Excluded, s.LastError = e.barred.sorted(), e.last
+	s.Excluded, s.LastError, s.Software = e.barred.sorted(), e.last, e.software
 	s.Score, s.LatencyMs, s.FailureShare = e.vitals.score(e.cfg.RequestTimeout), e.vitals.latency, e.vitals.failures
 	s.Failures, s.Head, s.Behind = e.vitals.streak, e.vitals.head, e.vitals.behind
 	return s

@@ -3,7 +3,6 @@ package evm_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/secret"
@@ -40,15 +39,6 @@ func TestConfig(t *testing.T) {
 			c.PrivateURLs = append(c.PrivateURLs, mustURL("https://h"))
 			c.PrivateHeaders = append(c.PrivateHeaders, secret.New("Bearer hush"))
 		},
-		"hedge_after: 0s is not between":      func(c *evm.Config) { c.HedgeAfter = 0 },
-		"max_lag: 2h0m0s is not between":      func(c *evm.Config) { c.MaxLag = 2 * time.Hour },
-		"slow_after: 0s is not between":       func(c *evm.Config) { c.SlowAfter = 0 },
-		"probe_interval: 1ms is not between":  func(c *evm.Config) { c.ProbeInterval = time.Millisecond },
-		"cooldown: 2h0m0s is not between":     func(c *evm.Config) { c.Cooldown = 2 * time.Hour },
-		"rate_limit: -1 is negative":          func(c *evm.Config) { c.RateLimit = -1 },
-		"headers_batch: 1001 is not between":  func(c *evm.Config) { c.HeadersBatch = 1001 },
-		"poll_interval: 1ms is not between":   func(c *evm.Config) { c.PollInterval = time.Millisecond },
-		"request_timeout: 2h0m0s is not betw": func(c *evm.Config) { c.RequestTimeout = 2 * time.Hour },
 	} {
 		cfg := evm.DefaultConfig()
 		spoil(&cfg)

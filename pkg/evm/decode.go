@@ -22,15 +22,6 @@ type logReply struct {
 	removed bool
 }
 
-// decodeLogs reads the answer to eth_getLogs. Null is no answer.
-func decodeLogs(raw []byte) (logs []logReply, err error) {
-	c := cursor{raw: raw}
-	if logs, err = c.logs(); err != nil {
-		return nil, err
-	}
-	return logs, c.end()
-}
-
 func (c *cursor) logs() ([]logReply, error) {
 	var logs []logReply
 	err := c.array(func(int) error {

@@ -15,11 +15,11 @@ type blockReply struct {
 	hash   chain.Hash
 	milli  *uint64   // BSC's milliseconds of the timestamp; nil where the node does not say
 	txs    []txReply // none in an announced head
-	body   *body     // the same as they were signed
+	shown  [][]byte  // the same, as they stand in the document
 }
 
 // decodeBlock reads a block and recomputes its hash. Transactions that are mere hashes are left out, and the others are
-// not yet held against the header; see Block.checkBody.
+// not held against the header; see Block.checkBody.
 func decodeBlock(raw []byte) (Block, error) {
 	var reply blockReply
 	c := cursor{raw: raw}
@@ -40,12 +40,13 @@ func decodeBlock(raw []byte) (Block, error) {
 	block := Block{Header: Header{
 		BlockRef: chain.BlockRef{
 			Number: header.Number.Uint64(), Hash: hash, Parent: chain.Hash(header.ParentHash),
-			TimeMs: timeMs(header.Time, reply.milli),
+			TimeMs: timeMs(header, reply.milli),
 		},
 		Bloom:            Bloom(header.Bloom),
 		ReceiptsRoot:     chain.Hash(header.ReceiptHash),
 		TransactionsRoot: chain.Hash(header.TxHash),
-	}, body: reply.body}
+		GasLimit:         header.GasLimit,
+	}, shown: reply.shown}
 	for i, tx := range reply.txs {
 		if tx.blockHash != hash || int(tx.index) != i {
 			return Block{}, lie("transaction %d of block %s says it stands elsewhere", i, hash)
@@ -55,12 +56,18 @@ func decodeBlock(raw []byte) (Block, error) {
 	return block, nil
 }
 
-// timeMs takes the node's milliseconds if they lie within the header's second, which the hash covers.
-func timeMs(seconds uint64, milli *uint64) uint64 {
-	if milli != nil && *milli/1000 == seconds {
+// timeMs is the header's time in milliseconds: BSC has those below the second in the mix digest, which the hash covers.
+// Where there are none, the node's own are taken if they lie within the header's second.
+func timeMs(h *types.Header, milli *uint64) uint64 {
+	const second = 1000
+	mix := new(big.Int).SetBytes(h.MixDigest[:])
+	switch {
+	case mix.Sign() > 0 && mix.IsUint64() && mix.Uint64() < second:
+		return h.Time*second + mix.Uint64()
+	case milli != nil && *milli/second == h.Time:
 		return *milli
 	}
-	return seconds * 1000
+	return h.Time * second
 }
 
 // headerFields is how many fields a header must have. The first ones are those.

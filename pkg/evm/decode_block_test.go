@@ -62,7 +62,7 @@ func TestHeadersAreReadAsGoEthereumReadsThem(t *testing.T) {
 		}
 		block, err := decodeBlock(raw)
 		if err != nil || block.Hash != chain.Hash(h.Hash()) || block.Number != h.Number.Uint64() ||
-			block.Parent != chain.Hash(h.ParentHash) || block.TimeMs != h.Time*1000 ||
+			block.Parent != chain.Hash(h.ParentHash) || block.TimeMs != timeMs(&h, nil) ||
 			block.Bloom != Bloom(h.Bloom) || block.ReceiptsRoot != chain.Hash(h.ReceiptHash) {
 			t.Fatalf("%+v, %v; want %+v", block, err, h)
 		}

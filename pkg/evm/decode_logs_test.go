@@ -27,7 +27,7 @@ func gmxLog(index uint) types.Log {
 	}
 }
 
-// gmxAnswer is an answer to eth_getLogs with so many of them.
+// gmxAnswer is a list of so many of them, as it stands in a receipt.
 func gmxAnswer(tb testing.TB, count int) []byte {
 	tb.Helper()
 	logs := make([]types.Log, count)
@@ -39,6 +39,15 @@ func gmxAnswer(tb testing.TB, count int) []byte {
 		tb.Fatal(err)
 	}
 	return raw
+}
+
+// decodeLogs reads the logs of a receipt alone.
+func decodeLogs(raw []byte) (logs []logReply, err error) {
+	c := cursor{raw: raw}
+	if logs, err = c.logs(); err != nil {
+		return nil, err
+	}
+	return logs, c.end()
 }
 
 // ours is what our decoder makes of a log that go-ethereum decoded.

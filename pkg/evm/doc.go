@@ -10,35 +10,34 @@
 //
 // # Guaranteed
 //
-//   - No endpoint is used before it has named the configured chain (and genesis block, if one is configured), and again
-//     after every connection that broke. One of another chain is never used; see WrongChain. A private endpoint alone
-//     may refuse to name its chain.
+//   - No endpoint is used before it has named the configured chain, and again after every connection that broke. One
+//     of another chain is never used; see WrongChain. A private endpoint alone may refuse to name its chain.
 //   - A block's hash is recomputed from its header, also of announced heads; a block asked for by hash has that hash,
 //     and one asked for by number has that number. Logs and receipts carry the hash of the block they were asked for,
 //     in ascending order without gaps of the receipts' indexes. Headers of a range name each other as parents.
-//   - The transactions of a block that is read with them hash to the header's transactions root, so that none is left
-//     out, added or altered. Only where no endpoint that answers shows any that do is a body believed, unproven: one
-//     that two hosts show alike and whose transactions do not come to their hashes, or one that this build cannot
-//     encode; see Block.BodyProven. A sender is proven where it is asked for; see Reader.Sender.
-//   - Receipts that are called proven hash to the header's receipts root, and are of those transactions, so that their
-//     logs, status and gas cannot be incomplete or invented.
+//   - Receipts that are called proven hash to the header's receipts root, so that logs, statuses, types and gas cannot
+//     be incomplete or invented. A transaction that Verified returns comes to its hash and is from who signed it.
+//   - A receipt that is asked for by itself is of the transaction that the block has there: for that alone all its
+//     transactions are hashed; see Reader.Receipt.
 //   - An endpoint that was caught in a lie (an answer no honest node gives), by a majority, or by Suspect, is not asked
 //     for that purpose while another one was not caught, until a cool-down is over and it answers a probe. One that is
-//     stale, slow, unreachable, lacks the method, or shows bodies that this build cannot read comes last.
+//     stale, slow, unreachable, has answered with errors of its own alone for seconds, lacks the method, or shows
+//     bodies that this build cannot read comes last.
 //   - Where endpoints are at two hosts or more, Finalized and the Settled reads of a Client return what two of them
 //     agree on, and GasPrice and Tips what the one in the middle says. A head that is further ahead of what two hosts
-//     bear out than time can have passed is not believed. See pkg/agreement.
+//     bear out than time can have passed is not believed. See pkg/evm/agreement.
 //   - Over HTTP an answer counts only under the id of its request; a refusal also under none.
 //   - Every request has a deadline. No answer may be longer than a limit, also after it was unpacked. A node that wants
 //     fewer requests gets fewer; signed transactions alone are never held back.
 //   - What a node answers to a signed transaction is sorted into a Class by one table. What is not in it is Ambiguous:
-//     cut connections, timeouts, HTTP errors, unknown texts.
+//     cut connections, timeouts, HTTP errors, unknown texts. Redirects are not followed.
 //   - No error, no log line and no status holds the secret parts of an endpoint's address.
 //
 // # Not guaranteed
 //
-//   - The sender of a transaction, unless Sender is asked, is one node's word, or what body and receipts agree on; what
-//     was paid for gas is one node's word. The result of a call cannot be checked at all.
+//   - The transactions of a block are one node's word, until Verified is asked for one; that it stands at its place is
+//     what body and receipts agree on. What was paid for gas is one node's word. The result of a call cannot be checked
+//     at all.
 //   - BSC's milliseconds are not covered by a block's hash. They are believed within the header's second.
 //   - Headers are not checked against the validators' signatures: with less than three endpoints a node can make up a
 //     branch that is not final yet, and nobody is there to contradict it. With three, the majority is believed, about

@@ -54,7 +54,6 @@ func (r Reader) takeEarly(ctx context.Context, block Block) ([]Receipt, bool) {
 	if err != nil || root != block.ReceiptsRoot {
 		return nil, false
 	}
-	r.pool.memory.serve(block.Hash, PartReceipts, block.early.from)
 	return receipts, true
 }
 

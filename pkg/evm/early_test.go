@@ -21,15 +21,12 @@ func TestReceiptsComeWithTheirBlock(t *testing.T) {
 		if err != nil || block.BlockRef != truth.ref(4) {
 			t.Fatalf("%+v, %v", block, err)
 		}
-		receipts, proven, err := c.Receipts(t.Context(), block)
-		if err != nil || !proven || len(receipts) != 1 || len(receipts[0].Logs) != len(truth[4].logs) {
-			t.Errorf("%+v, proven %t, %v", receipts, proven, err)
+		receipts, err := c.Receipts(t.Context(), block)
+		if err != nil || len(receipts) != 1 || len(receipts[0].Logs) != len(truth[4].logs) {
+			t.Errorf("%+v, %v", receipts, err)
 		}
 		if took := time.Since(began); took != 20*time.Millisecond || nodes[0].count(methodReceipts) != 1 {
 			t.Errorf("it took %s and %d requests", took, nodes[0].count(methodReceipts))
-		}
-		if c.ServedBy(block.Hash, PartReceipts) == "" {
-			t.Error("who served the receipts is not remembered")
 		}
 	})
 }
@@ -58,10 +55,9 @@ func TestEarlyReceiptsAreNotBelieved(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				receipts, proven, err := c.Receipts(t.Context(), block)
-				if err != nil || !proven || len(receipts) != 1 || excluded(c, 0, ForReceipts) != tt.out {
-					t.Errorf("%d receipts, proven %t, %v; excluded for %q", len(receipts), proven, err,
-						excluded(c, 0, ForReceipts))
+				receipts, err := c.Receipts(t.Context(), block)
+				if err != nil || len(receipts) != 1 || excluded(c, 0, ForReceipts) != tt.out {
+					t.Errorf("%d receipts, %v; excluded for %q", len(receipts), err, excluded(c, 0, ForReceipts))
 				}
 			})
 		})
@@ -78,4 +74,33 @@ func TestNoReceiptsOfNoBlock(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// PIPE-13: every lie about receipts that is told early is found by the block's header, as when it is told late.
+func TestEarlyLiesAreNotBelieved(t *testing.T) {
+	for _, l := range lies(newFakeChain(50, 0, func(n int) int { return (n + 1) % 3 })) {
+		if l.out != ForReceipts {
+			continue
+		}
+		t.Run(l.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				nodes, truth := fakes(2, 50)
+				c, _ := dialFakes(t, nil, nodes...)
+				nodes[0].obey(l.told)
+				c.pool.leader.Store(c.pool.public[0])
+				block, err := c.BlockWithReceipts(t.Context(), truth.ref(40).Hash)
+				if err != nil {
+					t.Fatal(err)
+				}
+				receipts, err := c.Receipts(t.Context(), block)
+				if err != nil || len(receipts) != 1 || len(receipts[0].Logs) != 2 ||
+					receipts[0].Logs[0].Address != venue {
+					t.Errorf("%+v, %v", receipts, err)
+				}
+				if r := excluded(c, 0, ForReceipts); r != ReasonLied {
+					t.Errorf("excluded for %q", r)
+				}
+			})
+		})
+	}
 }

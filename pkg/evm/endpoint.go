@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -29,13 +30,18 @@ type endpoint struct {
 	bucket  *bucket
 	// unknownHeaders are headers whose hash no endpoint of the pool could prove; all of them share it.
 	unknownHeaders *unknownHeaders
+	served         *served      // by whom; all of the pool share it
 	underWay       atomic.Int64 // requests
 
 	mu      sync.Mutex
 	last    error // how the last request ended
 	vitals  vitals
 	barred  exclusions
+	errs    map[Purpose]*ownErrors
 	batches int // headers in a batch
+	// software is what the node calls itself, when it was last asked.
+	software string
+	asked    time.Time
 }
 
 func newEndpoint(
@@ -46,24 +52,19 @@ func newEndpoint(
 	e := &endpoint{
 		name: name, host: host, private: private, cfg: cfg, metrics: m, log: log.With().Str("endpoint", string(name)).
 			Logger(), bucket: newBucket(cfg.RateLimit),
-		last: errors.New("not asked yet"), batches: cfg.HeadersBatch,
+		last: errors.New("not asked yet"), batches: headersBatch, errs: map[Purpose]*ownErrors{},
 	}
 	e.line = line{
-		url: u, chainID: chainID, genesis: cfg.Genesis, sendOnly: private, header: h,
+		url: u, chainID: chainID, sendOnly: private, header: h,
 		opening: make(chan struct{}, 1),
-		http:    &http.Client{Transport: patient{transport, e.throttled}, CheckRedirect: h.redirects()},
+		http:    &http.Client{Transport: patient{transport, e.throttled}, CheckRedirect: stay},
 	}
 	return e
 }
 
 // ask sends one request, when the endpoint's rate allows. Every error is a callError.
-func (e *endpoint) ask(ctx context.Context, method string, args ...any) (json.RawMessage, error) {
-	return e.askAs(ctx, method, method, args...)
-}
-
-// askAs is ask under a name of its own in metrics and times.
-func (e *endpoint) askAs(ctx context.Context, label, method string, args ...any) (raw json.RawMessage, err error) {
-	err = e.exchange(ctx, label, func(ctx context.Context, c *connection) (err error) {
+func (e *endpoint) ask(ctx context.Context, method string, args ...any) (raw json.RawMessage, err error) {
+	err = e.exchange(ctx, method, func(ctx context.Context, c *connection) (err error) {
 		raw, err = c.call(ctx, method, args...)
 		return err
 	})
@@ -140,6 +141,8 @@ func (e *endpoint) answered(method string, took time.Duration) {
 	defer e.mu.Unlock()
 	e.last = nil
 	e.vitals.answered(method, took)
+	delete(e.errs, purposeOf(method))
+	e.served.note(purposeOf(method), e.name, time.Now())
 	// nothing is answered before the chain is shown
 	e.readmit(func(x Exclusion) bool { return x.Reason == ReasonWrongChain })
 	e.judge()
@@ -171,7 +174,7 @@ func (e *endpoint) blame(failed *callError) {
 	now := time.Now()
 	reply := replyOK
 	if failed.class == failedReply {
-		if reply = replyClass(failed.method, failed.err); reply == replyThrottled {
+		if reply = replyClass(failed.err); reply == replyThrottled {
 			failed.class = failedThrottled
 		}
 	}
@@ -188,22 +191,42 @@ func (e *endpoint) blame(failed *callError) {
 	if fork {
 		return
 	}
+	e.refused(failed, now)
 	switch failed.class {
 	case failedWrongChain:
 		e.exclude(Everything, ReasonWrongChain, failed.err.Error())
 	case failedLie:
 		e.exclude(failed.about(), ReasonLied, failed.err.Error())
 	case failedReply:
-		switch p := purposeOf(failed.method); {
-		case p == ForOldStates && NoState(failed):
-			e.exclude(p, ReasonPruned, failed.err.Error())
-		case reply == replyDisabled && p != Everything:
+		if p := purposeOf(failed.method); reply == replyDisabled && p != Everything {
 			e.exclude(p, ReasonDisabled, failed.err.Error())
 		}
 	case failedNotFound, failedThrottled:
 	default:
 		e.vitals.failed(now)
 		e.judge()
+	}
+}
+
+// refused notes an error of the node's own, and excludes an endpoint that has nothing else to say: for seconds,
+// whatever its words are. An HTTP status is such an error too; one that keeps everything from being answered is no
+// answer at all, and the vitals have it. One that is for sending only is asked nothing else. What no other endpoint has
+// served meanwhile is no fault of this one. The caller holds mu.
+func (e *endpoint) refused(failed *callError, now time.Time) {
+	p := purposeOf(failed.method)
+	own := failed.class == failedReply || failed.class == failedThrottled ||
+		failed.class == failedHTTP && p != Everything
+	if !own || e.private || aboutRequest(failed) {
+		return
+	}
+	run := e.errs[p]
+	if run == nil {
+		run = &ownErrors{}
+		e.errs[p] = run
+	}
+	if run.add(now) && e.served.byOthers(p, e.name, run.since) {
+		e.exclude(p, ReasonRefusing, fmt.Sprintf("all %d answers of the last %s were errors of its own, the last: %s",
+			run.count, now.Sub(run.since).Round(time.Second), brief(failed.err.Error())))
 	}
 }
 
@@ -231,9 +254,18 @@ func (e *endpoint) readmit(which func(Exclusion) bool) {
 // judge excludes and takes back for what the vitals say. The caller holds mu.
 func (e *endpoint) judge() {
 	const hopeless = 3
-	e.when(e.vitals.streak >= hopeless, ReasonUnreachable, "several requests in a row had no answer")
+	e.when(e.vitals.streak >= hopeless, ReasonUnreachable, "several requests in a row had no answer"+e.lastly())
 	e.when(e.vitals.latency > milliseconds(e.cfg.SlowAfter), ReasonSlow, "answers take too long")
 	e.when(e.vitals.behind > e.cfg.MaxLag, ReasonStale, "the head is too far behind")
+}
+
+// lastly is how the last request failed, to be added to a text. The caller holds mu.
+func (e *endpoint) lastly() string {
+	failed, is := errors.AsType[*callError](e.last)
+	if !is {
+		return ""
+	}
+	return ", the last: " + brief(failed.err.Error())
 }
 
 func (e *endpoint) when(holds bool, r Reason, detail string) {
@@ -301,12 +333,13 @@ func (e *endpoint) head() chain.BlockRef {
 	return e.vitals.head
 }
 
-// health is nil if the last request was answered, even by a refusal or by not having what was asked for.
+// health is nil if the last request was answered, even by a refusal or by not having what was asked for; not where
+// refusals are all that there is.
 func (e *endpoint) health() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if failed, is := errors.AsType[*callError](e.last); is &&
-		(failed.class == failedReply || failed.class == failedNotFound) {
+		(failed.class == failedReply && !e.barred.has(Everything, ReasonRefusing) || failed.class == failedNotFound) {
 		return nil
 	}
 	return e.last

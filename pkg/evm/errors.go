@@ -122,12 +122,38 @@ func classify(err error) (failure, error) {
 type httpError struct{ reply rpc.HTTPError }
 
 func (e httpError) Error() string {
+	return strings.TrimSuffix("HTTP "+e.reply.Status+meaning(e.reply.StatusCode)+": "+brief(string(e.reply.Body)), ": ")
+}
+
+// meaning is what a status says of an endpoint, for people; empty where it says it itself.
+func meaning(status int) string {
+	switch {
+	case status >= 300 && status < 400:
+		return " (it points elsewhere, and is not followed: correct the address in chain.urls)"
+	case status == http.StatusUnauthorized:
+		return " (its key is missing, wrong or no longer valid)"
+	case status == http.StatusPaymentRequired:
+		return " (the plan is used up or not paid for)"
+	case status == http.StatusForbidden:
+		return " (the key, the plan or this machine's address is not let in)"
+	case status == http.StatusNotFound:
+		return " (there is no such path or key)"
+	case status == http.StatusTooManyRequests:
+		return " (it wants fewer requests)"
+	case status >= http.StatusInternalServerError:
+		return " (the provider is out of order)"
+	}
+	return ""
+}
+
+// brief is the beginning of a text from outside, in one line.
+func brief(text string) string {
 	const enough = 160
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(e.reply.Body), "?")), " ")
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
 	if len(text) > enough {
 		text = strings.ToValidUTF8(text[:enough], "") + "…"
 	}
-	return strings.TrimSuffix("HTTP "+e.reply.Status+": "+text, ": ")
+	return text
 }
 
 // malformedError is an answer that is none.

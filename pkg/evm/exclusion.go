@@ -12,7 +12,6 @@ type Purpose string
 // The purposes. What is no longer asked of an endpoint for Everything is asked for nothing at all.
 const (
 	Everything  Purpose = "everything"
-	ForLogs     Purpose = "logs"     // eth_getLogs
 	ForBodies   Purpose = "bodies"   // the transactions of blocks
 	ForReceipts Purpose = "receipts" // eth_getBlockReceipts
 	ForCalls    Purpose = "calls"    // eth_call
@@ -20,25 +19,21 @@ const (
 	ForFinality Purpose = "finality" // which block is final
 	ForNonces   Purpose = "nonces"   // how many transactions an account has sent
 	ForPrices   Purpose = "prices"   // what gas is paid
-	// ForOldStates is what accounts were at blocks long past.
-	ForOldStates Purpose = "old_states"
+	// AfterFork is whatever is asked once a fork has come of which the node's software does not know.
+	AfterFork Purpose = "after_fork"
 )
 
 // purposeOf is what a method belongs to. Blocks belong to everything, for their headers do: see ForBodies.
 func purposeOf(method string) Purpose {
 	switch method {
-	case methodLogs:
-		return ForLogs
 	case methodReceipts:
 		return ForReceipts
-	case methodCall:
+	case methodCall, methodCode:
 		return ForCalls
 	case methodSubscribe:
 		return ForHeads
 	case methodNonce:
 		return ForNonces
-	case labelNonces:
-		return ForOldStates
 	case methodGasPrice, methodTips:
 		return ForPrices
 	default:
@@ -61,9 +56,10 @@ const (
 	ReasonStale        Reason = "stale"           // its head is too far behind
 	ReasonSlow         Reason = "slow"            // its answers take too long
 	ReasonUnreachable  Reason = "unreachable"     // several requests in a row had no answer
-	ReasonUnreadable   Reason = "unreadable"      // it shows transactions so that this build cannot read them
+	ReasonRefusing     Reason = "refusing"        // all that it answers for seconds are errors of its own
+	ReasonUnreadable   Reason = "unreadable"      // it shows transactions that cannot be read, or fit no receipts
 	ReasonDisabled     Reason = "method_disabled" // the node does not serve the method
-	ReasonPruned       Reason = "pruned"          // the node does not keep the states of old blocks
+	ReasonMissesFork   Reason = "misses_fork"     // its software does not know a fork that comes, or has come
 )
 
 // caught reports whether a reason puts an endpoint's honesty in doubt.
@@ -72,8 +68,10 @@ func (r Reason) caught() bool {
 		r == ReasonSuspected
 }
 
-// passes reports whether the endpoint's vitals alone decide when it is over.
-func (r Reason) passes() bool { return r == ReasonStale || r == ReasonSlow || r == ReasonUnreachable }
+// passes reports whether the endpoint's vitals, or its software, alone decide when it is over.
+func (r Reason) passes() bool {
+	return r == ReasonStale || r == ReasonSlow || r == ReasonUnreachable || r == ReasonMissesFork
+}
 
 // Exclusion is what an endpoint is not used for, and why.
 type Exclusion struct {
@@ -99,10 +97,7 @@ func (x *exclusions) add(p Purpose, r Reason, detail string, now time.Time, cool
 	if r.caught() && (at < 0 || now.After(x.list[at].Until)) {
 		x.strikes++
 	}
-	switch {
-	case r == ReasonPruned: // what a node has dropped it does not get back
-		fresh.Until = now.Add(cooldown << longestDoubling)
-	case !r.passes():
+	if !r.passes() {
 		fresh.Until = now.Add(cooldown << min(max(x.strikes-1, 0), longestDoubling))
 	}
 	if at < 0 {
@@ -112,6 +107,11 @@ func (x *exclusions) add(p Purpose, r Reason, detail string, now time.Time, cool
 	fresh.Since = x.list[at].Since
 	x.list[at] = fresh
 	return false
+}
+
+// has reports whether there is one for a purpose and a reason.
+func (x *exclusions) has(p Purpose, r Reason) bool {
+	return slices.ContainsFunc(x.list, func(e Exclusion) bool { return e.Purpose == p && e.Reason == r })
 }
 
 // longestDoubling bounds the cool-down of an endpoint that is caught again and again: 64 times the first.

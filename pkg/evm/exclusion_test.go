@@ -8,18 +8,19 @@ import (
 func TestExclusions(t *testing.T) {
 	var x exclusions
 	const cooldown = time.Minute
-	if !x.add(ForLogs, ReasonLied, "a", someTime, cooldown) || x.add(ForLogs, ReasonLied, "b", someTime, cooldown) {
+	if !x.add(ForReceipts, ReasonLied, "a", someTime, cooldown) ||
+		x.add(ForReceipts, ReasonLied, "b", someTime, cooldown) {
 		t.Error("the first is news, the second is not")
 	}
-	if x.standing(ForLogs) != caught || x.standing(ForReceipts) != good || x.standing(Everything) != good {
-		t.Errorf("standing %d for logs, %d for receipts", x.standing(ForLogs), x.standing(ForReceipts))
+	if x.standing(ForReceipts) != caught || x.standing(ForCalls) != good || x.standing(Everything) != good {
+		t.Errorf("standing %d for receipts, %d for calls", x.standing(ForReceipts), x.standing(ForCalls))
 	}
 	x.add(Everything, ReasonStale, "", someTime, cooldown)
-	if x.standing(ForReceipts) != last || x.standing(ForLogs) != caught {
+	if x.standing(ForCalls) != last || x.standing(ForReceipts) != caught {
 		t.Error("everything is not for everything")
 	}
 	x.add(Everything, ReasonWrongChain, "", someTime, cooldown)
-	if x.standing(ForLogs) != foreign {
+	if x.standing(ForReceipts) != foreign {
 		t.Error("a foreign endpoint is good for something")
 	}
 	served := func(at time.Time) int {
@@ -45,7 +46,7 @@ func TestExclusionsDouble(t *testing.T) {
 	var x exclusions
 	now := someTime
 	for i := range 10 {
-		x.add(ForLogs, ReasonLied, "", now, time.Minute)
+		x.add(ForReceipts, ReasonLied, "", now, time.Minute)
 		if want := time.Minute << min(i, longestDoubling); x.list[0].Until.Sub(now) != want {
 			t.Errorf("time %d: out for %s, want %s", i+1, x.list[0].Until.Sub(now), want)
 		}

@@ -29,10 +29,9 @@ import (
 const fakeChainID = 56
 
 var (
-	venue     = chain.Address{0xee, 19: 1}
-	eventOne  = chain.Hash{31: 1}
-	eventTwo  = chain.Hash{31: 2}
-	allEvents = Filter{Addresses: []chain.Address{venue, {0xdd}}, Topics: []chain.Hash{eventOne, eventTwo}}
+	venue    = chain.Address{0xee, 19: 1}
+	eventOne = chain.Hash{31: 1}
+	eventTwo = chain.Hash{31: 2}
 )
 
 // fakeBlock is a block of one transaction, as nodes show it.
@@ -86,7 +85,7 @@ func newFakeChain(length int, salt byte, logs func(n int) int) fakeChain {
 			"effectiveGasPrice": "0x1", "blockHash": b.hash,
 			"blockNumber": hexutil.Uint64(n), "transactionHash": tx, "transactionIndex": "0x0", "from": venueText,
 			"to":   venueText,
-			"logs": slices.Concat([]*types.Log{}, b.logs),
+			"logs": append([]*types.Log{}, b.logs...),
 		}
 		c = append(c, b)
 	}
@@ -128,17 +127,10 @@ func (c fakeChain) ref(n int) chain.BlockRef {
 		TimeMs: h.Time * 1000}
 }
 
-// truth are the logs of a range that a filter chooses.
-func (c fakeChain) truth(from, to int, f Filter) []chain.Log {
-	var logs []chain.Log
-	for _, b := range c[from : to+1] {
-		for _, l := range b.logs {
-			if log := ours(*l).Log; f.Matches(log) {
-				logs = append(logs, log)
-			}
-		}
-	}
-	return logs
+// block is as much of a block as is needed to ask for its receipts.
+func (c fakeChain) block(n int) Block {
+	return Block{Header: Header{BlockRef: c.ref(n), ReceiptsRoot: chain.Hash(c[n].header.ReceiptHash)},
+		Txs: []chain.Tx{{Hash: chain.Hash(c[n].tx)}}}
 }
 
 // fault is an error a fake node answers with, or an HTTP status.
@@ -285,8 +277,6 @@ func (n *fakeNode) honest(method string, params []json.RawMessage, head int) (an
 			return []any{b.receipt}, nil
 		}
 		return nil, nil
-	case methodLogs:
-		return n.logs(params[0], head)
 	case methodGasPrice:
 		return hexutil.Uint64(n.chainID), nil // tells nodes apart
 	case methodSend:
@@ -314,29 +304,6 @@ func (n *fakeNode) byHash(hash string, head int) *fakeBlock {
 	return nil
 }
 
-func (n *fakeNode) logs(raw json.RawMessage, head int) (any, *fault) {
-	var a struct { // an eth_getLogs as a node reads it
-		BlockHash common.Hash     `json:"blockHash"`
-		Addresses []chain.Address `json:"address"`
-		Topics    [][]chain.Hash  `json:"topics"`
-	}
-	if err := json.Unmarshal(raw, &a); err != nil {
-		panic(err)
-	}
-	b := n.byHash(a.BlockHash.Hex(), head)
-	if b == nil {
-		return nil, refusal(-32000, "unknown block")
-	}
-	logs := []*types.Log{}
-	for _, l := range b.logs {
-		if slices.Contains(a.Addresses, chain.Address(l.Address)) &&
-			slices.Contains(a.Topics[0], chain.Hash(l.Topics[0])) {
-			logs = append(logs, l)
-		}
-	}
-	return logs, nil
-}
-
 func unquote(raw json.RawMessage) (s string) {
 	_ = json.Unmarshal(raw, &s)
 	return s
@@ -344,21 +311,20 @@ func unquote(raw json.RawMessage) (s string) {
 
 // fakeNet connects clients and nodes through memory, so that time can be played.
 type fakeNet struct {
-	hosts map[string]chan net.Conn
+	hosts map[string]pipeListener
 	done  sync.WaitGroup
 }
 
 // newFakeNet serves each node at http://a, http://b and so on, until the test ends.
 func newFakeNet(t *testing.T, nodes ...*fakeNode) (*http.Transport, Config) {
 	t.Helper()
-	n := &fakeNet{hosts: map[string]chan net.Conn{}}
+	n := &fakeNet{hosts: map[string]pipeListener{}}
 	cfg := DefaultConfig()
 	cfg.URLs = nil
 	for i, node := range nodes {
 		name := string(rune('a' + i))
-		conns := make(chan net.Conn)
-		n.hosts[name+":80"] = conns
-		listener := pipeListener{conns, make(chan struct{})}
+		listener := pipeListener{make(chan net.Conn), make(chan struct{})}
+		n.hosts[name+":80"] = listener
 		server := &http.Server{Handler: node}
 		n.done.Go(func() { _ = server.Serve(listener) })
 		t.Cleanup(func() { _ = server.Close() })
@@ -369,9 +335,12 @@ func newFakeNet(t *testing.T, nodes ...*fakeNode) (*http.Transport, Config) {
 
 func (n *fakeNet) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	here, there := net.Pipe()
+	host := n.hosts[address]
 	select {
-	case n.hosts[address] <- there:
+	case host.conns <- there:
 		return here, nil
+	case <-host.closed: // a dial goes on without whoever asked for it
+		return nil, net.ErrClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"perpkeeper/pkg/agreement"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm/agreement"
 )
 
 // Finalized returns the highest block that two hosts call final, both of which know it by its hash; where all endpoints

@@ -115,12 +115,15 @@ func (e *endpoint) batchSize() int {
 	return e.batches
 }
 
-// batchWorked lets batches grow by a tenth of the configured size after each full one.
+// headersBatch is how many headers are asked for in one batch at most; less is learnt for each endpoint.
+const headersBatch = 100
+
+// batchWorked lets batches grow by a tenth of that after each full one.
 func (e *endpoint) batchWorked(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if n >= e.batches {
-		e.batches = min(e.batches+max(e.cfg.HeadersBatch/10, 1), e.cfg.HeadersBatch)
+		e.batches = min(e.batches+headersBatch/10, headersBatch)
 	}
 }
 

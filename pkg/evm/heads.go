@@ -69,10 +69,10 @@ func (d *delivery) run(ctx context.Context, announced <-chan announcement,
 			if !d.takes(a) {
 				continue // the silence goes on
 			}
-			d.emit(a.head, fromAnnouncement)
+			d.emit(a.head)
 		case <-silence.C:
 			if head, err := head(ctx); err == nil {
-				d.emit(head, fromPoll)
+				d.emit(head)
 			} else if ctx.Err() == nil {
 				d.pool.log.Debug().Err(err).Msg("evm: no head")
 			}
@@ -112,12 +112,11 @@ func (p *pool) subscribes() bool {
 	return false
 }
 
-func (d *delivery) emit(head chain.BlockRef, via string) {
+func (d *delivery) emit(head chain.BlockRef) {
 	if head.Hash == d.last {
 		return
 	}
 	d.last = head.Hash
-	d.pool.metrics.heads.WithLabelValues(via).Inc()
 	select {
 	case <-d.out: // An unread head is replaced; nobody else writes, so that there is room now.
 	default:

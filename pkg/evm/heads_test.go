@@ -45,7 +45,9 @@ func (a pushAPI) GetBlockByHash(hash json.RawMessage, _ bool) (any, error) {
 	return a.p.via(methodBlock, hash)
 }
 
-func (a pushAPI) GetLogs(filter json.RawMessage) (any, error) { return a.p.via(methodLogs, filter) }
+func (a pushAPI) GetBlockReceipts(hash json.RawMessage) (any, error) {
+	return a.p.via(methodReceipts, hash)
+}
 
 // via asks the fake node; what is refused is an error.
 func (p *pusher) via(method string, params ...json.RawMessage) (any, error) {
@@ -161,14 +163,13 @@ func TestHeadsAreRaced(t *testing.T) {
 		if head := within(t, "a head", heads); head != truth.ref(n) {
 			t.Fatalf("head %+v, want block %d", head, n)
 		}
-		if got := c.ServedBy(truth.ref(n).Hash, PartHeader); got != Source(first.url()) {
+		if got := c.ServedBy(truth.ref(n).Hash); got != Source(first.url()) {
 			t.Fatalf("block %d was announced by %s first, %s is remembered", n, first.url(), got)
 		}
-		before := second.node.count(methodLogs)
-		logs, err := c.Logs(t.Context(), truth.ref(n), allEvents)
-		if err != nil || !sameLogs(logs, truth.truth(n, n, allEvents)) || second.node.count(methodLogs) != before {
-			t.Fatalf("%d logs of block %d, %v; the other node was asked %d times", len(logs), n, err,
-				second.node.count(methodLogs)-before)
+		before := second.node.count(methodReceipts)
+		_, err := c.Receipts(t.Context(), truth.block(n))
+		if asked := second.node.count(methodReceipts) - before; err != nil || asked > 0 {
+			t.Fatalf("block %d: %v; the other node was asked %d times", n, err, asked)
 		}
 		second.push(n) // late: no news
 	}
@@ -256,7 +257,7 @@ func TestWebSocketCallsHaveDeadlines(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	nodes[0].obey(func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
-		if m == methodLogs {
+		if m == methodReceipts {
 			<-release
 		}
 		return nil, nil, false
@@ -272,7 +273,7 @@ func TestWebSocketCallsHaveDeadlines(t *testing.T) {
 	ended := make(chan error, 1)
 	for range hung + 1 { // the last one over a new connection
 		go func() {
-			_, err := c.Logs(context.Background(), chain.BlockRef{Hash: chain.Hash{1}}, allEvents)
+			_, err := c.Receipts(context.Background(), Block{})
 			ended <- err
 		}()
 		if err := within(t, "the end of a call", ended); err == nil {

@@ -5,17 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
 	gojson "github.com/goccy/go-json"
+	"github.com/gorilla/websocket"
 
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/transport"
 )
 
 // line is the connection to a node. It is made at the first request and again after it broke, and nothing is asked over
@@ -23,7 +26,6 @@ import (
 type line struct {
 	url     secret.URL
 	chainID uint64
-	genesis chain.Hash
 	// sendOnly is a relay, which may serve nothing but transactions. These name their chain themselves, so that it need
 	// not show its own.
 	sendOnly bool
@@ -128,6 +130,8 @@ func (l *line) dial(ctx context.Context) (caller, error) {
 		return &poster{url: l.url.Reveal(), header: l.header, http: l.http}, nil
 	}
 	var dialed bool
+	var below *transport.Conn
+	wire := &transport.Dialer{Patience: transport.Mute / 2}
 	client, err := rpc.DialOptions(ctx, l.url.Reveal(), rpc.WithHTTPAuth(func(sent http.Header) error {
 		if dialed {
 			return errBroken
@@ -135,8 +139,25 @@ func (l *line) dial(ctx context.Context) (caller, error) {
 		dialed = true
 		l.header.set(sent)
 		return nil
+	}), rpc.WithWebsocketDialer(websocket.Dialer{
+		Proxy: http.ProxyFromEnvironment, ReadBufferSize: 1024, WriteBufferSize: 1024, WriteBufferPool: new(sync.Pool),
+		NetDialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := wire.DialContext(ctx, network, address)
+			below, _ = c.(*transport.Conn)
+			return c, err
+		},
 	}))
+	if err == nil && below != nil {
+		below.Confirm(func(ctx context.Context) bool { return answers(ctx, client) })
+	}
 	return socket{client}, err
+}
+
+// answers reports whether a node answers, with whatever: what waits for an answer may be slow, or want none.
+func answers(ctx context.Context, client *rpc.Client) bool {
+	err := client.CallContext(ctx, nil, methodChainID)
+	_, refused := errors.AsType[rpc.Error](err)
+	return err == nil || refused
 }
 
 // drop gives up a connection: the next request makes a new one, or, over HTTP, proves the old one again.
@@ -182,22 +203,6 @@ func (l *line) prove(ctx context.Context, c *connection) error {
 			"keeper.chain_id, or the address in chain.urls)",
 			l.chainID, uint64(id))}
 	}
-	if l.genesis.IsZero() || l.sendOnly {
-		return nil
-	}
-	raw, err := c.call(ctx, methodBlockAt, hexNumber(0), false)
-	if err != nil {
-		return err
-	}
-	block, err := decodeBlock(raw)
-	if err != nil {
-		return err
-	}
-	if block.Hash != l.genesis {
-		return &wrongChainError{fmt.Sprintf("genesis block %s is wanted, the endpoint has %s (correct "+
-			"chain.genesis, or the address in chain.urls)",
-			l.genesis, block.Hash)}
-	}
 	return nil
 }
 
@@ -237,7 +242,7 @@ const (
 // longest is how many bytes an answer to a method may have.
 func longest(method string) int64 {
 	switch method {
-	case methodBlock, methodBlockAt, methodLogs, methodReceipts, methodReceipt, labelBatch, labelCalls:
+	case methodBlock, methodBlockAt, methodReceipts, methodReceipt, labelBatch, labelCalls:
 		return longestBlock
 	default:
 		return longestAnswer

@@ -10,21 +10,7 @@ import (
 // Source names an endpoint: its address with the secrets masked, numbered where two look alike. Empty is nobody.
 type Source string
 
-// Part is a part of a block that endpoints serve.
-type Part int
-
-// The parts.
-const (
-	PartHeader   Part = iota // announced, or read with its transactions
-	PartLogs                 // read by Logs
-	PartReceipts             // read by Receipts
-	parts
-)
-
-// purpose is what an endpoint is excluded for that served a part wrongly.
-func (p Part) purpose() Purpose { return [parts]Purpose{Everything, ForLogs, ForReceipts}[p] }
-
-// memory knows which endpoint served which part of the blocks last read, and the headers that were announced.
+// memory knows which endpoint was the first to have the blocks last read, and the headers that were announced.
 type memory struct {
 	mu     sync.Mutex
 	served map[chain.Hash]*remembrance
@@ -34,26 +20,25 @@ type memory struct {
 
 // remembrance is what is known of a block.
 type remembrance struct {
-	by     [parts]*endpoint
+	by     *endpoint
 	header *Header // nil if it was not announced
 }
 
 // remembered is of how many blocks: some minutes of BSC.
 const remembered = 1024
 
-// serve notes who served a part. Of a header the first one stays: it has had the block for longest.
-func (m *memory) serve(block chain.Hash, part Part, e *endpoint) {
+// serve notes who served a block. The first one stays: it has had the block for longest.
+func (m *memory) serve(block chain.Hash, e *endpoint) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known := m.of(block)
-	if part != PartHeader || known.by[PartHeader] == nil {
-		known.by[part] = e
+	if known := m.of(block); known.by == nil {
+		known.by = e
 	}
 }
 
 // announce notes a header and who was the first to announce it.
 func (m *memory) announce(header Header, e *endpoint) {
-	m.serve(header.Hash, PartHeader, e)
+	m.serve(header.Hash, e)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.of(header.Hash).header = &header
@@ -75,12 +60,12 @@ func (m *memory) of(block chain.Hash) *remembrance {
 	return known
 }
 
-// server returns who served a part, or nil.
-func (m *memory) server(block chain.Hash, part Part) *endpoint {
+// server returns who served a block, or nil.
+func (m *memory) server(block chain.Hash) *endpoint {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.served[block]; known != nil {
-		return known.by[part]
+		return known.by
 	}
 	return nil
 }
@@ -96,25 +81,21 @@ func (c *Client) Announced(block chain.Hash) (header Header, known bool) {
 	return Header{}, false
 }
 
-// ServedBy returns the endpoint that served a part of a block to this client last, of a header the one that served it
-// first. It is empty for blocks that are not remembered: the last thousand are.
-func (c *Client) ServedBy(block chain.Hash, part Part) Source {
-	if e := c.pool.memory.server(block, part); e != nil {
+// ServedBy returns the endpoint that was the first to serve a block to this client. It is empty for blocks that are not
+// remembered: the last thousand are.
+func (c *Client) ServedBy(block chain.Hash) Source {
+	if e := c.pool.memory.server(block); e != nil {
 		return e.name
 	}
 	return ""
 }
 
-// Suspect reports that what an endpoint served is wrong or not complete, as the caller has found out by other means. It
-// is no longer asked for that part until a cool-down is over, and returned. Nothing happens where the block is not
-// remembered.
-func (c *Client) Suspect(block chain.Hash, part Part, reason string) Source {
-	e := c.pool.memory.server(block, part)
-	if e == nil {
-		return ""
+// Suspect reports that a block is not the chain's, as the caller has found out by other means. Who served it is asked
+// nothing until a cool-down is over. Nothing happens where the block is not remembered.
+func (c *Client) Suspect(block chain.Hash, reason string) {
+	if e := c.pool.memory.server(block); e != nil {
+		e.bar(Everything, ReasonSuspected, fmt.Sprintf("block %s: %s", block, reason))
 	}
-	e.bar(part.purpose(), ReasonSuspected, fmt.Sprintf("block %s: %s", block, reason))
-	return e.name
 }
 
 // Elsewhere returns a reader that asks no endpoint of the given names: for a second opinion on what they served. Its

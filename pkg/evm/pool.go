@@ -14,8 +14,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/agreement"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm/agreement"
 )
 
 // What nodes are asked.
@@ -23,29 +23,29 @@ const (
 	methodChainID     = "eth_chainId"
 	methodBlock       = "eth_getBlockByHash"
 	methodBlockAt     = "eth_getBlockByNumber"
-	methodLogs        = "eth_getLogs"
 	methodReceipts    = "eth_getBlockReceipts"
 	methodReceipt     = "eth_getTransactionReceipt"
 	methodTransaction = "eth_getTransactionByHash"
 	methodCall        = "eth_call"
 	methodNonce       = "eth_getTransactionCount"
 	methodBalance     = "eth_getBalance"
+	methodCode        = "eth_getCode"
 	methodGasPrice    = "eth_gasPrice"
 	methodTips        = "eth_feeHistory"
 	methodSend        = "eth_sendRawTransaction"
 	methodSubscribe   = "eth_subscribe"
+	methodSoftware    = "web3_clientVersion"
 
 	// How requests for as much as a node gives are called in metrics.
 	labelBatch = "eth_getBlockByNumber batch"
 	labelCalls = "eth_call batch"
-	// labelNonces is for those of old blocks, in a batch or alone.
-	labelNonces = "eth_getTransactionCount old"
 )
 
 // pool is the endpoints of a chain.
 type pool struct {
 	cfg            Config
 	chainID        uint64
+	forks          []Fork
 	log            zerolog.Logger
 	metrics        *Metrics
 	public         []*endpoint
@@ -53,9 +53,9 @@ type pool struct {
 	leader         atomic.Pointer[endpoint] // the best at the moment
 	memory         memory
 	proofs         proofs
+	receipts       receiptPause
 	finality       finality
 	unknownHeaders *unknownHeaders
-	unknownBodies  *unknownBodies
 	judging        sync.Mutex // of heads
 	heads          agreement.Heads
 	price, tip     atomic.Uint64 // the gas price and the highest tip that were last agreed on; 0 before
@@ -143,7 +143,6 @@ func (p *pool) lead(e *endpoint) {
 	if before == e || before == nil {
 		return
 	}
-	p.metrics.failovers.Inc()
 	p.log.Info().Str("from", string(before.name)).Str("to", string(e.name)).AnErr("last_error", before.health()).
 		Msg("evm: another endpoint is asked first")
 }
@@ -169,7 +168,7 @@ func ask[T any](ctx context.Context, r Reader, q question[T]) (T, *endpoint, err
 	if at := slices.Index(candidates, q.first); at > 0 && q.first.usable(purpose) == good {
 		candidates = slices.Insert(slices.Delete(candidates, at, at+1), 0, q.first)
 	}
-	return race(ctx, candidates, r.pool.metrics, q)
+	return race(ctx, candidates, q)
 }
 
 // reply is how an endpoint answered.
@@ -179,8 +178,7 @@ type reply[T any] struct {
 	err   error
 }
 
-func race[T any](ctx context.Context, candidates []*endpoint, metrics *Metrics, q question[T]) (none T, _ *endpoint,
-	_ error) {
+func race[T any](ctx context.Context, candidates []*endpoint, q question[T]) (none T, _ *endpoint, _ error) {
 	if len(candidates) == 1 { // no need for more than this goroutine
 		v, err := put(ctx, candidates[0], q)
 		return v, candidates[0], err
@@ -206,7 +204,6 @@ func race[T any](ctx context.Context, candidates []*endpoint, metrics *Metrics, 
 		select {
 		case <-late.C:
 			if asked < len(candidates) {
-				metrics.hedges.WithLabelValues(q.method).Inc()
 				next()
 			}
 		case r := <-replies:
@@ -293,7 +290,6 @@ func (p *pool) sawHead(e *endpoint, head chain.BlockRef) (believed bool) {
 		behind = time.Duration(best.TimeMs-head.TimeMs) * time.Millisecond
 	}
 	e.sawHead(head, behind)
-	p.metrics.lag.WithLabelValues(string(e.name)).Set(behind.Seconds())
 	return true
 }
 

@@ -16,15 +16,12 @@ import (
 func TestHedgesWhenTheBestHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(2, 50)
-		c, reg := dialFakes(t, nil, nodes...)
-		nodes[0].obey(hang(methodBlockAt, methodBlock, methodLogs, methodReceipts))
+		c, _ := dialFakes(t, nil, nodes...)
+		nodes[0].obey(hang(methodBlockAt, methodBlock, methodReceipts))
 		begun := time.Now()
 		head, err := c.Head(t.Context())
 		if took := time.Since(begun); err != nil || head != truth.ref(49) || took != c.pool.cfg.HedgeAfter {
 			t.Errorf("head %+v, %v after %s", head, err, took)
-		}
-		if n := gauge(t, reg, "evm_hedges_total", methodBlockAt); n != 1 {
-			t.Errorf("%f hedges", n)
 		}
 		begun = time.Now()
 		block, err := c.Block(t.Context(), head.Hash) // B had it: B is asked first
@@ -137,6 +134,7 @@ func lies(truth fakeChain) []struct {
 	other := func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
 		return truth[7].show(true), nil, m == methodBlock
 	}
+	const inLog = `"transactionIndex":"0x0","blockHash":"`
 	return []struct {
 		name string
 		told script
@@ -145,39 +143,28 @@ func lies(truth fakeChain) []struct {
 		{"another block for the hash", other, Everything},
 		{"a header that does not hash to its hash", swap(methodBlock, `"gasLimit":"0x1"`, `"gasLimit":"0x2"`),
 			Everything},
-		{"another hash of a transaction", swap(methodBlock, truth[40].tx.Hex(), truth[39].tx.Hex()), ForBodies},
-		{"another input of a transaction", swap(methodBlock, `"input":"0x00`, `"input":"0x01`), ForBodies},
-		{"another receiver of a transaction", swap(methodBlock, `"to":"0xee`, `"to":"0xef`), ForBodies},
-		{"another nonce of a transaction", swap(methodBlock, `"nonce":"0x0",`, `"nonce":"0x1",`), ForBodies},
-		{"a transaction left out", swap(methodBlock, shownTxs(truth[40]), `[]`), ForBodies},
-		{"a transaction too many", swap(methodBlock, shownTxs(truth[40]), twice(truth[40])), ForBodies},
-		{"a transaction of which there is the hash", swap(methodBlock, shownTxs(truth[40]), `["`+truth[40].tx.Hex()+`"]`),
+		{"a transaction left out", swap(methodBlock, shown(truth[40].json["transactions"]), `[]`), ForBodies},
+		{"a transaction of which there is the hash", swap(methodBlock, shown(truth[40].json["transactions"]),
+			`["`+truth[40].tx.Hex()+`"]`),
 			ForBodies},
-		{"a transaction that nobody can read", swap(methodBlock, `"type":"0x2"`, `"type":"0x7e"`), ForBodies},
-		{"a transaction too many, and one without its gas", swap(methodBlock, shownTxs(truth[40]),
-			strings.Replace(twice(truth[40]), `"gas":"0x186a0"`, `"gas":null`, 1)), ForBodies},
-		{"logs of another block", swap(methodLogs, truth[40].hash.Hex(), truth[39].hash.Hex()), ForLogs},
-		{"removed logs", swap(methodLogs, `"removed":false`, `"removed":true`), ForLogs},
-		{"logs out of order", swap(methodLogs, `"logIndex":"0x0"`, `"logIndex":"0x7"`), ForLogs},
-		{"logs nobody asked for", swap(methodLogs, venueText, "0x00000000000000000000000000000000000000cc"), ForLogs},
-		{"receipts without a log", swap(methodReceipts, `"cumulativeGasUsed":"0x5208"`, `"cumulativeGasUsed":"0x5209"`),
+		{"logs of another block", swap(methodReceipts, inLog+truth[40].hash.Hex(), inLog+truth[39].hash.Hex()),
+			ForReceipts},
+		{"removed logs", swap(methodReceipts, `"removed":false`, `"removed":true`), ForReceipts},
+		{"logs out of order", swap(methodReceipts, `"logIndex":"0x0"`, `"logIndex":"0x7"`), ForReceipts},
+		{"logs of another contract", swap(methodReceipts, `"address":"`+venueText, `"address":"0xcc`+venueText[4:]),
+			ForReceipts},
+		{"receipts without their logs", swap(methodReceipts, shown(truth[40].logs), `[]`), ForReceipts},
+		{"receipts of other gas", swap(methodReceipts, `"cumulativeGasUsed":"0x5208"`, `"cumulativeGasUsed":"0x5209"`),
 			ForReceipts},
 		{"receipts of another transaction", swap(methodReceipts, truth[40].tx.Hex(), truth[39].tx.Hex()), ForReceipts},
 		{"receipts of another type of transaction", swap(methodReceipts, `"type":"0x2"`, `"type":"0x7e"`), ForReceipts},
-		{"receipts to somebody else", swap(methodReceipts, `"to":"0xee`, `"to":"0xef`), ForReceipts},
 	}
 }
 
-// shownTxs are the transactions of a block as they stand in it.
-func shownTxs(b *fakeBlock) string {
-	raw, _ := json.Marshal(b.json["transactions"])
+// shown is what stands in a document.
+func shown(v any) string {
+	raw, _ := json.Marshal(v)
 	return string(raw)
-}
-
-// twice is shownTxs with the only one a second time.
-func twice(b *fakeBlock) string {
-	one := strings.Trim(shownTxs(b), "[]")
-	return "[" + one + "," + strings.Replace(one, `"transactionIndex":"0x0"`, `"transactionIndex":"0x1"`, 1) + "]"
 }
 
 // A lie costs the liar its place for the purpose; the answer comes from another endpoint. After the cool-down it is
@@ -197,8 +184,8 @@ func TestLiarsAreExcluded(t *testing.T) {
 				}
 				asked := func() (n int) {
 					for _, method := range map[Purpose][]string{
-						ForBodies: {methodBlock}, ForLogs: {methodLogs}, ForReceipts: {methodReceipts},
-						Everything: {methodBlock, methodLogs, methodReceipts},
+						ForBodies: {methodBlock}, ForReceipts: {methodReceipts},
+						Everything: {methodBlock, methodReceipts},
 					}[l.out] {
 						n += nodes[0].count(method)
 					}
@@ -234,14 +221,9 @@ func readTwoLogs(t *testing.T, c *Client, truth fakeChain) {
 		t.Fatalf("block %+v, %v", block, err)
 	}
 	c.pool.memory = memory{} // so that nobody is known to have the block
-	logs, err := c.Logs(t.Context(), block.BlockRef, allEvents)
-	if err != nil || len(logs) != 2 {
-		t.Fatalf("%d logs, %v", len(logs), err)
-	}
-	c.pool.memory = memory{}
-	receipts, proven, err := c.Receipts(t.Context(), block)
-	if err != nil || !proven || len(receipts) != 1 || len(receipts[0].Logs) != 2 {
-		t.Fatalf("%d receipts, proven %t, %v", len(receipts), proven, err)
+	receipts, err := c.Receipts(t.Context(), block)
+	if err != nil || len(receipts) != 1 || len(receipts[0].Logs) != 2 {
+		t.Fatalf("%d receipts, %v", len(receipts), err)
 	}
 }
 
@@ -266,11 +248,10 @@ func TestWhoIsAskedWhenAllWereCaught(t *testing.T) {
 func TestStaleNodesComeLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(2, 100)
-		c, reg := dialFakes(t, nil, nodes...)
+		c, _ := dialFakes(t, nil, nodes...)
 		nodes[0].setHead(80)
 		time.Sleep(c.pool.cfg.ProbeInterval + time.Second)
-		if r := excluded(c, 0, Everything); r != ReasonStale || c.Endpoints()[0].Behind != 19*time.Second ||
-			gauge(t, reg, "evm_endpoint_lag_seconds", "http://a/") != 19 {
+		if r := excluded(c, 0, Everything); r != ReasonStale || c.Endpoints()[0].Behind != 19*time.Second {
 			t.Errorf("excluded for %q, %s behind", r, c.Endpoints()[0].Behind)
 		}
 		for range 3 {
@@ -338,18 +319,18 @@ func TestDisabledMethods(t *testing.T) {
 		nodes, truth := fakes(2, 50)
 		c, _ := dialFakes(t, nil, nodes...)
 		c.pool.leader.Store(c.pool.public[0])
-		nodes[0].obey(refuse(refusal(codeLimit, "limit exceeded"), methodLogs))
+		nodes[0].obey(refuse(refusal(codeMethodNotFound, "the method is not available"), methodReceipts))
 		for range 5 {
-			if logs, err := c.Logs(t.Context(), truth.ref(40), allEvents); err != nil || len(logs) != 2 {
-				t.Fatalf("%d logs, %v", len(logs), err)
+			if receipts, err := c.Receipts(t.Context(), truth.block(40)); err != nil || len(receipts) != 1 {
+				t.Fatalf("%d receipts, %v", len(receipts), err)
 			}
 		}
-		if n := nodes[0].count(methodLogs); n != 1 || excluded(c, 0, ForLogs) != ReasonDisabled ||
+		if n := nodes[0].count(methodReceipts); n != 1 || excluded(c, 0, ForReceipts) != ReasonDisabled ||
 			excluded(c, 0, Everything) != "" {
 			t.Errorf("asked %d times, %+v", n, c.Endpoints()[0].Excluded)
 		}
 		time.Sleep(c.pool.cfg.Cooldown + c.pool.cfg.ProbeInterval)
-		if excluded(c, 0, ForLogs) != "" {
+		if excluded(c, 0, ForReceipts) != "" {
 			t.Error("never tried again")
 		}
 	})
@@ -451,56 +432,44 @@ func TestConfiguredRate(t *testing.T) {
 	})
 }
 
-// The background verifier's way: who served what, a second opinion, and the consequence.
+// A caller that finds a block wrong: who served it, a second opinion, and the consequence.
 func TestSuspectAndElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(2, 50)
 		c, _ := dialFakes(t, nil, nodes...)
 		c.pool.leader.Store(c.pool.public[0])
-		at := truth.ref(40)
-		nodes[0].obey(func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
-			return []int{}, nil, m == methodLogs
-		}) // hides logs
-		if logs, err := c.Logs(t.Context(), at, allEvents); err != nil || len(logs) != 0 ||
-			c.ServedBy(at.Hash, PartLogs) != "http://a/" {
-			t.Fatalf("%d logs by %q, %v", len(logs), c.ServedBy(at.Hash, PartLogs), err)
+		at := truth.ref(40).Hash
+		if _, err := c.Header(t.Context(), at); err != nil || c.ServedBy(at) != "http://a/" {
+			t.Fatalf("by %q, %v", c.ServedBy(at), err)
 		}
-		elsewhere := c.Elsewhere(c.ServedBy(at.Hash, PartLogs))
-		if logs, err := elsewhere.Logs(t.Context(), at, allEvents); err != nil || len(logs) != 2 {
-			t.Fatalf("elsewhere %d logs, %v", len(logs), err)
+		if block, err := c.Elsewhere(c.ServedBy(at)).Block(t.Context(), at); err != nil || block.Source != "http://b/" {
+			t.Fatalf("elsewhere by %q, %v", block.Source, err)
 		}
-		if c.ServedBy(at.Hash, PartLogs) != "http://b/" || c.Suspect(chain.Hash{1}, PartLogs, "unknown") != "" {
-			t.Error("who served is not known, or an unknown block is")
+		if c.ServedBy(at) != "http://a/" || c.ServedBy(chain.Hash{1}) != "" {
+			t.Error("who served first is not known, or an unknown block is")
 		}
 		if _, err := c.Elsewhere("http://a/", "http://b/").Head(t.Context()); !NoEndpoint(err) {
 			t.Errorf("nobody is left: %v", err)
 		}
-		nodes[0].obey(nil)
-		if _, err := c.Elsewhere("http://b/").Logs(t.Context(), at, allEvents); err != nil {
-			t.Fatal(err)
-		}
-		who := c.Suspect(at.Hash, PartLogs, "hid two logs")
-		if who != "http://a/" || excluded(c, 0, ForLogs) != ReasonSuspected || excluded(c, 0, ForReceipts) != "" {
-			t.Errorf("suspected %q, %+v", who, c.Endpoints()[0].Excluded)
+		if c.Suspect(at, "it is not the chain's"); excluded(c, 0, Everything) != ReasonSuspected {
+			t.Errorf("excluded: %+v", c.Endpoints()[0].Excluded)
 		}
 	})
 }
 
-// Who served what is remembered of the last blocks only.
+// Who served what is remembered of the last blocks only, of each the first.
 func TestMemory(t *testing.T) {
 	var m memory
-	e, late := &endpoint{}, &endpoint{}
-	for _, by := range []*endpoint{e, late} {
-		m.serve(chain.Hash{9}, PartHeader, by)
-		m.serve(chain.Hash{9}, PartLogs, by)
-	}
-	if m.server(chain.Hash{9}, PartHeader) != e || m.server(chain.Hash{9}, PartLogs) != late {
-		t.Error("of a header the first counts, of logs the last")
+	e := &endpoint{}
+	m.serve(chain.Hash{9}, e)
+	m.serve(chain.Hash{9}, &endpoint{})
+	if m.server(chain.Hash{9}) != e {
+		t.Error("the first does not count")
 	}
 	for i := range 3 * remembered {
-		m.serve(chain.Hash{byte(i >> 16), byte(i >> 8), byte(i), 1}, PartHeader, e)
+		m.serve(chain.Hash{byte(i >> 16), byte(i >> 8), byte(i), 1}, e)
 	}
-	if len(m.served) != remembered || m.server(chain.Hash{0, 0, 0, 1}, PartHeader) != nil {
+	if len(m.served) != remembered || m.server(chain.Hash{0, 0, 0, 1}) != nil {
 		t.Errorf("%d blocks", len(m.served))
 	}
 }

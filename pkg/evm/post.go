@@ -132,7 +132,11 @@ func (p *poster) post(ctx context.Context, body []byte) ([]byte, error) {
 	defer func() { _ = reply.Body.Close() }()
 	answer, err := readAll(reply)
 	if reply.StatusCode < 200 || reply.StatusCode >= 300 {
-		return nil, rpc.HTTPError{Status: reply.Status, StatusCode: reply.StatusCode, Body: answer}
+		status := reply.Status
+		if to, err := reply.Location(); err == nil {
+			status, answer = status+" to "+to.Host, nil // a path may hold a key, and the page repeats it
+		}
+		return nil, rpc.HTTPError{Status: status, StatusCode: reply.StatusCode, Body: answer}
 	}
 	return answer, err
 }

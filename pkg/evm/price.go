@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"perpkeeper/pkg/agreement"
+	"perpkeeper/pkg/evm/agreement"
 )
 
 // GasPrice returns the price in wei per gas that nodes suggest: of up to three hosts the one in the middle, of two the

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"perpkeeper/pkg/agreement"
+	"perpkeeper/pkg/evm/agreement"
 )
 
 func suggests(price string) script {

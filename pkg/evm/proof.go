@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/singleflight"
 
@@ -19,11 +20,20 @@ import (
 // An endpoint's answer is compared with the block: status, gas and logs, and the transaction's place, are those that
 // the block's roots commit to, and an endpoint whose answer differs is excluded and another one asked. Not proven is
 // that the block is on the chain: for that two answers have to agree. Where no endpoint serves the receipts of blocks,
-// or a root cannot be computed, it is as the endpoint gave it.
+// or the block has a type of transaction that this build does not know, it is as the endpoint gave it.
 func (r Reader) Receipt(ctx context.Context, tx chain.Hash) (*Receipt, error) {
+	all := len(r.without) == 0
+	if all {
+		if err := r.pool.receipts.over(time.Now()); err != nil {
+			return nil, fmt.Errorf("asking for the receipt of %s, which no endpoint gave for another: %w", tx, err)
+		}
+	}
 	var lies []error
 	for {
 		claimed, from, err := r.claimed(ctx, tx)
+		if all {
+			r.pool.receipts.ended(err, time.Now())
+		}
 		switch {
 		case NotFound(err):
 			return nil, nil //nolint:nilnil // An unmined transaction is no error; the documentation says so.
@@ -66,7 +76,7 @@ func (r Reader) prove(ctx context.Context, claimed *receiptReply) (*Receipt, err
 	}
 	at := int(claimed.index)
 	if held.block.Number != claimed.block || at >= len(held.block.Txs) || held.block.Txs[at].Hash != claimed.txHash {
-		return nil, held.block.misfit("block %d %s has no transaction %s in place %d", claimed.block,
+		return nil, r.misfit(&held.block, "block %d %s has no transaction %s in place %d", claimed.block,
 			claimed.blockHash, claimed.txHash, at)
 	}
 	if held.receipts == nil {
@@ -92,12 +102,16 @@ func (r Reader) proof(ctx context.Context, hash chain.Hash) (*proof, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proving receipts: %w", err) // where it is not found the chain has changed meanwhile
 	}
-	receipts, proven, err := r.Receipts(ctx, block)
+	receipts, err := r.Receipts(ctx, block)
 	switch {
 	case err != nil && !everyAnswer(err, isAnswer):
 		return nil, fmt.Errorf("proving receipts: %w", err)
-	case err != nil || !proven:
+	case err != nil || slices.ContainsFunc(receipts, Receipt.unknown):
 		receipts = nil
+	case !block.wholeBody():
+		text := fmt.Sprintf("the transactions of block %d do not hash to %s", block.Number, block.TransactionsRoot)
+		r.pool.doubtBody(&block, ReasonLied, text)
+		return nil, fmt.Errorf("proving receipts: %s", text)
 	}
 	return &proof{block, receipts}, nil
 }

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"testing"
 
+	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/services/devnet/evmnode"
 )
 
 // A receipt is what its block's receipts root commits to, whatever the endpoint says that was asked for it.

@@ -12,9 +12,9 @@ func TestReplyClasses(t *testing.T) {
 		text string
 		want replyKind
 	}{
-		{codeLimit, "limit exceeded", replyDisabled},
-		{codeMethodNotFound, "the method eth_getLogs does not exist/is not available", replyDisabled},
-		{codeLimit, "method eth_getLogs in batch triggered rate limit", replyThrottled},
+		{codeLimit, "limit exceeded", replyThrottled},
+		{codeMethodNotFound, "the method eth_getBlockReceipts does not exist/is not available", replyDisabled},
+		{codeLimit, "method eth_call in batch triggered rate limit", replyThrottled},
 		{429, "Your app has exceeded its compute units per second capacity", replyThrottled},
 		{codeLimit, "rate limit", replyThrottled},
 		{codeLimit, "daily request count exceeded, request rate limited", replyThrottled},
@@ -24,7 +24,7 @@ func TestReplyClasses(t *testing.T) {
 		{-32000, "", replyOK},
 	} {
 		for _, text := range []string{a.text, "x: " + a.text, "upstream: err: " + a.text, strings.ToUpper(a.text)} {
-			if got := replyClass(methodLogs, replyError{code: a.code, text: text}); got != a.want {
+			if got := replyClass(replyError{code: a.code, text: text}); got != a.want {
 				t.Errorf("%d %q: %v, want %v", a.code, text, got, a.want)
 			}
 		}

@@ -2,13 +2,15 @@ package evm
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/ethereum/go-ethereum/rpc"
 
-	"perpkeeper/pkg/agreement"
+	"perpkeeper/pkg/evm/agreement"
 )
 
 // Class is what the answer to a signed transaction asks of its sender.
@@ -29,14 +31,16 @@ const (
 	GapOrLimit      Class = "gap_or_limit"     // too many, or too far ahead: back-pressure
 	FatalSigner     Class = "fatal_signer"     // the account is refused for good: alert
 	SerializeSigner Class = "serialize_signer" // one transaction of this account at a time
+	FeeCapped       Class = "fee_capped"       // dearer than this node takes: offer no more
 	ConditionFailed Class = "condition_failed" // a condition sent along does not hold
 	Reverted        Class = "reverted"         // the node simulated it; see RevertData
 	// Ambiguous: it may or may not be in a pool: keep it signed, send the same bytes again.
 	Ambiguous Class = "ambiguous"
 )
 
-// sendTexts are what BSC nodes and providers answer, in lower case, each as the beginning of a message or of what
-// follows a prefix.
+// sendTexts are what nodes and providers answer, in lower case, each as the beginning of a message or of what follows a
+// prefix: those of BSC's own software, which geth and reth share, then those of Erigon (bsc-erigon), Nethermind and
+// Besu where they differ.
 var sendTexts = []struct {
 	text  string
 	class Class
@@ -48,11 +52,13 @@ var sendTexts = []struct {
 	{"replacement transaction underpriced", OtherTxAtNonce},
 	{"transaction underpriced", BumpToMin},
 	{"transaction gas price below minimum", BumpToMin},
-	{"insufficient funds for gas * price + value", PauseSigner},
+	{"max fee per gas less than block base fee", BumpToMin},
+	{"insufficient funds", PauseSigner}, // also "for gas * price + value" and "for transfer"
 	{"intrinsic gas too low", FatalPayload},
 	{"insufficient gas for floor data gas cost", FatalPayload},
 	{"transaction gas limit too high", FatalPayload},
 	{"exceeds block gas limit", FatalPayload},
+	{"oversized data", FatalPayload},
 	{"txpool is full", RetryElsewhere},
 	{"future transaction tries to replace pending", GapOrLimit},
 	{"account limit exceeded", GapOrLimit},
@@ -61,10 +67,48 @@ var sendTexts = []struct {
 	{"in-flight transaction limit reached for delegated accounts", SerializeSigner},
 	{"gapped-nonce tx from delegated accounts", SerializeSigner},
 	{"address already reserved", SerializeSigner},
+	{"tx fee", FeeCapped}, // "(1.20 ether) exceeds the configured cap (1.00 ether)"
 	{"blocknumbermax condition not met", ConditionFailed},
 	{"timestampmax condition not met", ConditionFailed},
 	{"storage slot value condition not met", ConditionFailed},
 	{revertText, Reverted},
+
+	// Erigon
+	{"existing txn with same hash", Accepted},
+	{"existing tx with same hash", Accepted},
+	{"could not replace existing tx", OtherTxAtNonce},
+	{"underpriced", BumpToMin},
+	{"fee too low", BumpToMin},
+	{"intrinsicgas", FatalPayload},
+	{"gasuintoverflow", FatalPayload},
+	{"rlptoolong", FatalPayload},
+	{"gas limit is too high", FatalPayload},
+	{"pending sub-pool is full", RetryElsewhere},
+	{"basefee sub-pool is full", RetryElsewhere},
+	{"queued sub-pool is full", RetryElsewhere},
+	{"spammer", GapOrLimit}, // too many of this account
+
+	// Nethermind
+	{"oldnonce", ResolveByHash},
+	{"alreadyknown", Accepted},
+	{"replacementnotallowed", OtherTxAtNonce},
+	{"ownnoncealreadyused", OtherTxAtNonce},
+	{"feetoolow", BumpToMin},
+	{"feetoolowtocompete", BumpToMin},
+	{"insufficientfunds", PauseSigner},
+	{"gaslimitexceeded", FatalPayload},
+	{"noncegap", GapOrLimit},
+	{"noncetoofarinfuture", GapOrLimit},
+
+	// Besu
+	{"known transaction", Accepted},
+	{"gas price below configured minimum gas price", BumpToMin},
+	{"gas price below current base fee", BumpToMin},
+	{"upfront cost exceeds account balance", PauseSigner},
+	{"intrinsic gas exceeds gas limit", FatalPayload},
+	{"transaction gas limit exceeds block gas limit", FatalPayload},
+	{"transaction nonce is too distant", GapOrLimit},
+	{"transaction fee cap exceeded", FeeCapped},
 }
 
 // SendClass sorts the outcome of SendRaw. Only a node's own error with a known text means anything; everything else
@@ -83,6 +127,37 @@ func SendClass(err error) Class {
 		return classOf(reply.Error())
 	}
 	return Ambiguous
+}
+
+// Words are what the nodes themselves said to a transaction that none of them took, for people: how each that answered
+// at all refused it, with its host, and without secrets. Empty where nobody refused it: it was taken, or nobody
+// answered.
+func Words(err error) string {
+	all, is := errors.AsType[*refusals](err)
+	if !is {
+		return ""
+	}
+	var said []string
+	for _, a := range all.answers {
+		if words := a.words(); words != "" && !slices.Contains(said, words) {
+			said = append(said, words)
+		}
+	}
+	slices.Sort(said) // the same words in the same order, whoever was asked first
+	return strings.Join(said, "; ")
+}
+
+// words are empty where the endpoint did not answer. A gateway that turns the request away (4xx) has answered.
+func (a hostAnswer) words() string {
+	failed, is := errors.AsType[*callError](a.err)
+	if !is {
+		return ""
+	}
+	status, _ := errors.AsType[httpError](failed.err)
+	if _, own := errors.AsType[rpc.Error](failed.err); !own && status.reply.StatusCode/100 != 4 {
+		return ""
+	}
+	return fmt.Sprintf("%s says %q", a.host, brief(scrub(failed.err.Error(), failed.endpoint)))
 }
 
 func mostTelling(answers []hostAnswer) Class {

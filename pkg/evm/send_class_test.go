@@ -47,6 +47,30 @@ var sendAnswers = []struct {
 	{"TimestampMax condition not met", evm.ConditionFailed},
 	{"storage slot value condition not met", evm.ConditionFailed},
 	{"the transaction was added to the transaction pool but wasn't processed in 2s", evm.Accepted},
+	{"tx fee (1.20 ether) exceeds the configured cap (1.00 ether)", evm.FeeCapped},
+
+	{"INTERNAL_ERROR: insufficient funds", evm.PauseSigner},
+	{"FEE_TOO_LOW: underpriced", evm.BumpToMin},
+	{"INTERNAL_ERROR: could not replace existing tx", evm.OtherTxAtNonce},
+	{"ALREADY_EXISTS: existing txn with same hash", evm.Accepted},
+	{"INTERNAL_ERROR: pending sub-pool is full", evm.RetryElsewhere},
+	{"INTERNAL_ERROR: baseFee sub-pool is full", evm.RetryElsewhere},
+	{"INTERNAL_ERROR: IntrinsicGas", evm.FatalPayload},
+	{"INTERNAL_ERROR: nonce too low", evm.ResolveByHash},
+
+	{"OldNonce, Current nonce: 5, nonce of rejected tx: 3", evm.ResolveByHash},
+	{"AlreadyKnown", evm.Accepted},
+	{"ReplacementNotAllowed", evm.OtherTxAtNonce},
+	{"FeeTooLow, EffectivePriorityFeePerGas too low 1 < 2, BaseFee: 0", evm.BumpToMin},
+	{"FeeTooLowToCompete", evm.BumpToMin},
+	{"InsufficientFunds, Account balance: 0, cumulative cost: 21000", evm.PauseSigner},
+	{"NonceGap, Future nonce. Expected nonce: 7", evm.GapOrLimit},
+
+	{"Known transaction", evm.Accepted},
+	{"Upfront cost exceeds account balance", evm.PauseSigner},
+	{"Transaction fee cap exceeded", evm.FeeCapped},
+
+	{"sorry, insufficient funds", evm.Ambiguous},
 	{"execution reverted", evm.Reverted},
 	{"execution reverted: already known", evm.Reverted}, // a contract may say anything
 	{"rate limit", evm.Ambiguous},

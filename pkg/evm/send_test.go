@@ -95,7 +95,7 @@ func TestEndpointsHideSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		c.pool.public[0].bar(ForLogs, ReasonSuspected, "it said "+token)
+		c.pool.public[0].bar(ForReceipts, ReasonSuspected, "it said "+token)
 		nodes[0].obey(refuse(refusal(-32000, "no project "+token), methodGasPrice))
 		_, err = c.Reader.GasPrice(t.Context())
 		status := c.Endpoints()

@@ -31,8 +31,8 @@ func TestHistoryIsReadFromAll(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, proven, err := c.Receipts(t.Context(), block); err != nil || !proven {
-					t.Errorf("proven %t, %v", proven, err)
+				if _, err := c.Receipts(t.Context(), block); err != nil {
+					t.Error(err)
 				}
 			})
 		}

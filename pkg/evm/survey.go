@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"perpkeeper/pkg/agreement"
+	"perpkeeper/pkg/evm/agreement"
 )
 
 // hosts counts the different hosts among the endpoints to read from.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
@@ -26,8 +25,7 @@ func (e *headerError) Error() string {
 // the same other one here do not. Then nobody is excluded for it, nothing of such a block is believed, and Health says
 // what to do. It is over with the first header of that height that can be read.
 type unknownHeaders struct {
-	log   zerolog.Logger
-	shown prometheus.Gauge
+	log zerolog.Logger
 
 	mu     sync.Mutex
 	claims map[headerError][]*endpoint // who claims it
@@ -56,7 +54,6 @@ func (u *unknownHeaders) note(e *endpoint, header headerError) (fork bool, exclu
 		return false, nil
 	}
 	excluded, u.claims, u.known = u.claims[header], nil, &header
-	u.shown.Set(1)
 	u.log.Error().Uint64("block", header.number).Stringer("said", header.claimed).Stringer("computed", header.computed).
 		Msg("evm: " + u.text())
 	return true, excluded
@@ -68,7 +65,6 @@ func (u *unknownHeaders) read(number uint64) {
 	defer u.mu.Unlock()
 	if u.known != nil && number >= u.known.number {
 		u.known = nil
-		u.shown.Set(0)
 		u.log.Info().Uint64("block", number).Msg("evm: headers can be read again")
 	}
 }

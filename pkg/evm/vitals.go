@@ -32,7 +32,7 @@ const (
 // answered notes an answer and how long it took.
 func (v *vitals) answered(method string, took time.Duration) {
 	// they ask for as much as the node gives: how long that takes is no measure of it
-	if method != labelBatch && method != labelNonces {
+	if method != labelBatch {
 		v.observe(took)
 	}
 	v.failures *= 1 - failureWeight

@@ -30,6 +30,7 @@ func (p *pool) watch() {
 func (p *pool) probe(ctx context.Context) {
 	all := slices.DeleteFunc(p.all(), (*endpoint).pausing)
 	failures := p.greet(ctx, all)
+	p.watchForks(ctx)
 	p.vote(ctx)
 	now := time.Now()
 	for i, e := range all {
@@ -46,24 +47,27 @@ func (p *pool) probe(ctx context.Context) {
 const settled = 32
 
 // vote asks every endpoint that names a head for the same settled block, and excludes those that contradict a majority
-// for a cool-down from then on. With two endpoints, or without a majority, nobody can tell who is right.
+// for a cool-down from then on. With two endpoints, or without a majority, nobody can tell who is right, unless a fork
+// has come that the software of one does not know.
 func (p *pool) vote(ctx context.Context) {
 	voters, number := p.electorate()
-	if len(voters) < 3 {
+	late := p.late(voters)
+	if len(voters) < 3 && len(late) == 0 {
 		return
 	}
-	hashes := make([]chain.Hash, len(voters))
+	hashes, times := make([]chain.Hash, len(voters)), make([]uint64, len(voters))
 	var wg sync.WaitGroup
 	for i, e := range voters {
 		wg.Go(func() {
 			if h, err := put(ctx, e, headerAt(number)); err == nil {
-				hashes[i] = h.Hash
+				hashes[i], times[i] = h.Hash, h.TimeMs
 			}
 		})
 	}
 	wg.Wait()
 	agreed := majority(hashes)
 	if agreed.IsZero() {
+		p.leftBehind(voters, late, hashes, times, number)
 		return
 	}
 	for i, hash := range hashes {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
 
@@ -29,19 +30,25 @@ const (
 )
 
 // PausePositions makes the exchange refuse new orders that would open or enlarge positions. Orders that close them, and
-// those that wait already, are not touched.
-func (c Config) PausePositions() ([]Adjustment, error) {
-	if c.OrderHandler.IsZero() {
-		return nil, errors.New("venue.order_handler is not configured")
-	}
+// those that wait already, are not touched. While the venue is upgraded, each of its order handlers takes orders.
+func (v Venue) PausePositions() ([]Adjustment, error) {
 	var all []Adjustment
-	for _, t := range []perp.OrderType{perp.MarketIncrease, perp.LimitIncrease, perp.StopIncrease} {
-		handler, kind := c.OrderHandler.Hash(), wordOf(uint64(t))
-		args := slices.Concat(handler[:], kind[:])
-		set := func(disabled bool) []byte {
-			return adjust(selectSetBool, createOrderDisabled, args, perp.BoolWord(disabled))
+	for _, h := range v.Handlers {
+		if !slices.Contains(h.Kinds, job.Order) {
+			continue
 		}
-		all = append(all, Adjustment{Data: set(true), Undo: set(false), Does: fmt.Sprintf("no new %s orders", t)})
+		for _, t := range []perp.OrderType{perp.MarketIncrease, perp.LimitIncrease, perp.StopIncrease} {
+			handler, kind := h.Address.Hash(), wordOf(uint64(t))
+			args := slices.Concat(handler[:], kind[:])
+			set := func(disabled bool) []byte {
+				return adjust(selectSetBool, createOrderDisabled, args, perp.BoolWord(disabled))
+			}
+			all = append(all, Adjustment{Data: set(true), Undo: set(false),
+				Does: fmt.Sprintf("no new %s orders by %s", t, h.Address)})
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("the venue has no contract that executes orders")
 	}
 	return all, nil
 }

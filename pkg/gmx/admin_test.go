@@ -10,6 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
 
@@ -35,7 +36,7 @@ func TestAdjustments(t *testing.T) {
 	word := func(b []byte) []byte { return common.LeftPadBytes(b, 32) }
 
 	handler := chain.Address{0xaa, 1}
-	all, err := Config{OrderHandler: handler}.PausePositions()
+	all, err := Venue{Handlers: []Handler{{Address: handler, Kinds: []job.Kind{job.Order}}}}.PausePositions()
 	if err != nil || len(all) != 3 {
 		t.Fatal(all, err)
 	}
@@ -48,7 +49,7 @@ func TestAdjustments(t *testing.T) {
 			t.Errorf("the way back of order type %d:\n got %x\nwant %x", kind, all[i].Undo, want)
 		}
 	}
-	if _, err := (Config{}).PausePositions(); err == nil {
+	if _, err := (Venue{}).PausePositions(); err == nil {
 		t.Error("a venue without a handler can be paused")
 	}
 

@@ -72,7 +72,7 @@ func BenchmarkDecodeLog(b *testing.B) {
 // scanner.
 func BenchmarkTransactions(b *testing.B) {
 	txs, logs := benchmarked(b)
-	decoder, router := NewDecoder(txs[0].logs[0].Address), NewRouter(txs[0].logs[0].Address, 1<<16)
+	decoder, router := NewDecoder(txs[0].logs[0].Address), NewRouter(1<<16)
 	for name, handle := range map[string]func(recordedTx) error{
 		"decode": func(tx recordedTx) error { _, err := decoder.Transaction(tx.logs, tx.timeMs); return err },
 		"route":  func(tx recordedTx) error { _, err := router.Route(tx.logs); return err },

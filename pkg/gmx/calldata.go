@@ -2,16 +2,11 @@ package gmx
 
 import (
 	"fmt"
-	"slices"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
-
-// PartialLiquidations is whether the contracts can close a part of a position that is liquidated (LIQ-13):
-// executeLiquidation takes no size (LIQ-9).
-const PartialLiquidations = false
 
 // SetPrices are the price reports of one execution (OracleUtils.SetPricesParams): for each token its provider and the
 // report's bytes, which are opaque to us. The three slices have one length.
@@ -101,7 +96,7 @@ type Call struct {
 	IsLong bool // of liquidations, deleveragings and updates of a deleveraging: the side
 }
 
-// ReadCall reads what calldata asks for: the inverse of [Config.Call], as far as it names the job. It reads the
+// ReadCall reads what calldata asks for: the inverse of [Venue.Call], as far as it names the job. It reads the
 // arguments and leaves the price reports alone, because a call may have failed over them. The answer is false for
 // anything that is no call of a keeper, also for calls made through a contract.
 func ReadCall(calldata []byte) (c Call, is bool) {
@@ -117,16 +112,6 @@ func ReadCall(calldata []byte) (c Call, is bool) {
 		}
 	}
 	return Call{}, false
-}
-
-// Handlers lists the contracts that jobs are executed by, as far as they are configured.
-func (c Config) Handlers() (handlers []chain.Address) {
-	for _, kind := range job.Kinds() {
-		if h := executions[kind].handler(c); !h.IsZero() && !slices.Contains(handlers, h) {
-			handlers = append(handlers, h)
-		}
-	}
-	return handlers
 }
 
 // SimulatedPrices are the prices an execution is rehearsed with (OracleUtils.SimulatePricesParams), one for each token,

@@ -120,25 +120,19 @@ func TestCallsByPosition(t *testing.T) {
 
 // TIER-13: every kind of job goes to its own handler with its own call.
 func TestCallOfEveryJob(t *testing.T) {
-	c := everyHandler
 	key, account, market, collateral := chain.Hash{0xaa}, chain.Address{0xbb}, chain.Address{0xcc}, chain.Address{0xdd}
 	prices := SetPrices{Tokens: []chain.Address{{1}}, Providers: []chain.Address{{2}}, Data: [][]byte{{3}}}
-	// a kind that is not listed may share another's
-	want := map[job.Kind]chain.Address{job.Order: c.OrderHandler, job.Liquidation: c.LiquidationHandler,
-		job.Adl: c.AdlHandler, job.AdlState: c.AdlHandler, job.Deposit: c.DepositHandler,
-		job.Withdrawal: c.WithdrawalHandler, job.Shift: c.ShiftHandler, job.GlvDeposit: c.GlvDepositHandler,
-		job.GlvWithdrawal: c.GlvWithdrawalHandler, job.GlvShift: c.GlvShiftHandler}
+	want, c := every(), everyHandler
 	for _, kind := range job.Kinds() {
 		j := job.Job{ID: "j", Kind: kind, Key: key, Account: account, Market: market, Collateral: collateral,
 			IsLong: true, SizeDeltaUsd: perp.U64(5)}
 		to, calldata, err := c.Call(j, prices)
 		read, is := ReadCall(calldata)
-		handler, listed := want[kind]
-		if err != nil || listed && to != handler || !is || read.Kind != kind {
+		if err != nil || to != want[kind] || !is || read.Kind != kind {
 			t.Errorf("%s: %s, %x, %v", kind, to, calldata, err)
 		}
-		if _, _, err := (Config{}).Call(j, prices); err == nil ||
-			!strings.Contains(err.Error(), "_handler is not configured") {
+		if _, _, err := (Venue{}).Call(j, prices); err == nil ||
+			!strings.Contains(err.Error(), "no contract with the role CONTROLLER") {
 			t.Errorf("%s without a handler: %v", kind, err)
 		}
 		if _, _, err := c.Call(j, SetPrices{Tokens: prices.Tokens}); err == nil {
@@ -150,11 +144,41 @@ func TestCallOfEveryJob(t *testing.T) {
 	}
 }
 
-func TestConfigNamesTheEmitter(t *testing.T) {
-	if DefaultConfig().Validate() == nil {
-		t.Error("a configuration without an EventEmitter is accepted")
+// Cancels go to the handler that would have executed what expired, with its key alone, and are no call for a job whose
+// reports could be read.
+func TestCallOfEveryCancel(t *testing.T) {
+	c, key := everyHandler, chain.Hash{0xaa}
+	want := map[job.Kind]string{"cancelOrder": "0x7489ec23", "cancelDeposit": "0x31404484",
+		"cancelWithdrawal": "0x7213c5a0", "cancelShift": "0x96be2898", "cancelGlvDeposit": "0xd95c9e29",
+		"cancelGlvWithdrawal": "0x0e229c35"}
+	for _, kind := range job.Cancels() {
+		of, _ := kind.Cancels()
+		to, calldata, err := c.Call(job.Job{ID: "j", Kind: kind, Key: key}, SetPrices{})
+		executor, _, _ := c.Call(job.Job{Kind: of}, SetPrices{})
+		if err != nil || to != executor || !bytes.Equal(calldata, append(unhex(t, want[kind]), key[:]...)) {
+			t.Errorf("%s: %s, %x, %v", kind, to, calldata, err)
+		}
+		if _, is := ReadCall(calldata); is {
+			t.Errorf("%s is read as an execution", kind)
+		}
+		// measured on the original contracts: 441 576 to 554 539
+		if gas := DefaultGasWords().Limit(Work{Kind: kind}); gas < 2*441_576 || gas > 2*554_539 {
+			t.Errorf("%s: a limit of %d gas", kind, gas)
+		}
 	}
-	if err := (Config{EventEmitter: chain.Address{1}}).Validate(); err != nil {
+	if len(want) != len(job.Cancels()) {
+		t.Errorf("there are %v", job.Cancels())
+	}
+	if _, _, err := (Venue{}).Call(job.Job{Kind: "cancelShift"}, SetPrices{}); err == nil {
+		t.Error("a cancel without a handler was encoded")
+	}
+}
+
+func TestConfigNamesTheDataStore(t *testing.T) {
+	if DefaultConfig().Validate() == nil {
+		t.Error("a configuration without a DataStore is accepted")
+	}
+	if err := (Config{DataStore: chain.Address{1}}).Validate(); err != nil {
 		t.Error(err)
 	}
 }

@@ -19,6 +19,7 @@ var configEvents = []eventKind{
 	{"SetAtomicOracleProvider", 0, global, decodeProviderSwitch("IS_ATOMIC_ORACLE_PROVIDER")},
 	{"SetOracleProviderForToken", 0, global, decodeOracleProvider},
 	{"InitOracleProviderForToken", 0, global, decodeOracleProvider},
+	{"SetStaticPriceForToken", 0, global, decodeStaticPrice},
 }
 
 // decodeSetUint may set the starting value of a virtual swap inventory, which is a measure too.
@@ -62,13 +63,28 @@ func decodeMaxFunding(r *reader) {
 // word of its own account that it sets itself.
 func decodeUIFee(r *reader) {
 	r.checkTopic(2, "account")
-	emitParameter(r, perp.DataStoreKey("UI_FEE_FACTOR", r.address("account").Hash()), r.uint("uiFeeFactor").Bytes32())
+	r.emit(perp.ParameterSet{Parameter: perp.Parameter{Key: perp.UIFeeKey(r.address("account")),
+		Value: r.uint("uiFeeFactor").Bytes32(), Source: perp.FromAccount, Stamp: r.stamp}})
 }
 
-// decodeProviderSwitch is v2.1's own event for a flag of an oracle provider (Timelock). v2.2 sets it without any event.
+// decodeProviderSwitch is v2.1's own event for a flag of an oracle provider (Timelock). v2.2 sets it without any
+// event.
 func decodeProviderSwitch(flag string) func(*reader) {
 	return func(r *reader) {
 		emitParameter(r, perp.DataStoreKey(flag, r.address("provider").Hash()), perp.BoolWord(r.bool("value")))
+	}
+}
+
+// decodeStaticPrice is the price that a token has from now on for whoever names the static provider (v2.2c,
+// Config.setStaticPriceForToken): two words that are written without a SetUint. Which provider is to be named is said
+// by the SetOracleProviderForToken before it.
+func decodeStaticPrice(r *reader) {
+	token := r.address("token")
+	for _, side := range []struct {
+		item  string
+		isMax bool
+	}{{"priceMin", false}, {"priceMax", true}} {
+		emitParameter(r, perp.StaticPriceKey(token, side.isMax), r.uint(side.item).Bytes32())
 	}
 }
 
@@ -91,6 +107,18 @@ func IsParameter(l chain.Log) bool {
 	return slices.Contains(parameterEvents, l.Topics[1])
 }
 
+// SetsProvider reports whether a log of the EventEmitter changes which oracle provider a token has, or the price that
+// the static one gives of it.
+func SetsProvider(l chain.Log) bool {
+	_, ok := emitterTopics(&l)
+	return ok && slices.Contains(providerEvents, l.Topics[1])
+}
+
+var providerEvents = []chain.Hash{
+	chain.Keccak256([]byte("SetOracleProviderForToken")), chain.Keccak256([]byte("InitOracleProviderForToken")),
+	chain.Keccak256([]byte("SetStaticPriceForToken")),
+}
+
 // IsMarketListing reports whether a log of the EventEmitter lists a new market.
 func IsMarketListing(l chain.Log) bool {
 	_, ok := emitterTopics(&l)
@@ -105,5 +133,5 @@ var parameterEvents = []chain.Hash{
 	chain.Keccak256([]byte("SetAddress")), chain.Keccak256([]byte("SetBytes32")),
 	chain.Keccak256([]byte("ConfigSetFundingRate")),
 	chain.Keccak256([]byte("SetOracleProviderEnabled")), chain.Keccak256([]byte("SetAtomicOracleProvider")),
-	chain.Keccak256([]byte("UiFeeFactorUpdated")),
+	chain.Keccak256([]byte("UiFeeFactorUpdated")), chain.Keccak256([]byte("SetStaticPriceForToken")),
 }

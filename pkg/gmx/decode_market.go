@@ -26,7 +26,7 @@ var marketEvents = []eventKind{
 	{"Borrowing", 1, ofMarket, measured{perp.BorrowingFactorPerSecond, "borrowingFactorPerSecond", "", ""}.decode},
 	{"CumulativeBorrowingFactorUpdated", 1, ofMarket, measured{perp.CumulativeBorrowingFactor, "nextValue", "",
 		"isLong"}.decode},
-	{"Funding", 1, ofMarket, measured{perp.FundingFactorPerSecond, "fundingFactorPerSecond", "", ""}.decode},
+	{"Funding", 1, ofMarket, decodeFunding},
 	{"FundingFeeAmountPerSizeUpdated", 1, ofMarket, measured{perp.FundingFeeAmountPerSize, "value", "collateralToken",
 		"isLong"}.decode},
 	{"ClaimableFundingAmountPerSizeUpdated", 1, ofMarket,
@@ -65,7 +65,9 @@ type measured struct {
 	value, token, side string
 }
 
-func (m measured) decode(r *reader) {
+func (m measured) decode(r *reader) { r.value(m.read(r)) }
+
+func (m measured) read(r *reader) perp.MarketValue {
 	v := perp.MarketValue{Measure: m.measure, Scope: r.address("market").Hash(), Value: r.amount(m.value),
 		Stamp: r.stamp}
 	if m.token != "" {
@@ -74,7 +76,13 @@ func (m measured) decode(r *reader) {
 	if m.side != "" {
 		v.IsLong = r.bool(m.side)
 	}
-	r.value(v)
+	return v
+}
+
+// decodeFunding keeps who spoke: what follows from the event is by the rules of that handler.
+func decodeFunding(r *reader) {
+	v := measured{perp.FundingFactorPerSecond, "fundingFactorPerSecond", "", ""}.read(r)
+	r.emit(perp.MarketValued{Values: []perp.MarketValue{v}, Handler: sender(r.log)})
 }
 
 func decodeTotalPendingImpact(r *reader) {
@@ -115,7 +123,8 @@ func decodeVirtualSwaps(r *reader) {
 }
 
 func decodeVirtualPositions(r *reader) {
-	r.emit(perp.VirtualPositionsMoved{TokenID: r.hash("virtualTokenId"), Value: r.int("nextValue"), Stamp: r.stamp})
+	r.emit(perp.VirtualPositionsMoved{TokenID: r.hash("virtualTokenId"), Value: r.int("nextValue"),
+		Delta: r.int("delta"), Stamp: r.stamp})
 }
 
 func (r *reader) value(values ...perp.MarketValue) { r.emit(perp.MarketValued{Values: values}) }

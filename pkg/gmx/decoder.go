@@ -2,31 +2,51 @@ package gmx
 
 import (
 	"fmt"
+	"slices"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 )
 
-// Decoder turns logs of the EventEmitter at one address into events. It holds no state and may be shared.
+// Decoder turns logs of EventEmitters into events. It holds no state and may be shared.
 type Decoder struct {
-	emitter chain.Address
-	copies  bool // parameters' logs are copies: what else they say is said elsewhere
+	emitters []chain.Address // none = the logs were chosen already
+	copies   bool            // parameters' logs are copies: what else they say is said elsewhere
+	ignored  map[string]bool // names of unknown events that touch nothing, as the operator knows
+	passing  bool            // every unknown event is passed over
 }
 
-// NewDecoder returns a decoder for the logs of an EventEmitter.
-func NewDecoder(emitter chain.Address) *Decoder { return &Decoder{emitter: emitter} }
+// NewDecoder returns a decoder for the logs of the given EventEmitters. Without any it takes every log for one of
+// theirs, as all of the log topic are.
+func NewDecoder(emitters ...chain.Address) *Decoder { return &Decoder{emitters: emitters} }
 
 // For returns the decoder for the logs of one partition of the log topic. The logs of parameters go to every partition
 // (see [IsParameter]); what such a log means beside its parameter makes rows of partition 0 alone.
 func (d *Decoder) For(partition int) *Decoder {
-	return &Decoder{emitter: d.emitter, copies: partition != 0}
+	own := *d
+	own.copies = partition != 0
+	return &own
+}
+
+// Passing returns a decoder that passes over every event it does not know, for readers that keep no rows and ask only
+// what known events say.
+func (d *Decoder) Passing() *Decoder {
+	own := *d
+	own.passing = true
+	return &own
+}
+
+// takes reports whether a log is of an EventEmitter.
+func (d *Decoder) takes(l *chain.Log) bool {
+	return len(d.emitters) == 0 || slices.Contains(d.emitters, l.Address)
 }
 
 // Transaction decodes logs of one transaction, in the order of their index, mined in a block of the given time (Unix
 // milliseconds). The logs may be the part of a transaction that one routing key owns. Events that carry no state yield
 // nothing.
 //
-// It fails with an [UnknownEventError] or a [DecodeError] and never panics.
+// So does an unknown event of administration: see unknown.go. It fails with an [UnknownEventError] or a [DecodeError],
+// and never panics.
 func (d *Decoder) Transaction(logs []chain.Log, blockTimeMs uint64) ([]perp.Event, error) {
 	r := reader{joins: joins{events: make([]perp.Event, 0, len(logs))}}
 	for i := range logs {
@@ -57,8 +77,11 @@ func checkFollows(last, l *chain.Log) error {
 // log adds the events of one log to those of the reader.
 func (d *Decoder) log(r *reader, l *chain.Log, blockTimeMs uint64) error {
 	kind, err := d.identify(l)
-	if err != nil || kind.decode == nil {
-		return err
+	if err != nil {
+		return d.pass(l, err)
+	}
+	if kind.decode == nil {
+		return nil
 	}
 	if err := r.load(l, kind); err != nil {
 		return r.fault(err)
@@ -74,8 +97,8 @@ func (d *Decoder) log(r *reader, l *chain.Log, blockTimeMs uint64) error {
 
 // identify names the event of a log. The name in the data must be the one whose hash is the topic.
 func (d *Decoder) identify(l *chain.Log) (*eventKind, error) {
-	if l.Address != d.emitter {
-		return nil, fmt.Errorf("log at %s is of %s, not of the EventEmitter %s", placeOf(l), l.Address, d.emitter)
+	if !d.takes(l) {
+		return nil, fmt.Errorf("log at %s is of %s, not of the EventEmitter %s", placeOf(l), l.Address, d.emitters)
 	}
 	topics, ok := emitterTopics(l)
 	if !ok {

@@ -1,11 +1,11 @@
 package gmx
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"reflect"
 	"slices"
 
 	"perpkeeper/pkg/chain"
@@ -13,18 +13,16 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Asker calls contracts on the newest state. A revert is no error: answered is then false and output the revert's data,
-// which is empty where the contract has no such function.
+// Asker calls contracts on the state after a block. A revert is no error: answered is then false and output the
+// revert's data, which is empty where the contract has no such function.
 type Asker interface {
 	Ask(ctx context.Context, to chain.Address, data []byte) (output []byte, answered bool, err error)
 }
 
-// Found is what was read from the contracts of a deployment.
-type Found struct {
-	Config
-	// Several are the settings for which more than one contract would do: a venue that was upgraded keeps the handlers
-	// of before. They are left out of Config.
-	Several map[string][]chain.Address
+// State also shows the code of contracts.
+type State interface {
+	Asker
+	Coder
 }
 
 // The getters that the venue's contracts share, and those of its RoleStore.
@@ -38,191 +36,109 @@ var (
 	getUint         = selector("getUint(bytes32)")
 )
 
-// routerGetters are the handlers that routers name.
-var routerGetters = [][4]byte{
-	selector("orderHandler()"), selector("depositHandler()"), selector("withdrawalHandler()"),
-	selector("shiftHandler()"),
-	selector("glvDepositHandler()"), selector("glvWithdrawalHandler()"), selector("glvHandler()"),
-	selector("liquidationHandler()"), selector("adlHandler()"),
+// mostMembers bounds how many holders of the role CONTROLLER are looked at: no venue has as many.
+const mostMembers = 1000
+
+// Finder finds the contracts of an exchange from its DataStore: every contract with the role CONTROLLER that executes
+// something. The zero value is ready to use, by one goroutine at a time. It remembers what it has found out of a
+// contract, whose code does not change, and the order in which handlers came.
+type Finder struct {
+	handlers []Handler              // in the order in which they were seen first
+	others   map[chain.Address]bool // contracts that execute nothing
+	versions Versions
 }
 
-// controller is the role that every handler has, as the venue hashes role names.
-var controller = chain.Keccak256(roleName("CONTROLLER"))
-
-// mostMembers bounds how many holders of the role are looked at.
-const mostMembers = 200
-
-// Discover finds the contracts of an exchange from one of them: its DataStore, a router or a handler. Handlers are
-// those that a router names and, where the venue has a list of who holds the role CONTROLLER, every contract in it that
-// executes something. An error names what the address is not.
-func Discover(ctx context.Context, node Asker, start chain.Address) (Found, error) {
-	d := discovery{node: node, handlers: map[string][]chain.Address{}}
-	if err := d.from(ctx, start); err != nil {
-		return Found{}, fmt.Errorf("looking for the contracts from %s: %w", start, err)
+// Find returns the exchange as it stands after a block, and which of the keepers' roles some signers hold.
+func (f *Finder) Find(ctx context.Context, at State, store chain.Address, signers []chain.Address) (v Venue,
+	err error) {
+	v.DataStore = store
+	if v.RoleStore, err = addressOf(ctx, at, store, getRoleStore); err != nil {
+		return v, err
 	}
-	found := Found{Config: Config{EventEmitter: d.emitter, DataStore: d.store, Oracle: d.oracle},
-		Several: map[string][]chain.Address{}}
-	for setting, all := range d.handlers {
-		if len(all) > 1 {
-			found.Several[setting] = all
-			continue
-		}
-		found.Set(setting, all[0])
+	if v.RoleStore.IsZero() {
+		return v, &noVenueError{store}
 	}
-	return found, nil
-}
-
-// Settings lists what is configured, by the names of the [venue] section.
-func (c Config) Settings() (all []Setting) {
-	for name, a := range c.addresses() {
-		all = append(all, Setting{name, *a})
-	}
-	return all
-}
-
-// Setting is one address of the [venue] section; zero where there is none.
-type Setting struct {
-	Name    string
-	Address chain.Address
-}
-
-// Set changes one address of the [venue] section by its name; of a name that is none nothing comes.
-func (c *Config) Set(setting string, a chain.Address) {
-	for name, into := range c.addresses() {
-		if name == setting {
-			*into = a
-		}
-	}
-}
-
-// addresses are the fields of the configuration, by their names there.
-func (c *Config) addresses() iter.Seq2[string, *chain.Address] {
-	return func(yield func(string, *chain.Address) bool) {
-		fields := reflect.ValueOf(c).Elem()
-		for i := range fields.NumField() {
-			into, is := reflect.TypeAssert[*chain.Address](fields.Field(i).Addr())
-			if is && !yield(fields.Type().Field(i).Tag.Get("toml"), into) {
-				return
-			}
-		}
-	}
-}
-
-// discovery is one look at a deployment.
-type discovery struct {
-	node                   Asker
-	store, emitter, oracle chain.Address
-	handlers               map[string][]chain.Address // by setting
-}
-
-func (d *discovery) from(ctx context.Context, start chain.Address) error {
-	roles, err := d.look(ctx, start)
+	members, err := Holders(ctx, at, v.RoleStore, controllerRole)
 	if err != nil {
-		return err
+		return v, err
 	}
-	named, err := d.named(ctx, start)
+	for _, member := range members {
+		if err := f.learn(ctx, at, member); err != nil {
+			return v, err
+		}
+	}
+	for _, h := range f.handlers {
+		if slices.Contains(members, h.Address) {
+			v.Handlers = append(v.Handlers, h)
+		}
+	}
+	slices.SortStableFunc(v.Handlers, func(a, b Handler) int { return cmp.Compare(a.Version, b.Version) })
+	v.Held, err = held(ctx, at, v.RoleStore, signers)
+	return v, err
+}
+
+// noVenueError reports that an address is not a DataStore's.
+type noVenueError struct{ at chain.Address }
+
+func (e *noVenueError) Error() string {
+	return fmt.Sprintf("%s names no RoleStore: it is not the DataStore of an exchange", e.at)
+}
+
+// NoVenue reports whether an error says that an address was not that of an exchange's DataStore.
+func NoVenue(err error) bool {
+	_, is := errors.AsType[*noVenueError](err)
+	return is
+}
+
+// StoreOf finds the DataStore of the exchange that a contract belongs to: the contract is it, names it, or names the
+// RoleStore, whose controllers do.
+func StoreOf(ctx context.Context, at Asker, contract chain.Address) (store chain.Address, err error) {
+	if _, err = Markets(ctx, at, contract); err == nil || unlessRefused(err) != nil {
+		return contract, err
+	}
+	if store, err = addressOf(ctx, at, contract, getDataStore); err != nil || !store.IsZero() {
+		return store, err
+	}
+	roles, err := addressOf(ctx, at, contract, getRoleStore)
 	if err != nil {
-		return err
+		return store, err
 	}
-	for _, contract := range append(named, start) {
-		more, err := d.look(ctx, contract)
-		if err != nil {
-			return err
-		}
-		if roles.IsZero() {
-			roles = more
-		}
-		if err := d.classify(ctx, contract); err != nil {
-			return err
-		}
-	}
-	if err := d.members(ctx, roles); err != nil {
-		return err
-	}
-	if d.store.IsZero() && d.emitter.IsZero() && len(d.handlers) == 0 {
-		return errors.New("it is no contract of an exchange (give the address of its DataStore or ExchangeRouter)")
-	}
-	return nil
-}
-
-// look asks a contract for what most of the venue's contracts know.
-func (d *discovery) look(ctx context.Context, contract chain.Address) (roles chain.Address, err error) {
-	for _, g := range []struct {
-		name [4]byte
-		into *chain.Address
-	}{{getDataStore, &d.store}, {getEventEmitter, &d.emitter}, {getOracle, &d.oracle}, {getRoleStore, &roles}} {
-		a, err := d.address(ctx, contract, g.name)
-		if err != nil {
-			return roles, err
-		}
-		if g.into.IsZero() {
-			*g.into = a
-		}
-	}
-	if _, is, err := d.node.Ask(ctx, contract, getter(getUint, chain.Hash{})); err != nil {
-		return roles, err
-	} else if is && d.store.IsZero() {
-		d.store = contract
-	}
-	return roles, nil
-}
-
-// named are the handlers that a router names.
-func (d *discovery) named(ctx context.Context, router chain.Address) (named []chain.Address, err error) {
-	for _, name := range routerGetters {
-		a, err := d.address(ctx, router, name)
-		if err != nil {
-			return nil, err
-		}
-		if !a.IsZero() {
-			named = append(named, a)
-		}
-	}
-	return named, nil
-}
-
-// members classifies every holder of the role CONTROLLER. What a router named comes first and is not joined by others:
-// they are of before.
-func (d *discovery) members(ctx context.Context, roles chain.Address) error {
 	if roles.IsZero() {
-		return nil
+		roles = contract
 	}
-	output, answered, err := d.node.Ask(ctx, roles, getter(getMemberCount, controller))
-	if err != nil || !answered {
-		return err
+	members, err := Holders(ctx, at, roles, controllerRole)
+	if unlessRefused(err) != nil {
+		return store, err
 	}
-	count := countOf(output, mostMembers)
-	output, answered, err = d.node.Ask(ctx, roles,
-		getter(getMembers, controller, chain.Hash{}, chain.Hash{31: byte(count)}))
-	if err != nil || !answered {
-		return err
+	for _, member := range members {
+		if store, err = addressOf(ctx, at, member, getDataStore); err != nil || !store.IsZero() {
+			return store, err
+		}
 	}
-	known := map[string]bool{}
-	for setting := range d.handlers {
-		known[setting] = true
+	return store, fmt.Errorf("%s is no contract of an exchange that this build knows", contract)
+}
+
+// Holders lists who holds a role.
+func Holders(ctx context.Context, at Asker, roles chain.Address, name string) (members []chain.Address, err error) {
+	role := perp.BaseKey(name)
+	word, err := askWord(ctx, at, roles, getMemberCount, role)
+	if err != nil {
+		return nil, fmt.Errorf("asking %s how many hold the role %s: %w", roles, name, err)
+	}
+	count := countOf(word, mostMembers)
+	output, answered, err := at.Ask(ctx, roles,
+		getter(getMembers, role, chain.Hash{}, perp.U64(uint64(count)).Bytes32()))
+	if err == nil && !answered {
+		err = errRefused
 	}
 	w := walker{data: output}
 	for i := range count {
-		member := w.address(64 + 32*i)
-		if w.err != nil {
-			return fmt.Errorf("the list of the role CONTROLLER cannot be read: %w", w.err)
-		}
-		more := discovery{node: d.node, handlers: map[string][]chain.Address{}}
-		if err := more.classify(ctx, member); err != nil {
-			return err
-		}
-		if len(more.handlers) > 0 && (d.store.IsZero() || d.emitter.IsZero() || d.oracle.IsZero()) {
-			if _, err := d.look(ctx, member); err != nil {
-				return err
-			}
-		}
-		for setting := range more.handlers {
-			if !known[setting] {
-				d.add(setting, member)
-			}
-		}
+		members = append(members, w.address(64+32*i))
 	}
-	return nil
+	if err = errors.Join(err, w.err); err != nil {
+		return nil, fmt.Errorf("asking %s who holds the role %s: %w", roles, name, err)
+	}
+	return members, nil
 }
 
 // countOf reads a number of elements, no larger than most.
@@ -235,31 +151,98 @@ func countOf(output []byte, most int) int {
 	return most
 }
 
-// classify finds out which jobs a contract executes: it is asked for each by nobody in particular, and refuses in words
-// of its own where it knows the function, for want of a role, and without a word where it does not.
-func (d *discovery) classify(ctx context.Context, contract chain.Address) error {
-	for _, kind := range job.Kinds() {
-		e := executions[kind]
-		output, answered, err := d.node.Ask(ctx, contract, e.encode(job.Job{Kind: kind}, SetPrices{}))
+// learn finds out what a contract is, if it is new. What has no code may get some later; a contract that has the
+// functions and does not answer as a handler does is asked again.
+func (f *Finder) learn(ctx context.Context, at State, contract chain.Address) error {
+	if f.others[contract] || slices.ContainsFunc(f.handlers, func(h Handler) bool { return h.Address == contract }) {
+		return nil
+	}
+	code, err := at.Code(ctx, contract)
+	if err != nil || len(code) == 0 {
+		return err
+	}
+	candidates := kindsIn(code)
+	if len(candidates) == 0 {
+		if f.others == nil {
+			f.others = map[chain.Address]bool{}
+		}
+		f.others[contract] = true
+		return nil
+	}
+	h := Handler{Address: contract}
+	for _, kind := range candidates {
+		executes, err := Executes(ctx, at, contract, kind)
 		if err != nil {
 			return err
 		}
-		if !answered && len(output) >= 4 {
-			d.add(e.setting, contract)
+		if executes {
+			h.Kinds = append(h.Kinds, kind)
 		}
 	}
+	if len(h.Kinds) == 0 {
+		return nil
+	}
+	if h.EventEmitter, err = addressOf(ctx, at, contract, getEventEmitter); err != nil {
+		return err
+	}
+	if h.Oracle, err = addressOf(ctx, at, contract, getOracle); err != nil {
+		return err
+	}
+	if h.Version, err = f.versions.Version(ctx, at, contract); err != nil {
+		return err
+	}
+	f.handlers = append(f.handlers, h)
 	return nil
 }
 
-func (d *discovery) add(setting string, a chain.Address) {
-	if !slices.Contains(d.handlers[setting], a) {
-		d.handlers[setting] = append(d.handlers[setting], a)
+// kindsIn are the kinds of job whose functions a contract may have, by its code: a function's selector is a constant
+// there, without the zeros it begins with.
+func kindsIn(code []byte) (kinds []job.Kind) {
+	for _, kind := range job.Kinds() {
+		name := selectors[kind]
+		if bytes.Contains(code, bytes.TrimLeft(name[:], "\x00")) {
+			kinds = append(kinds, kind)
+		}
 	}
+	return kinds
 }
 
-// address asks for an address; zero where there is no such getter.
-func (d *discovery) address(ctx context.Context, contract chain.Address, name [4]byte) (a chain.Address, err error) {
-	word, err := askWord(ctx, d.node, contract, name)
+// Executes reports whether a contract has the function by which jobs of a kind are executed: it is asked by nobody in
+// particular, and refuses in words of its own where it knows the function, for want of a role, and without a word where
+// it does not. Nothing is executed.
+func Executes(ctx context.Context, at Asker, contract chain.Address, kind job.Kind) (bool, error) {
+	output, answered, err := at.Ask(ctx, contract, executions[kind].encode(job.Job{Kind: kind}, SetPrices{}))
+	if err != nil {
+		return false, fmt.Errorf("asking %s whether it executes a %s: %w", contract, kind, err)
+	}
+	return !answered && len(output) >= 4, nil
+}
+
+// keeperRoles are those that signers may need.
+var keeperRoles = []string{orderRole, liquidationRole, adlRole, frozenRole}
+
+// held asks which of the keepers' roles signers hold.
+func held(ctx context.Context, at Asker, roles chain.Address, signers []chain.Address) (map[chain.Address][]string,
+	error) {
+	all := map[chain.Address][]string{}
+	for _, signer := range signers {
+		all[signer] = []string{}
+		for _, role := range keeperRoles {
+			has, err := HasRole(ctx, at, roles, signer, role)
+			if err != nil {
+				return nil, err
+			}
+			if has {
+				all[signer] = append(all[signer], role)
+			}
+		}
+	}
+	return all, nil
+}
+
+// addressOf asks for an address; zero where there is no such getter.
+func addressOf(ctx context.Context, at Asker, contract chain.Address, name [4]byte) (a chain.Address, err error) {
+	word, err := askWord(ctx, at, contract, name)
 	if err != nil {
 		return a, unlessRefused(err)
 	}
@@ -273,13 +256,4 @@ func getter(selector [4]byte, words ...chain.Hash) []byte {
 		out = append(out, w[:]...)
 	}
 	return out
-}
-
-// roleName is a role's name as the venue hashes it: abi.encode(string).
-func roleName(name string) []byte {
-	out := appendNumber(nil, 32)
-	out = appendNumber(out, len(name))
-	padded := make([]byte, (len(name)+31)/32*32)
-	copy(padded, name)
-	return append(out, padded...)
 }

@@ -7,11 +7,13 @@ import (
 )
 
 // UnknownEventError reports that the contracts emitted an event this package does not know: a newer version, or the
-// wrong address. Whether it carries state cannot be known, so nothing after it can be trusted.
+// wrong address. It names a position, an order, a market or an account, so rows may follow from it, and no row of its
+// owner can be trusted after it.
 type UnknownEventError struct {
 	// Name is the event's name, empty if it is not one of the EventEmitter's three forms at all.
 	Name  string
 	Topic chain.Hash // the name's hash, or topic 0
+	Item  string     // the item that names what it touches
 	Place
 }
 
@@ -20,7 +22,8 @@ func (e *UnknownEventError) Error() string {
 	if e.Name == "" {
 		return fmt.Sprintf("%s is no event of the EventEmitter (topic %s)", e.Place, e.Topic)
 	}
-	return fmt.Sprintf("unknown event %q at %s: support it, or list it as ignored", e.Name, e.Place)
+	return fmt.Sprintf("unknown event %q at %s, whose item %q says that rows may follow from it: run a build that "+
+		"knows it, or name it in venue.ignore_events if none do", e.Name, e.Place, e.Item)
 }
 
 // DecodeError reports that a known event does not look as expected: the contracts' version differs, or the data is

@@ -57,6 +57,9 @@ func TestExecutionPricesOfRecordings(t *testing.T) {
 				}
 				seen[o.OrderType.IsIncrease()]++
 			}
+			for _, handler := range Speakers(tx.logs) {
+				book.Put(perp.HandlerVersion(handler, perp.V22b))
+			}
 			for _, e := range events {
 				perp.Apply(book, e)
 			}

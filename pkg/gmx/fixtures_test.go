@@ -27,7 +27,7 @@ func recordings(t testing.TB) []string {
 	if err != nil || len(names) == 0 {
 		t.Logf("no recordings in %s; set GMX_FIXTURES to their directory", dir)
 	}
-	return append(names, filepath.Join("..", "..", "services", "keeperctl", "testdata", "story.jsonl.gz"))
+	return append(names, filepath.Join("..", "..", "lab", "recordings", "testdata", "story.jsonl.gz"))
 }
 
 func fixtureDir() string {

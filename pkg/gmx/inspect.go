@@ -6,49 +6,14 @@ import (
 	"fmt"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
-
-// Contract is what a contract's getters return; zero where it has no such getter.
-type Contract struct{ DataStore, EventEmitter, RoleStore, Oracle chain.Address }
-
-// Inspect asks a contract of an exchange for the others it was deployed with.
-func Inspect(ctx context.Context, node Asker, contract chain.Address) (c Contract, err error) {
-	var d discovery
-	d.node = node
-	if c.RoleStore, err = d.look(ctx, contract); err != nil {
-		return Contract{}, fmt.Errorf("asking %s for its neighbours: %w", contract, err)
-	}
-	c.DataStore, c.EventEmitter, c.Oracle = d.store, d.emitter, d.oracle
-	return c, nil
-}
-
-// Executes reports whether a contract has every function by which the jobs of a setting of the [venue] section are
-// executed, such as order_handler. It is asked as by nobody in particular, and nothing is executed.
-func Executes(ctx context.Context, node Asker, contract chain.Address, setting string) (bool, error) {
-	known := false
-	for _, kind := range job.Kinds() {
-		e := executions[kind]
-		if e.setting != setting {
-			continue
-		}
-		output, answered, err := node.Ask(ctx, contract, e.encode(job.Job{Kind: kind}, SetPrices{}))
-		if err != nil {
-			return false, fmt.Errorf("asking %s whether it executes a %s: %w", contract, kind, err)
-		}
-		if answered || len(output) < 4 {
-			return false, nil
-		}
-		known = true
-	}
-	return known, nil
-}
 
 var (
 	getHasRole       = selector("hasRole(address,bytes32)")
 	getBool          = selector("getBool(bytes32)")
 	getAddress       = selector("getAddress(bytes32)")
+	getBytes32       = selector("getBytes32(bytes32)")
 	getAddressCount  = selector("getAddressCount(bytes32)")
 	getAddressValues = selector("getAddressValuesAt(bytes32,uint256,uint256)")
 	getDecimals      = selector("decimals()")
@@ -71,6 +36,22 @@ func TakesReportsFrom(ctx context.Context, node Asker, store, provider chain.Add
 		return false, fmt.Errorf("asking %s for the oracle provider %s: %w", store, provider, err)
 	}
 	return word[31] != 0, nil
+}
+
+// PriceFeed asks a DataStore by which Data Stream the exchange knows a token's price, and which provider its reports
+// are given to. Either is zero where there is none.
+func PriceFeed(ctx context.Context, node Asker, store, oracle, token chain.Address) (stream chain.Hash,
+	provider chain.Address, err error) {
+	word, err := askWord(ctx, node, store, getBytes32, perp.DataStoreKey("DATA_STREAM_ID", token.Hash()))
+	if err == nil {
+		stream = (&walker{data: word}).word(0)
+		key := perp.DataStoreKey("ORACLE_PROVIDER_FOR_TOKEN", oracle.Hash(), token.Hash())
+		word, err = askWord(ctx, node, store, getAddress, key)
+	}
+	if err != nil {
+		return stream, provider, fmt.Errorf("asking %s for the price feed of %s: %w", store, token, err)
+	}
+	return stream, (&walker{data: word}).address(0), nil
 }
 
 // mostMarkets bounds how many markets are listed.

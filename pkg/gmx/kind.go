@@ -2,33 +2,54 @@ package gmx
 
 import (
 	"errors"
-	"fmt"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
 
-// Config names the contracts of one exchange. Every deployment has its own addresses, so there are no defaults.
-type Config struct { //nolint:recvcheck // one method fills it, the others read
-	EventEmitter         chain.Address `toml:"event_emitter" help:"the contract that emits every event"`
-	DataStore            chain.Address `toml:"data_store" help:"the contract that holds every parameter"`
-	Oracle               chain.Address `toml:"oracle" help:"the contract that takes price reports"`
-	OrderHandler         chain.Address `toml:"order_handler" help:"executes orders"`
-	LiquidationHandler   chain.Address `toml:"liquidation_handler" help:"executes liquidations"`
-	AdlHandler           chain.Address `toml:"adl_handler" help:"executes auto-deleveraging"`
-	DepositHandler       chain.Address `toml:"deposit_handler" help:"executes deposits"`
-	WithdrawalHandler    chain.Address `toml:"withdrawal_handler" help:"executes withdrawals"`
-	ShiftHandler         chain.Address `toml:"shift_handler" help:"executes shifts; empty where the exchange has none"`
-	GlvDepositHandler    chain.Address `toml:"glv_deposit_handler" help:"executes GLV deposits; empty where the exchange has none"`
-	GlvWithdrawalHandler chain.Address `toml:"glv_withdrawal_handler" help:"executes GLV withdrawals; empty where the exchange has none"`
-	GlvShiftHandler      chain.Address `toml:"glv_shift_handler" help:"executes GLV shifts; empty where the exchange has none"`
+// Config names an exchange by one of its contracts, by which the others are found on the chain (see [Venue]). Every
+// deployment has its own, so there is no default.
+type Config struct {
+	DataStore chain.Address `toml:"data_store" help:"the exchange's DataStore: its other contracts are found from it on the chain, at the start and again every minute"`
+	// EventEmitter is for venues whose DataStore does not lead to it, as stand-ins in tests do not.
+	EventEmitter chain.Address `toml:"event_emitter" help:"the contract whose events the scanner records; empty = those by which the exchange's handlers emit"`
+	// IgnoreEvents is that of [Events].
+	IgnoreEvents []string `toml:"ignore_events" help:"names of events that this build does not know and that touch no rows, as the operator knows: they neither stop a partition nor alarm"`
 }
+
+// Events is the part of the [venue] section that a reader of the exchange's events needs.
+type Events struct {
+	IgnoreEvents []string `toml:"ignore_events" help:"names of events that this build does not know and that touch no rows, as the operator knows: they neither stop a partition nor alarm"`
+}
+
+// Decoder returns a decoder for logs that were chosen already; see [NewDecoder]. An event that it knows is never
+// ignored.
+func (e Events) Decoder() *Decoder {
+	d := NewDecoder()
+	d.ignored = map[string]bool{}
+	for _, name := range e.IgnoreEvents {
+		d.ignored[name] = true
+	}
+	return d
+}
+
+// Decoder is [Events.Decoder].
+func (c Config) Decoder() *Decoder { return Events{c.IgnoreEvents}.Decoder() }
+
+// The roles that executions ask of whoever sends them, and that of a venue's own contracts.
+const (
+	controllerRole  = "CONTROLLER"
+	orderRole       = "ORDER_KEEPER"
+	liquidationRole = "LIQUIDATION_KEEPER"
+	adlRole         = "ADL_KEEPER"
+	frozenRole      = "FROZEN_ORDER_KEEPER"
+)
 
 // execution is how the exchange executes one kind of job, and what that takes.
 type execution struct {
-	setting string // names the handler in the configuration
-	handler func(Config) chain.Address
+	// role is what a signer needs for it.
+	role string
 	// method is the call without its last argument, the price reports; words are the values of the others.
 	method string
 	words  func(job.Job) []chain.Hash
@@ -45,21 +66,31 @@ type execution struct {
 
 func (e execution) selector() [4]byte { return selector(e.method + "," + pricesType + ")") }
 
+// cancellations are how the exchange cancels what expired, from v2.2c on: by the handler that would have executed it,
+// and without prices.
+var cancellations = func() map[job.Kind][4]byte {
+	all := map[job.Kind][4]byte{}
+	for _, kind := range job.Cancels() {
+		all[kind] = selector(string(kind) + "(bytes32)")
+	}
+	return all
+}()
+
 // executions has one entry for each kind of job; a test says which is missing.
 var executions = map[job.Kind]execution{
-	job.Liquidation: {
-		setting: "liquidation_handler", handler: func(c Config) chain.Address { return c.LiquidationHandler },
+	job.Liquidation: { // of a whole position, at market: it takes no size (LIQ-9)
+		role:   liquidationRole,
 		method: "executeLiquidation(address,address,address,bool", words: positionWords, read: readPositionCall,
 		measured: func(Work) uint64 { return gasLiquidation }, loss: 441,
 	},
 	job.Adl: {
-		setting: "adl_handler", handler: func(c Config) chain.Address { return c.AdlHandler },
+		role:   adlRole,
 		method: "executeAdl(address,address,address,bool,uint256", // the last is how much of it is closed
 		words:  func(j job.Job) []chain.Hash { return append(positionWords(j), j.SizeDeltaUsd.Bytes32()) },
 		read:   readPositionCall, measured: func(Work) uint64 { return gasAdl }, loss: 519,
 	},
 	job.AdlState: {
-		setting: "adl_handler", handler: func(c Config) chain.Address { return c.AdlHandler },
+		role: adlRole,
 		// compares a side's profits with the pool and says whether it is to be deleveraged
 		method:   "updateAdlState(address,bool",
 		words:    func(j job.Job) []chain.Hash { return []chain.Hash{j.Market.Hash(), perp.BoolWord(j.IsLong)} },
@@ -67,13 +98,13 @@ var executions = map[job.Kind]execution{
 		measured: func(Work) uint64 { return gasAdlState }, loss: 1000, // whoever comes second does the same again
 	},
 	job.Order: {
-		setting: "order_handler", handler: func(c Config) chain.Address { return c.OrderHandler },
+		role:   orderRole,
 		method: "executeOrder(bytes32", words: keyWord, read: readKey, loss: 416,
 		estimate: func(w GasWords, k Work) uint64 { return w.order(k.OrderType) + w.swaps(k) + k.Callback },
 		measured: func(k Work) uint64 { return measuredOrder(k.OrderType) + gasOrderSwap*uint64(k.Swaps) },
 	},
 	job.Deposit: {
-		setting: "deposit_handler", handler: func(c Config) chain.Address { return c.DepositHandler },
+		role:   orderRole,
 		method: "executeDeposit(bytes32", words: keyWord, read: readKey, loss: 604,
 		estimate: func(w GasWords, k Work) uint64 { return w.Deposit + w.swaps(k) + k.Callback },
 		measured: func(k Work) uint64 {
@@ -84,19 +115,19 @@ var executions = map[job.Kind]execution{
 		},
 	},
 	job.Withdrawal: {
-		setting: "withdrawal_handler", handler: func(c Config) chain.Address { return c.WithdrawalHandler },
+		role:   orderRole,
 		method: "executeWithdrawal(bytes32", words: keyWord, read: readKey, loss: 601,
 		estimate: func(w GasWords, k Work) uint64 { return w.Withdrawal + w.swaps(k) + k.Callback },
 		measured: func(k Work) uint64 { return gasWithdrawal + requestSwaps(k) },
 	},
 	job.Shift: {
-		setting: "shift_handler", handler: func(c Config) chain.Address { return c.ShiftHandler },
+		role:   orderRole,
 		method: "executeShift(bytes32", words: keyWord, read: readKey, loss: 458,
 		estimate: func(w GasWords, k Work) uint64 { return w.Shift + k.Callback },
 		measured: func(Work) uint64 { return gasShift },
 	},
 	job.GlvDeposit: {
-		setting: "glv_deposit_handler", handler: func(c Config) chain.Address { return c.GlvDepositHandler },
+		role:   orderRole,
 		method: "executeGlvDeposit(bytes32", words: keyWord, read: readKey, loss: 489,
 		estimate: func(w GasWords, k Work) uint64 {
 			if k.MarketTokens {
@@ -112,7 +143,7 @@ var executions = map[job.Kind]execution{
 		},
 	},
 	job.GlvWithdrawal: {
-		setting: "glv_withdrawal_handler", handler: func(c Config) chain.Address { return c.GlvWithdrawalHandler },
+		role:   orderRole,
 		method: "executeGlvWithdrawal(bytes32", words: keyWord, read: readKey, loss: 491,
 		estimate: func(w GasWords, k Work) uint64 {
 			return w.GlvWithdrawal + w.markets(k) + w.Withdrawal + w.swaps(k) + k.Callback
@@ -120,50 +151,30 @@ var executions = map[job.Kind]execution{
 		measured: func(k Work) uint64 { return gasGlvWithdrawal + glvMarkets(k) + requestSwaps(k) },
 	},
 	job.GlvShift: {
-		setting: "glv_shift_handler", handler: func(c Config) chain.Address { return c.GlvShiftHandler },
+		role:   orderRole,
 		method: "executeGlvShift(bytes32", words: keyWord, read: readKey, loss: 514,
 		estimate: func(w GasWords, _ Work) uint64 { return w.GlvShift },
 		measured: func(k Work) uint64 { return gasGlvShift + glvMarkets(k) },
 	},
 }
 
+// executes is the kind whose executions a kind goes by: its own, or that of what it cancels.
+func executes(k job.Kind) job.Kind {
+	if of, is := k.Cancels(); is {
+		return of
+	}
+	return k
+}
+
 // DefaultConfig returns the configuration that names nothing yet.
 func DefaultConfig() Config { return Config{} }
 
-// Validate demands the one address that every process needs. Handlers are demanded by [Config.Demand], and when a job
-// needs one, by [Config.Call].
+// Validate demands the one address that everything else follows from.
 func (c Config) Validate() error {
-	if c.EventEmitter.IsZero() {
-		return errors.New("event_emitter: no address given; set it to the exchange's EventEmitter")
+	if c.DataStore.IsZero() {
+		return errors.New("data_store: no address given; set it to the exchange's DataStore")
 	}
 	return nil
-}
-
-// Demand returns an error that lists the handlers that are missing of those that execute the given kinds.
-func (c Config) Demand(kinds ...job.Kind) error {
-	var problems []error
-	for _, kind := range kinds {
-		if e := executions[kind]; e.handler(c).IsZero() {
-			problems = append(problems, fmt.Errorf("venue.%s: no address given; no %s could be executed (keeperctl "+
-				"addresses finds the contracts)", e.setting, kind))
-		}
-	}
-	return errors.Join(problems...)
-}
-
-// Call returns the contract and the calldata that execute a job with the given price reports.
-func (c Config) Call(j job.Job, prices SetPrices) (to chain.Address, calldata []byte, err error) {
-	e, known := executions[j.Kind]
-	if !known {
-		return to, nil, fmt.Errorf("job %s: no call executes a %q", j.ID, j.Kind)
-	}
-	if to = e.handler(c); to.IsZero() {
-		return to, nil, fmt.Errorf("job %s: %s is not configured", j.ID, e.setting)
-	}
-	if err := prices.check(); err != nil {
-		return to, nil, fmt.Errorf("job %s: %w", j.ID, err)
-	}
-	return to, e.encode(j, prices), nil
 }
 
 // LossRatio is what a transaction of a kind costs that comes too late, in thousandths of what one costs that comes in

@@ -57,7 +57,7 @@ func (d *Decoder) Outcome(logs []chain.Log, key chain.Hash) (Outcome, error) {
 // mayEnd picks the logs worth decoding: decreases of positions, which carry the key among their items, and what has it
 // as a topic.
 func (d *Decoder) mayEnd(l *chain.Log, key chain.Hash) bool {
-	if l.Address != d.emitter || len(l.Topics) < 3 {
+	if !d.takes(l) || len(l.Topics) < 3 {
 		return false
 	}
 	kind, known := eventKinds[l.Topics[1]]

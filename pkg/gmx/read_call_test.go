@@ -11,13 +11,17 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// everyHandler is a venue that has them all, each at an address of its own.
-var everyHandler = func() (c Config) {
-	for i, s := range c.Settings() {
-		c.Set(s.Name, chain.Address{byte(i + 1)})
+// every names a contract of its own for each kind of job.
+func every() map[job.Kind]chain.Address {
+	executes := map[job.Kind]chain.Address{}
+	for i, kind := range job.Kinds() {
+		executes[kind] = chain.Address{0xc0, byte(i)}
 	}
-	return c
-}()
+	return executes
+}
+
+// everyHandler is a venue that has them all.
+var everyHandler = VenueOf(emitter, every())
 
 // TestReadCallInvertsCall: for every kind of job the calldata says which job it was made for.
 func TestReadCallInvertsCall(t *testing.T) {

@@ -23,8 +23,14 @@ const (
 	NeedsReport RevertClass = "needs_report"
 	// NeedsGas: the gas limit was too low.
 	NeedsGas RevertClass = "needs_gas"
-	// RoleOrFeature: the signer lacks a role, or the exchange has switched something off. An operator must look.
-	RoleOrFeature RevertClass = "role_or_feature"
+	// NeedsRole: the signer lacks a role, or the handler does, which the exchange has replaced then.
+	NeedsRole RevertClass = "needs_role"
+	// NotNow: the exchange has switched off a feature or a market, or cannot price a token, whatever is sent. The job
+	// is as due as before, and may be executed in the block after its managers have switched it on again.
+	NotNow RevertClass = "not_now"
+	// TokenRefuses: a token does not let itself be moved, because it is paused or an account is on its list. It may
+	// take its issuer days to change that.
+	TokenRefuses RevertClass = "token_refuses"
 	// Expired: no report can be young enough for the job and old enough for the request; only the owner can still
 	// cancel.
 	Expired RevertClass = "expired"
@@ -139,9 +145,9 @@ func (p param) read(w *walker, slot int) any {
 	panic("no reader for arguments of type " + p.kind)
 }
 
-// errorList holds every custom error of the contracts (v2.2, and those of v2.1 that v2.2 dropped), a line each: its
-// class, then its declaration. That a request is not there any more are two errors of each kind's own, named after it,
-// and not listed.
+// errorList holds every custom error of the contracts (v2.2c, those of v2.1 that v2.2 dropped, and those of a BEP-702
+// token that refuses a transfer), a line each: its class, then its declaration. That a request is not there any more
+// are two errors of each kind's own, named after it, and not listed.
 //
 //go:embed errors.txt
 var errorList string

@@ -1,6 +1,7 @@
 package gmx
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -14,17 +15,19 @@ import (
 //   - what belongs to the whole exchange (parameters, oracle sources, virtual inventories that markets share, GLV
 //     shifts) goes by the zero word, which is partition 0.
 //
-// Some events name an order or a position and no account. They are joined within their transaction, then by memory, and
-// refused with an [UnknownOwnerError] rather than guessed. A Router is for one goroutine at a time.
+// Some events name an order or a position and no account. They are joined within their transaction, then by memory,
+// and refused with an [UnknownOwnerError] rather than guessed. What is not understood goes by the account among its
+// items, else by the owner of an order or position, else by a market; what names none of them (see unknown.go) as
+// belonging to the whole exchange. A Router is for one goroutine at a time.
 type Router struct {
 	decoder *Decoder
 	owners  memory
 }
 
-// NewRouter returns a router for the logs of an EventEmitter that remembers the owners of at least the given number of
-// orders and positions.
-func NewRouter(emitter chain.Address, remembered int) *Router {
-	return &Router{decoder: NewDecoder(emitter), owners: memory{generation: max(remembered, 1)}}
+// NewRouter returns a router for logs of the venue's EventEmitters that remembers the owners of at least the given
+// number of orders and positions.
+func NewRouter(remembered int) *Router {
+	return &Router{decoder: NewDecoder(), owners: memory{generation: max(remembered, 1)}}
 }
 
 // UnknownOwnerError reports that nothing in a transaction or in memory shows whose order or position a log is about.
@@ -40,7 +43,7 @@ func (e *UnknownOwnerError) Error() string {
 	return fmt.Sprintf("event %s at %s: the account of %s is unknown", e.Event, e.Place, e.Key)
 }
 
-// Learn remembers the account of an order or a position.
+// Learn remembers the account of an order or a position; zero if it is nobody's.
 func (r *Router) Learn(key chain.Hash, account chain.Address) { r.owners.put(key, account) }
 
 // Route returns the routing key of each log of one transaction. All logs of the transaction must be there.
@@ -49,12 +52,11 @@ func (r *Router) Route(logs []chain.Log) ([]chain.Hash, error) {
 	kinds := make([]*eventKind, len(logs))
 	for i := range logs {
 		kind, err := r.decoder.identify(&logs[i])
-		if err != nil {
+		if _, is := emitterTopics(&logs[i]); err != nil && !is {
 			return nil, err
 		}
-		kinds[i] = kind
-		if err := t.learnFrom(&logs[i], kind); err != nil {
-			return nil, err
+		if kinds[i] = kind; kind != nil {
+			t.learnFrom(&logs[i], kind)
 		}
 	}
 	routes := make([]chain.Hash, len(logs))
@@ -82,8 +84,9 @@ type owned struct {
 }
 
 // learnFrom notes whose orders and positions a log names. What later transactions may name again is remembered beyond
-// this one, and forgotten with the order: a reorg that brings it back leaves it to be looked up.
-func (t *routing) learnFrom(l *chain.Log, kind *eventKind) error {
+// this one, and forgotten with the order: a reorg that brings it back leaves it to be looked up. From what cannot be
+// read nothing is learnt: it goes by its topics, to whoever says what is wrong with it.
+func (t *routing) learnFrom(l *chain.Log, kind *eventKind) {
 	switch kind.name {
 	case "OrderCreated":
 		t.router.Learn(l.Topics[2], l.Topics[3].Address())
@@ -94,18 +97,17 @@ func (t *routing) learnFrom(l *chain.Log, kind *eventKind) error {
 	case "OrderFrozen", "OrderUpdated":
 		t.note(l.Topics[2], l.Topics[3])
 	case "PositionIncrease", "PositionDecrease":
-		if err := t.reader.load(l, kind); err != nil {
-			return t.reader.fault(err)
+		if t.reader.load(l, kind) != nil {
+			return
 		}
 		order, position := t.reader.hash("orderKey"), t.reader.hash("positionKey")
-		if err := t.reader.err; err != nil {
-			return t.reader.fault(err)
+		if t.reader.err != nil {
+			return
 		}
 		t.router.Learn(position, l.Topics[2].Address())
 		t.note(order, l.Topics[2])
 		t.note(position, l.Topics[2])
 	}
-	return nil
 }
 
 func (t *routing) note(key, account chain.Hash) {
@@ -113,6 +115,9 @@ func (t *routing) note(key, account chain.Hash) {
 }
 
 func (t *routing) route(l *chain.Log, kind *eventKind) (chain.Hash, error) {
+	if kind == nil {
+		return t.routeByItems(l)
+	}
 	topic := 0
 	switch kind.scope {
 	case global:
@@ -140,15 +145,38 @@ func (t *routing) routeByKey(l *chain.Log, kind *eventKind, item string) (chain.
 	if err := t.reader.err; err != nil {
 		return chain.Hash{}, t.reader.fault(err)
 	}
-	for _, o := range slices.Backward(t.owners) {
-		if o.key == key {
-			return o.account.Hash(), nil
-		}
-	}
-	if account, ok := t.router.owners.get(key); ok {
+	if account, known := t.ownerOf(key); known && !account.IsZero() {
 		return account.Hash(), nil
 	}
 	return chain.Hash{}, &UnknownOwnerError{Event: kind.name, Key: key, Place: placeOf(l)}
+}
+
+// ownerOf is whose an order or position is; zero if it is known to be nobody's.
+func (t *routing) ownerOf(key chain.Hash) (account chain.Address, known bool) {
+	for _, o := range slices.Backward(t.owners) {
+		if o.key == key {
+			return o.account, true
+		}
+	}
+	return t.router.owners.get(key)
+}
+
+// routeByItems routes what is not understood. A key that is nobody's is of nothing that has rows: what names nothing
+// else goes by it.
+func (t *routing) routeByItems(l *chain.Log) (chain.Hash, error) {
+	items, err := indexItems(l.Data, nil)
+	if err != nil {
+		return chain.Hash{}, &DecodeError{Event: l.Topics[1].Hex(), Place: placeOf(l), Cause: err}
+	}
+	touched := touchedBy(l.Data, items)
+	if touched.account.IsZero() && !touched.key.IsZero() {
+		account, known := t.ownerOf(touched.key)
+		if !known {
+			return chain.Hash{}, &UnknownOwnerError{Event: l.Topics[1].Hex(), Key: touched.key, Place: placeOf(l)}
+		}
+		touched.account = account.Hash()
+	}
+	return cmp.Or(touched.account, touched.market, touched.key), nil
 }
 
 // memory keeps the owners of recent keys in two generations: at least one generation is remembered, never more than

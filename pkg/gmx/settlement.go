@@ -50,7 +50,7 @@ func (d *Decoder) Settlement(logs []chain.Log, j job.Job) (*job.Settlement, erro
 var settling = []string{"PositionDecrease", "PositionFeesCollected", "InsolventClose"}
 
 func (d *Decoder) maySettle(l *chain.Log) bool {
-	if l.Address != d.emitter || len(l.Topics) < 2 {
+	if !d.takes(l) || len(l.Topics) < 2 {
 		return false
 	}
 	kind, known := eventKinds[l.Topics[1]]

@@ -8,6 +8,7 @@ package job
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"perpkeeper/pkg/chain"
@@ -24,6 +25,7 @@ const (
 	ClassMarketOrder
 	ClassTriggerOrder
 	ClassRequest
+	ClassCleanup
 )
 
 // Job is one on-chain action somebody has to execute.
@@ -113,9 +115,19 @@ func RequestID(kind Kind, request chain.Hash) string {
 	return fmt.Sprintf("%s:%s", kind, request.Hex())
 }
 
+// CancelID identifies the cancelling of what an expired job would have executed.
+func CancelID(expired Job) string {
+	cancel, _ := expired.Kind.Cancel()
+	return string(cancel) + strings.TrimPrefix(expired.ID, string(expired.Kind))
+}
+
 // RebornAfter is the age at which a price-born job that is still due is born again, on the chain's clock. Every keeper
 // of a venue has to come to the same births, so that it is no setting.
 const RebornAfter = 300 * time.Second
+
+// SaidEvery is the longest time between two sweeps, in which planners publish every job that is still due. For how long
+// others wait for the next word follows from it, so that no sweep is too rare for them.
+const SaidEvery = 10 * time.Second
 
 // LifeEndsMs is when (ms, chain's clock) the job is born again if it is still due; 0 for one that never is. A price
 // made due what the venue sets no deadline for: every other job has its birth, and its end, from the chain.

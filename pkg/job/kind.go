@@ -2,6 +2,7 @@ package job
 
 import (
 	"slices"
+	"strings"
 
 	"perpkeeper/pkg/perp"
 )
@@ -31,10 +32,11 @@ const (
 	LiquidationLane Lane = "liquidation" // liquidations and deleveragings: the venue loses money while they wait
 	OrderLane       Lane = "order"       // orders: a user waits
 	MaintenanceLane Lane = "maintenance" // requests, and what only keeps the nonces going
+	CleanupLane     Lane = "cleanup"     // cancels of what expired: nobody waits for them, and nobody pays for them
 )
 
 // Lanes lists every lane, the most urgent first.
-func Lanes() []Lane { return []Lane{LiquidationLane, OrderLane, MaintenanceLane} }
+func Lanes() []Lane { return []Lane{LiquidationLane, OrderLane, MaintenanceLane, CleanupLane} }
 
 // KeyOf is what the key of a job names.
 type KeyOf int
@@ -73,12 +75,46 @@ func requestDescriptors() (all []Descriptor) {
 	return all
 }
 
-// Kinds lists every kind.
+// Kinds lists every kind that executes something; [Cancels] the others.
 func Kinds() (kinds []Kind) {
 	for _, d := range descriptors {
 		kinds = append(kinds, d.Kind)
 	}
 	return kinds
+}
+
+// Cancels lists the kinds that cancel what expired.
+func Cancels() (kinds []Kind) {
+	for _, k := range Kinds() {
+		if c, has := k.Cancel(); has {
+			kinds = append(kinds, c)
+		}
+	}
+	return kinds
+}
+
+const cancelPrefix = "cancel"
+
+// Cancel is the kind of the jobs that cancel what jobs of this kind would have executed, once that has expired. It is
+// named as the venue's function. There is none for what never expires, nor for GLV shifts, which the venue lets nobody
+// cancel.
+func (k Kind) Cancel() (cancel Kind, has bool) {
+	d, known := Describe(k)
+	if !known || d.Lane == CleanupLane || k == GlvShift || d.Key != OrderKey && d.Key != RequestKey {
+		return "", false
+	}
+	return Kind(cancelPrefix + strings.ToUpper(string(k[:1])) + string(k[1:])), true
+}
+
+// Cancels is the inverse of [Kind.Cancel]: the kind of the jobs that would have executed what these cancel.
+func (k Kind) Cancels() (of Kind, is bool) {
+	name, is := strings.CutPrefix(string(k), cancelPrefix)
+	if !is || name == "" {
+		return "", false
+	}
+	of = Kind(strings.ToLower(name[:1]) + name[1:])
+	cancel, has := of.Cancel()
+	return of, has && cancel == k
 }
 
 // Describe returns what is to be known of a kind; false for one that this build does not know.
@@ -87,6 +123,9 @@ func Describe(k Kind) (d Descriptor, known bool) {
 		if d.Kind == k {
 			return d, true
 		}
+	}
+	if of, is := k.Cancels(); is {
+		return Descriptor{k, CleanupLane, []Class{ClassCleanup}, of.Names()}, true
 	}
 	return Descriptor{}, false
 }

@@ -25,13 +25,15 @@ func Route(account chain.Address, signers []chain.Address) chain.Address {
 // Signers are the accounts of a keeper, and which lanes each of them takes. The zero value has none.
 type Signers struct{ takers map[Lane][]chain.Address }
 
-// NewSigners makes the signers of a keeper. Whoever is not among the bound takes every lane.
+// NewSigners makes the signers of a keeper. Whoever is not among the bound takes every lane. The cleanup is for those
+// that take the maintenance: it takes the same role.
 func NewSigners(all []chain.Address, bound map[chain.Address][]Lane) Signers {
 	s := Signers{takers: map[Lane][]chain.Address{}}
 	for _, signer := range all {
 		lanes, isBound := bound[signer]
 		for _, lane := range Lanes() {
-			if !isBound || slices.Contains(lanes, lane) {
+			if !isBound || slices.Contains(lanes, lane) ||
+				lane == CleanupLane && slices.Contains(lanes, MaintenanceLane) {
 				s.takers[lane] = append(s.takers[lane], signer)
 			}
 		}

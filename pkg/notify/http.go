@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/transport"
 )
 
 // HTTP posts JSON, for the plug-ins that speak HTTP.
@@ -25,10 +26,12 @@ type HTTP struct {
 // one, no error shows it.
 func NewHTTP(timeout time.Duration, secrets ...secret.String) HTTP {
 	const keepConnection = 10 * time.Second // messages come in bursts, or hours apart
+	wire := transport.HTTP(timeout)
+	wire.IdleConnTimeout = keepConnection
 	return HTTP{secrets: secrets, client: &http.Client{
 		Timeout:       timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: keepConnection},
+		Transport:     wire,
 	}}
 }
 
@@ -79,11 +82,11 @@ func unaddressed(text string, u *url.URL) string {
 	return text
 }
 
-// UnlessBusy is err, but that a receiver which asks for patience (429) or is out of order (500 and above) has not
-// refused the message: it is tried for as long as one that does not answer.
+// UnlessBusy is err, but that a receiver which asks for patience (429), is out of order (500 and above) or does not
+// know who asks (401) has not refused the message: it is tried for as long as one that does not answer.
 func UnlessBusy(err error) error {
-	if refused, is := errors.AsType[*RefusedError](err); is &&
-		(refused.Status == http.StatusTooManyRequests || refused.Status >= http.StatusInternalServerError) {
+	if refused, is := errors.AsType[*RefusedError](err); is && (refused.Status == http.StatusTooManyRequests ||
+		refused.Status == http.StatusUnauthorized || refused.Status >= http.StatusInternalServerError) {
 		return fmt.Errorf("not now: %s", refused.Error())
 	}
 	return err

@@ -43,7 +43,7 @@ type Message struct {
 // Liquidation is the end of one attempt at liquidating, or deleveraging, a position.
 type Liquidation struct {
 	Job        string `json:"job"`
-	Attempt    uint32 `json:"arm"`
+	Attempt    uint32 `json:"attempt"`
 	Position   string `json:"position"`
 	Account    string `json:"account"`
 	Market     string `json:"market"`

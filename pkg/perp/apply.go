@@ -12,9 +12,9 @@ import (
 var ErrContradiction = errors.New("event contradicts the state: a log is missing or was applied twice")
 
 // Apply folds one event into s. It is pure and deterministic: equal rows and an equal event leave equal rows. It writes
-// only rows that e.Touches names and reads only those and, at any key, rows of markets, their measures, parameters and
-// oracle sources: these tables are few and small, and a State has them all at hand. It writes nothing when it returns
-// an error.
+// only rows that e.Touches names and reads only those and, at any key, rows of markets, their measures and oracle
+// sources: these tables are few and small, and a State has them all at hand. It writes nothing when it returns an
+// error.
 //
 // Events must arrive in the chain's order. A fold that starts at the deployment meets every row before it is changed.
 // One that starts later does not, so an event about an unknown row is no error; what it leaves behind:
@@ -69,7 +69,11 @@ func (e MarketValued) apply(s State) error {
 			continue
 		}
 		if v.Measure == FundingFactorPerSecond {
-			if saved, known := foldedFunding(s, v); known {
+			version, err := e.version(s)
+			if err != nil {
+				return err
+			}
+			if saved, known := foldedFunding(s, v, version); known {
 				s.Put(saved)
 			}
 		}
@@ -78,10 +82,32 @@ func (e MarketValued) apply(s State) error {
 	return nil
 }
 
+// apply counts what the flag says, unless the event shows that the flag has changed without one: it begins where the
+// other measure stands, and not where this one does.
+// version is that of the handler that spoke. It is never guessed: the scanner says it before or with the block.
+func (e MarketValued) version(s State) (Version, error) {
+	if e.Handler.IsZero() {
+		return V22b, nil
+	}
+	version, known := versionOf(s, e.Handler)
+	if !known {
+		return version, contradiction("nothing says which version of the contracts %s is of, which reports funding",
+			e.Handler)
+	}
+	return version, nil
+}
+
 func (e VirtualPositionsMoved) apply(s State) error {
 	v := MarketValue{Measure: VirtualInventoryForPositions, Scope: e.TokenID, Value: e.Value, Stamp: e.Stamp}
+	other := v
+	other.Measure = VirtualInventoryForPositionsInTokens
 	if inTokens, _ := get[Parameter](s, RowKey{Parameters, balanceInTokensKey}); inTokens.Value != (chain.Hash{}) {
-		v.Measure = VirtualInventoryForPositionsInTokens
+		v, other = other, v
+	}
+	before := e.Value.Sub(e.Delta)
+	flagged, known := get[MarketValue](s, v.RowKey())
+	if others, _ := get[MarketValue](s, other.RowKey()); known && flagged.Value != before && others.Value == before {
+		v = other
 	}
 	s.Put(v)
 	return nil
@@ -92,7 +118,7 @@ func (e ParameterSet) apply(s State) error {
 	old, known := get[Parameter](s, e.Parameter.RowKey())
 	if known && e.Parameter.Source == FromCall {
 		stale := e.Parameter.Stamp.Block < old.Stamp.Block
-		sameBlockAsEvent := e.Parameter.Stamp.Block == old.Stamp.Block && old.Source == FromEvent
+		sameBlockAsEvent := e.Parameter.Stamp.Block == old.Stamp.Block && old.Source != FromCall
 		if stale || sameBlockAsEvent {
 			return nil
 		}

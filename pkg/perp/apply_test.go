@@ -13,7 +13,7 @@ func mustApply(t *testing.T, events ...Event) *Book {
 	t.Helper()
 	b := NewBook()
 	for _, e := range events {
-		if err := Apply(b, e); err != nil {
+		if err := watchedApply(t, b, e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -256,7 +256,7 @@ func TestFoldThatStartsLater(t *testing.T) {
 
 func TestMarketMeasures(t *testing.T) {
 	value := func(scope chain.Hash, v int64) MarketValued {
-		return MarketValued{[]MarketValue{{Measure: FundingFactorPerSecond, Scope: scope, Value: I64(v)}}}
+		return MarketValued{Values: []MarketValue{{Measure: FundingFactorPerSecond, Scope: scope, Value: I64(v)}}}
 	}
 	b := mustApply(t, value(market.Hash(), 1), value(market.Hash(), 2), value(chain.Hash{}, 3))
 	if rows := b.Rows(MarketValues); len(rows) != 1 || rows[0].(MarketValue).Value != I64(2) {
@@ -277,6 +277,39 @@ func TestVirtualPositionsFollowTheFlag(t *testing.T) {
 	tokens := row[MarketValue](t, b, MarketValueKey(VirtualInventoryForPositionsInTokens, id, chain.Address{}, false))
 	if usd.Value != I64(4) || tokens.Value != I64(3) {
 		t.Errorf("USD %s, tokens %s", usd.Value, tokens.Value)
+	}
+}
+
+// Managers may set the flag without an event: what the event continues is what it counts, and neither measure takes an
+// amount of the other. A fold that began later knows of one measure only, and goes by the flag.
+func TestVirtualPositionsWithoutTheFlag(t *testing.T) {
+	id := chain.Hash{0x1d}
+	flag := func(on bool) ParameterSet {
+		return ParameterSet{Parameter{Key: balanceInTokensKey, Value: BoolWord(on), Source: FromCall}}
+	}
+	moved := func(from, to int64) VirtualPositionsMoved {
+		return VirtualPositionsMoved{TokenID: id, Value: I64(to), Delta: I64(to - from)}
+	}
+	for name, c := range map[string]struct {
+		events      []Event
+		usd, tokens int64
+	}{
+		"on, for the first time": {[]Event{moved(0, 500), moved(500, 700), moved(0, 3), moved(3, 4)}, 700, 4},
+		"on and off":             {[]Event{moved(0, 500), moved(0, 3), moved(500, 600), moved(3, 5)}, 600, 5},
+		"on, and seen later": {[]Event{moved(0, 500), moved(0, 3), flag(true), moved(3, 4), moved(4, 6)},
+			500, 6},
+		"off, for the first time":       {[]Event{flag(true), moved(0, 3), moved(0, 500), moved(500, 600)}, 600, 3},
+		"before the first event":        {[]Event{moved(0, 3), flag(true), moved(3, 4), moved(4, 9)}, 3, 9},
+		"a fold that began later":       {[]Event{flag(true), moved(7, 9), moved(9, 4)}, 0, 4},
+		"one of which neither is known": {[]Event{moved(7, 9), flag(true), moved(80, 90)}, 9, 90},
+	} {
+		b := mustApply(t, c.events...)
+		usd, _ := b.Get(MarketValueKey(VirtualInventoryForPositions, id, chain.Address{}, false)).(MarketValue)
+		inTokens := MarketValueKey(VirtualInventoryForPositionsInTokens, id, chain.Address{}, false)
+		tokens, _ := b.Get(inTokens).(MarketValue)
+		if usd.Value != I64(c.usd) || tokens.Value != I64(c.tokens) {
+			t.Errorf("%s: USD %s, tokens %s", name, usd.Value, tokens.Value)
+		}
 	}
 }
 

@@ -98,21 +98,25 @@ type RequestEnded struct {
 type MarketListed struct{ Market Market }
 
 // MarketValued sets one or more measures of a market.
-type MarketValued struct{ Values []MarketValue }
+type MarketValued struct {
+	Values []MarketValue
+	// Handler is the contract that spoke, of a Funding event: its version's rule holds. Zero of what is no log.
+	Handler chain.Address `json:",omitzero"`
+}
 
 // VirtualPositionsMoved is VirtualPositionInventoryUpdated. The event does not say whether it counts USD or index
-// tokens: the flag USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE does, as it stands at that moment, so Apply asks the
-// parameters.
+// tokens: the flag USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE does, as it stands at that moment. Apply asks the
+// parameters, and which of the two the event continues, because managers may set the flag without an event.
 type VirtualPositionsMoved struct {
-	TokenID chain.Hash // the virtual token id
-	Value   Int
-	Stamp   Stamp
+	TokenID      chain.Hash // the virtual token id
+	Value, Delta Int
+	Stamp        Stamp
 }
 
 // ParameterSet is SetUint, SetInt, SetBool, SetAddress or SetBytes32 of the exchange's Config, or a PARAM record.
 type ParameterSet struct{ Parameter Parameter }
 
-// ParameterAudited is a word as an audit has read it by call at the final block of its stamp, because it is not known
+// ParameterAudited is a word as an audit has read it by call at the block of its stamp, because it is not known
 // to be what events said. Where the fold has the same value it changes nothing.
 type ParameterAudited struct {
 	Parameter Parameter
@@ -169,6 +173,8 @@ func (e MarketValued) Touches() []RowKey {
 		keys = append(keys, v.RowKey())
 		if v.Measure == FundingFactorPerSecond {
 			keys = append(keys, MarketValueKey(SavedFundingFactorPerSecond, v.Scope, noToken, false))
+			keys = append(keys, HandlerVersion(e.Handler, 0).RowKey())
+			keys = append(keys, fundingWords(v.Scope)...)
 		}
 	}
 	return keys

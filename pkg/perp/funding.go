@@ -21,11 +21,14 @@ type funding struct {
 }
 
 // nextFunding is the factor that holds for the seconds since the last update (MarketUtils.getNextFundingAmountPerSize
-// and getNextFundingFactorPerSecond). Saved is the adaptive factor as the last update left it; middle matters only to a
-// venue that balances tokens.
+// and getNextFundingFactorPerSecond), by the rule of the ledger's version. Saved is the adaptive factor as the last
+// update left it; middle matters only to a venue that balances tokens.
 func (l ledger) nextFunding(i interest, middle Uint, saved Int, seconds Uint) funding {
-	if i.usdOf(true).IsZero() || i.usdOf(false).IsZero() {
-		return funding{}
+	if i.isOneSided() {
+		if l.version < V22c {
+			saved = Int{}
+		}
+		return funding{saved: saved}
 	}
 	sides := i.balance(l.flag(balanceInTokensKey), middle)
 	long, short := sides[index(true)], sides[index(false)]
@@ -36,13 +39,29 @@ func (l ledger) nextFunding(i interest, middle Uint, saved Int, seconds Uint) fu
 	}
 	must(!long.Add(short).IsZero()) // UnableToGetFundingFactorEmptyOpenInterest
 	skew := toFactor(applyExponent(gap, l.term(fundingExponentKey)), long.Add(short))
-	most := l.term(maxFundingKey)
 	if increase.IsZero() {
-		return funding{perSecond: ApplyFactor(skew, l.term(fundingFactorKey)).Min(most), longsPay: short.Less(long)}
+		longsPay := short.Less(long)
+		most := l.fundingBound(maxFundingKey, longsPay)
+		return funding{perSecond: ApplyFactor(skew, l.term(fundingFactorKey)).Min(most), longsPay: longsPay}
 	}
-	next := boundMagnitude(l.adapt(saved, skew, long.Cmp(short), increase, seconds), Uint{}, most)
-	bounded := boundMagnitude(next, l.term(minFundingKey), most)
+	next := l.adapt(saved, skew, long.Cmp(short), increase, seconds)
+	payer := next.Sign() >= 0 // before it is bounded; zero counts as the longs
+	most := l.fundingBound(maxFundingKey, payer)
+	next = boundMagnitude(next, Uint{}, most)
+	bounded := boundMagnitude(next, l.fundingBound(minFundingKey, payer), most)
 	return funding{perSecond: bounded.Abs(), longsPay: bounded.Sign() > 0, saved: next}
+}
+
+// isOneSided reports whether a side is empty: nothing accrues then.
+func (i interest) isOneSided() bool { return i.usdOf(true).IsZero() || i.usdOf(false).IsZero() }
+
+// fundingBound is the least or the most that a side pays per second: one for both sides up to v2.2b, and each its own
+// since v2.2c, where the other one stays in the store and is dead.
+func (l ledger) fundingBound(base chain.Hash, payer bool) Uint {
+	if l.version < V22c {
+		return l.term(base)
+	}
+	return l.sided(base, payer)
 }
 
 // adapt moves the saved factor: toward the side that is larger while the skew is above the stable threshold or against
@@ -61,7 +80,11 @@ func (l ledger) adapt(saved Int, skew Uint, larger int, increase, seconds Uint) 
 	if !grows {
 		return saved
 	}
-	step := ApplyFactor(skew, increase).Int().Mul(seconds.Int())
+	rate := ApplyFactor(skew, increase)
+	if l.version >= V22c && !skew.IsZero() {
+		rate = rate.Max(l.term(minFundingIncreaseKey))
+	}
+	step := rate.Int().Mul(seconds.Int())
 	if larger < 0 {
 		step = step.Neg()
 	}
@@ -112,19 +135,19 @@ func perSizeDelta(usd, openInterest, price Uint) Uint {
 }
 
 // foldedFunding is the adaptive funding factor, which no event carries, after a Funding event, whose measure v is about
-// to replace the former one. The open interest still is what it was before the transaction, because the exchange
-// accrues first. Known is false while the market is not.
+// to replace the former one, by the rule of the handler that spoke. The open interest still is what it was before the
+// transaction, because the exchange accrues first. Known is false while the market is not.
 //
-// The event shows the magnitude wherever it is above the minimum. That makes right what a fold that began later, or a
-// silent write to the store, left wrong. Below the minimum the fold is exact too, but for one combination: a venue that
-// balances tokens with a funding exponent other than one needs the price of that moment, which no row has; the average
-// price of the open interest stands in for it.
-func foldedFunding(rows Rows, v MarketValue) (saved MarketValue, known bool) {
+// The event shows the magnitude wherever it is above the minimum, and in a market with an empty side since v2.2c. That
+// makes right what a fold that began later, or a silent write to the store, left wrong. Below the minimum the fold is
+// exact too, but for one combination: a venue that balances tokens with a funding exponent other than one needs the
+// price of that moment, which no row has; the average price of the open interest stands in for it.
+func foldedFunding(rows Rows, v MarketValue, version Version) (saved MarketValue, known bool) {
 	market, known := rows.Get(RowKey{Markets, v.Scope}).(Market)
 	if !known {
 		return saved, false
 	}
-	l := ledger{rows: rows, market: market}
+	l := ledger{rows: rows, market: market, version: version}
 	saved = MarketValue{Measure: SavedFundingFactorPerSecond, Scope: v.Scope, Stamp: v.Stamp}
 	i := l.interest()
 	// What reverts here cannot have reverted on chain: part of the state is unknown, and the event is all there is to
@@ -134,11 +157,36 @@ func foldedFunding(rows Rows, v MarketValue) (saved MarketValue, known bool) {
 		saved.Value = l.nextFunding(i, i.averagePrice(), l.savedFunding(before.Stamp),
 			secondsSince(before, v.Stamp.Seconds())).saved
 	})
-	if adaptive := !l.term(fundingIncreaseKey).IsZero(); adaptive && l.term(minFundingKey).Less(v.Value.Uint()) {
+	if l.showsSaved(i, saved.Value, v.Value.Uint()) {
 		longsPay := saved.Value.Sign() > 0 || saved.Value.Sign() == 0 && i.usdOf(false).Less(i.usdOf(true))
 		saved.Value = signedBy(v.Value.Uint(), longsPay)
 	}
 	return saved, true
+}
+
+// fundingWords names the parameters that [foldedFunding] reads of a market, by the rules of any version.
+func fundingWords(market chain.Hash) []RowKey {
+	keys := []RowKey{{Parameters, balanceInTokensKey}}
+	for _, base := range []chain.Hash{fundingIncreaseKey, fundingExponentKey, fundingFactorKey, stableFundingKey,
+		decreaseFundingKey, fundingDecreaseKey, minFundingIncreaseKey, savedFundingKey, maxFundingKey, minFundingKey} {
+		keys = append(keys, RowKey{Parameters, argued(base, market)})
+	}
+	for _, base := range []chain.Hash{maxFundingKey, minFundingKey} {
+		for _, side := range []bool{true, false} {
+			keys = append(keys, RowKey{Parameters, argued(base, market, BoolWord(side))})
+		}
+	}
+	return keys
+}
+
+// showsSaved reports whether what a Funding event shows is the magnitude of the saved factor, which was folded to
+// saved: nothing has raised it to a minimum.
+func (l ledger) showsSaved(i interest, saved Int, shown Uint) bool {
+	if i.isOneSided() {
+		return l.version >= V22c
+	}
+	adaptive := !l.term(fundingIncreaseKey).IsZero()
+	return adaptive && l.fundingBound(minFundingKey, saved.Sign() >= 0).Less(shown)
 }
 
 // savedFunding is the adaptive factor as the last update left it: as folded, or as a call saw it in that block or

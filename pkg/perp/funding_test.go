@@ -24,14 +24,14 @@ func fundedMarket(more ...Event) []Event {
 }
 
 func interestOf(isLong bool, thousands uint64) Event {
-	return MarketValued{[]MarketValue{measure(OpenInterest, usdc, isLong, dollars(thousands*1_000, 0))}}
+	return MarketValued{Values: []MarketValue{measure(OpenInterest, usdc, isLong, dollars(thousands*1_000, 0))}}
 }
 
 // funded is a Funding event of a second that shows a factor.
 func funded(second uint64, shown Uint) Event {
 	v := measure(FundingFactorPerSecond, noToken, false, shown)
 	v.Stamp = Stamp{Block: second, TimeMs: second * 1000}
-	return MarketValued{[]MarketValue{v}}
+	return MarketValued{Values: []MarketValue{v}}
 }
 
 // The factor that no event carries is what the venue keeps: see the events that show it, and those that do not.
@@ -85,7 +85,7 @@ func TestSavedFundingFactor(t *testing.T) {
 
 // Swap orders report funding of no market, and a fold may not know a market yet: nothing is saved.
 func TestFundingOfNoMarket(t *testing.T) {
-	nowhere := MarketValued{[]MarketValue{{Measure: FundingFactorPerSecond, Value: I64(5)}}}
+	nowhere := MarketValued{Values: []MarketValue{{Measure: FundingFactorPerSecond, Value: I64(5)}}}
 	b := mustApply(t, nowhere, funded(100, Pow10(22)))
 	for _, r := range b.Rows(MarketValues) {
 		if r.(MarketValue).Measure == SavedFundingFactorPerSecond {
@@ -158,5 +158,108 @@ func TestTermsBoundGrowth(t *testing.T) {
 	}
 	if perSize, perSecond := now.Funding(true, chain.Address{9}); !perSize.IsZero() || !perSecond.IsZero() {
 		t.Error("funding of a token that is no collateral")
+	}
+}
+
+// The handlers of v2.2c add these rules; v2.2b's go on beside them, each by its own words and with one saved factor.
+func TestSavedFundingFactorByHandler(t *testing.T) {
+	unit := Pow10(20)
+	shown := func(n uint64) Uint { return U64(n).Mul(unit) }
+	units := func(n int64) Int { return I64(n).Mul(unit.Int()) }
+	old, young := chain.Address{0xb}, chain.Address{0xc}
+	set := func(v Uint, name string, args ...chain.Hash) Event {
+		key := DataStoreKey(name, append([]chain.Hash{market.Hash()}, args...)...)
+		return ParameterSet{Parameter{Key: key, Value: v.Bytes32(), Source: FromEvent}}
+	}
+	by := func(handler chain.Address, second uint64, shown Uint) Event {
+		e := funded(second, shown).(MarketValued)
+		e.Handler = handler
+		return e
+	}
+	of := func(v Version, handler chain.Address) Event { return ParameterSet{HandlerVersion(handler, v)} }
+	bounds := []Event{of(V22b, old), of(V22c, young),
+		set(shown(40), "MAX_FUNDING_FACTOR_PER_SECOND", BoolWord(true)),
+		set(shown(30), "MAX_FUNDING_FACTOR_PER_SECOND", BoolWord(false)),
+		set(shown(12), "MIN_FUNDING_FACTOR_PER_SECOND", BoolWord(true)),
+		set(shown(2), "MIN_FUNDING_FACTOR_PER_SECOND", BoolWord(false)),
+	}
+	floor := set(shown(5), "MIN_FUNDING_INCREASE_RATE_PER_SECOND")
+	static := set(Uint{}, "FUNDING_INCREASE_FACTOR_PER_SECOND")
+	for name, test := range map[string]struct {
+		events []Event
+		want   Int
+	}{
+		"kept while a side is empty": {[]Event{by(young, 100, shown(12)), by(young, 130, shown(30)),
+			interestOf(false, 0), by(young, 140, shown(30))}, units(30)},
+		"with its sign": {[]Event{interestOf(false, 900), by(young, 100, shown(2)), by(young, 120, shown(20)),
+			interestOf(true, 0), by(young, 140, shown(20))}, units(-20)},
+		"and goes on when the side is back, without the time between": {[]Event{by(young, 100, shown(12)),
+			by(young, 120, shown(20)), interestOf(false, 0), by(young, 900, shown(20)), interestOf(false, 100),
+			by(young, 905, shown(25))}, units(25)},
+		"lost by a handler of before": {[]Event{by(young, 100, shown(12)), by(young, 130, shown(30)),
+			interestOf(false, 0), by(old, 140, Uint{})}, units(0)},
+		"shown below the minimum of an empty market": {[]Event{by(young, 100, shown(12)), by(young, 107, shown(12)),
+			interestOf(false, 0), by(young, 140, shown(7))}, units(7)},
+		"kept by a static market with an empty side": {[]Event{by(young, 100, shown(12)), by(young, 130, shown(30)),
+			interestOf(false, 0), static, by(young, 140, shown(30))}, units(30)},
+		"until both sides are there": {[]Event{by(young, 100, shown(12)), by(young, 130, shown(30)),
+			interestOf(false, 0), static, by(young, 140, shown(30)), interestOf(false, 100),
+			by(young, 150, Uint{})}, units(0)},
+		"bounded by the side that pays": {[]Event{by(young, 100, shown(12)), by(young, 190, shown(40))}, units(40)},
+		"and by the other's when the others pay": {[]Event{interestOf(false, 900), by(young, 100, shown(2)),
+			by(young, 190, shown(30))}, units(-30)},
+		"handlers of before are bounded by the market's": {[]Event{by(old, 100, shown(10)), by(old, 190, shown(90))},
+			units(90)},
+		"one saved factor for both": {[]Event{by(old, 100, shown(10)), by(old, 190, shown(90)),
+			by(young, 191, shown(40)), by(old, 192, shown(41))}, units(41)},
+		"no bound means no funding, and nothing is saved": {[]Event{by(young, 100, shown(12)),
+			by(young, 130, shown(30)), set(Uint{}, "MAX_FUNDING_FACTOR_PER_SECOND", BoolWord(true)),
+			by(young, 131, Uint{})}, units(0)},
+		"the floor of the increase": {[]Event{floor, by(young, 100, shown(12)), by(young, 104, shown(20))}, units(20)},
+		"which turns the sign at once": {[]Event{by(young, 100, shown(12)), by(young, 130, shown(30)),
+			interestOf(false, 900), floor, by(young, 140, shown(20))}, units(-20)},
+		"and is none between equal sides": {[]Event{by(young, 100, shown(12)), by(young, 130, shown(30)),
+			interestOf(false, 300), floor, by(young, 140, shown(30))}, units(30)},
+		"nor for handlers of before": {[]Event{floor, by(old, 100, shown(10)), by(old, 115, shown(15))}, units(15)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := mustApply(t, fundedMarket(append(bounds, test.events...)...)...)
+			key := MarketValueKey(SavedFundingFactorPerSecond, market.Hash(), noToken, false)
+			if got := row[MarketValue](t, b, key).Value; got != test.want {
+				t.Errorf("saved %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// The rule is never guessed: funding that a handler of an unknown version reports is no event that can follow.
+func TestFundingOfAnUnknownHandler(t *testing.T) {
+	b := mustApply(t, fundedMarket()...)
+	e := funded(100, Pow10(22)).(MarketValued)
+	e.Handler = chain.Address{0xc}
+	if err := Apply(b, e); !errors.Is(err, ErrContradiction) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Adaptive funding can reach the most that a side pays, by the rule of the handler that would be called.
+func TestGrowthIsBoundedByTheVersionInForce(t *testing.T) {
+	long, short := U64(3).Mul(Pow10(24)), U64(2).Mul(Pow10(24))
+	c, _ := openMarket()
+	rows := c.Rows.(rowMap)
+	rows.put(parameter(DataStoreKey("FUNDING_INCREASE_FACTOR_PER_SECOND", market.Hash()), One),
+		parameter(DataStoreKey("MAX_FUNDING_FACTOR_PER_SECOND", market.Hash()), One),
+		parameter(DataStoreKey("MAX_FUNDING_FACTOR_PER_SECOND", market.Hash(), BoolWord(true)), long),
+		parameter(DataStoreKey("MAX_FUNDING_FACTOR_PER_SECOND", market.Hash(), BoolWord(false)), short))
+	for version, want := range map[Version][2]Uint{V22b: {One, One}, V22c: {short, long}} {
+		rows.put(HandlerVersion(chain.Address{}, version))
+		terms := mustTerms(t, c)
+		price, _ := terms.Price(usdc)
+		for _, isLong := range []bool{false, true} {
+			_, got := terms.Funding(isLong, usdc)
+			if want := want[index(isLong)].MulDivUp(Pow10(15), price.Max); got != want {
+				t.Errorf("%s, long %v: %s, want %s", version, isLong, got, want)
+			}
+		}
 	}
 }

@@ -11,6 +11,9 @@ type ParameterSource string
 const (
 	FromEvent ParameterSource = "event"
 	FromCall  ParameterSource = "call"
+	// FromAccount is the event of an account that has set a parameter of its own. Anybody may: whoever holds parameters
+	// in memory holds only those of them that he needs.
+	FromAccount ParameterSource = "account"
 )
 
 // Parameter is one word of the exchange's DataStore under its full key.
@@ -47,6 +50,12 @@ func DataStoreKey(name string, args ...chain.Hash) chain.Hash {
 		parts = append(parts, a[:])
 	}
 	return chain.Keccak256(parts...)
+}
+
+// StaticPriceKey is the key of the minimum or maximum that a token has at the static provider, in USD of 30 decimals
+// for the token's smallest unit (Keys.staticOraclePriceKey of v2.2c).
+func StaticPriceKey(token chain.Address, isMax bool) chain.Hash {
+	return DataStoreKey("STATIC_ORACLE_PRICE", token.Hash(), BoolWord(isMax))
 }
 
 // BaseKey is keccak256(abi.encode(name)).
@@ -95,7 +104,7 @@ type BadDebt struct {
 // RowKey implements [Row].
 func (b BadDebt) RowKey() RowKey { return RowKey{BadDebts, b.OrderKey} }
 
-// Transaction is who executed: the TX record of a transaction that carried our logs or came from a configured signer.
+// Transaction is who executed: the TX record of a transaction that carried our logs.
 type Transaction struct {
 	Tx    chain.Tx
 	Stamp Stamp

@@ -28,9 +28,10 @@ func Tables() []Table {
 }
 
 // Resident reports whether a table is small and read by the folding of other rows: whoever keeps a [State] holds its
-// rows in memory, so that Apply may read any of them without having named them in [Event.Touches].
+// rows in memory, so that Apply may read any of them without having named them in [Event.Touches]. It is small because
+// the exchange alone adds to it. Parameters are not: anybody sets words of his own account, as many as he has accounts.
 func (t Table) Resident() bool {
-	return t == Markets || t == MarketValues || t == Parameters || t == OracleSources
+	return t == Markets || t == MarketValues || t == OracleSources
 }
 
 // Replicated reports whether every partition of the log topic carries all rows of a table. Accruing funding takes the

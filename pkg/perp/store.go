@@ -30,6 +30,7 @@ var (
 	fundingDecreaseKey       = BaseKey("FUNDING_DECREASE_FACTOR_PER_SECOND")
 	minFundingKey            = BaseKey("MIN_FUNDING_FACTOR_PER_SECOND")
 	maxFundingKey            = BaseKey("MAX_FUNDING_FACTOR_PER_SECOND")
+	minFundingIncreaseKey    = BaseKey("MIN_FUNDING_INCREASE_RATE_PER_SECOND")
 	stableFundingKey         = BaseKey("THRESHOLD_FOR_STABLE_FUNDING")
 	decreaseFundingKey       = BaseKey("THRESHOLD_FOR_DECREASE_FUNDING")
 	savedFundingKey          = BaseKey("SAVED_FUNDING_FACTOR_PER_SECOND")
@@ -37,8 +38,9 @@ var (
 
 // ledger reads one market out of the rows as the contracts read their DataStore: what is absent is zero.
 type ledger struct {
-	rows   Rows
-	market Market
+	rows    Rows
+	market  Market
+	version Version // of whose rules funding is; nothing else differs
 }
 
 // word is a parameter of the whole exchange.

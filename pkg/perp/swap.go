@@ -169,6 +169,11 @@ func Disabled(rows Rows, market chain.Address) bool {
 	return !ledger{rows: rows}.word(marketDisabledKey, market.Hash()).IsZero()
 }
 
+// DisabledKey is the key of the parameter that says so: it is zero, or missing, while the market is open.
+func DisabledKey(market chain.Address) chain.Hash {
+	return DataStoreKey("IS_MARKET_DISABLED", market.Hash())
+}
+
 // SwapTerms is what bounds a swap of one token in a market: the pool's two amounts, the lowest fee, and by how much a
 // swap that balances the pool may be rewarded: what its imbalance in USD, raised to Exponent, comes to times Reward.
 // Factors have 30 decimals.

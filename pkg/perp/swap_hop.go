@@ -253,3 +253,6 @@ func (w *swapping) validatePnl(i interest, isLong bool, kind chain.Hash, refusal
 	}
 	return nil
 }
+
+// UIFeeKey is the key of the parameter by which an account sets its fee on swaps that name it.
+func UIFeeKey(account chain.Address) chain.Hash { return argued(uiFeeFactorKey, account.Hash()) }

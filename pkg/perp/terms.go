@@ -60,7 +60,8 @@ func newTerms(token chain.Address, c Circumstances) (*Terms, error) {
 		}
 		*want.price = price
 	}
-	if err := Checked(func() { t.read(ledger{rows: c.Rows, market: market}, c.Time) }); err != nil {
+	l := ledger{rows: c.Rows, market: market, version: versionInForce(c.Rows)}
+	if err := Checked(func() { t.read(l, c.Time) }); err != nil {
 		return nil, fmt.Errorf("accruing market %s: %w", token, err)
 	}
 	return t, nil
@@ -89,13 +90,13 @@ func (t *Terms) readFunding(l ledger, i interest, now uint64) {
 	seconds := secondsSince(last, now)
 	f := l.nextFunding(i, t.prices.middle(), l.savedFunding(last.Stamp), seconds)
 	growth := l.fundingGrowth(f, i, t.prices, seconds)
-	adaptive, most := !l.term(fundingIncreaseKey).IsZero(), l.term(maxFundingKey)
+	adaptive := !l.term(fundingIncreaseKey).IsZero()
 	for _, isLong := range []bool{false, true} {
 		s := &t.sides[index(isLong)]
 		perSecond := Uint{}
 		switch {
 		case adaptive:
-			perSecond = most
+			perSecond = l.fundingBound(maxFundingKey, isLong)
 		case f.longsPay == isLong:
 			perSecond = f.perSecond
 		}

@@ -64,10 +64,11 @@ func twinPow(value, exponent *big.Int) *big.Int {
 }
 
 type twin struct {
-	rows   rowMap
-	m      Market
-	prices map[chain.Address]Price
-	now    uint64
+	rows    rowMap
+	m       Market
+	prices  map[chain.Address]Price
+	now     uint64
+	version Version
 }
 
 func (w twin) word(name string, args ...chain.Hash) *big.Int {
@@ -165,25 +166,38 @@ func (w twin) cannotFund() bool {
 // fundingRate is the rate, who pays, and the factor to save.
 func (w twin) fundingRate(seconds *big.Int) (rate *big.Int, longsPay bool, saved *big.Int) {
 	nothing := new(big.Int)
+	before := w.value(SavedFundingFactorPerSecond, chain.Address{}, false)
 	if w.oi(true).Sign() == 0 || w.oi(false).Sign() == 0 {
-		return nothing, false, nothing
+		return nothing, false, either(w.version == V22c, before, nothing)
 	}
 	long, short := w.balance(true), w.balance(false)
-	increase, most, least := w.own("FUNDING_INCREASE_FACTOR_PER_SECOND"), w.own("MAX_FUNDING_FACTOR_PER_SECOND"),
-		w.own("MIN_FUNDING_FACTOR_PER_SECOND")
+	increase := w.own("FUNDING_INCREASE_FACTOR_PER_SECOND")
+	bound := func(name string, longsPay bool) *big.Int {
+		if w.version == V22c {
+			return w.own(name, BoolWord(longsPay))
+		}
+		return w.own(name)
+	}
 	gap := absDiff(long, short)
 	if gap.Sign() == 0 && increase.Sign() == 0 {
 		return nothing, true, nothing
 	}
 	skew := mulDivBig(twinPow(gap, w.own("FUNDING_EXPONENT_FACTOR")), e(30), add(long, short))
 	if increase.Sign() == 0 {
-		return smaller(factored(skew, w.own("FUNDING_FACTOR")), most), long.Cmp(short) > 0, nothing
+		longsPay = long.Cmp(short) > 0
+		most := bound("MAX_FUNDING_FACTOR_PER_SECOND", longsPay)
+		return smaller(factored(skew, w.own("FUNDING_FACTOR")), most), longsPay, nothing
 	}
-	saved = w.value(SavedFundingFactorPerSecond, chain.Address{}, false)
+	saved = before
 	sameWay := saved.Sign() > 0 && long.Cmp(short) > 0 || saved.Sign() < 0 && short.Cmp(long) > 0
 	switch {
 	case !sameWay || skew.Cmp(w.own("THRESHOLD_FOR_STABLE_FUNDING")) > 0:
-		step := mul(factored(skew, increase), seconds)
+		perSecond := factored(skew, increase)
+		if floor := w.own("MIN_FUNDING_INCREASE_RATE_PER_SECOND"); w.version == V22c && skew.Sign() > 0 &&
+			perSecond.Cmp(floor) < 0 {
+			perSecond = floor
+		}
+		step := mul(perSecond, seconds)
 		saved = either(long.Cmp(short) < 0, sub(saved, step), add(saved, step))
 	case skew.Cmp(w.own("THRESHOLD_FOR_DECREASE_FUNDING")) < 0:
 		left := sub(new(big.Int).Abs(saved), mul(w.own("FUNDING_DECREASE_FACTOR_PER_SECOND"), seconds))
@@ -192,6 +206,8 @@ func (w twin) fundingRate(seconds *big.Int) (rate *big.Int, longsPay bool, saved
 	signed := func(magnitude *big.Int) *big.Int {
 		return either(saved.Sign() < 0, new(big.Int).Neg(magnitude), magnitude)
 	}
+	least, most := bound("MIN_FUNDING_FACTOR_PER_SECOND", saved.Sign() >= 0),
+		bound("MAX_FUNDING_FACTOR_PER_SECOND", saved.Sign() >= 0)
 	magnitude := smaller(new(big.Int).Abs(saved), most)
 	bounded := signed(smaller(greater(magnitude, least), most))
 	return new(big.Int).Abs(bounded), bounded.Sign() > 0, signed(magnitude)
@@ -314,8 +330,9 @@ func drawVenue(t *rapid.T) (twin, Position) {
 		m.LongToken = usdc
 	}
 	const now = 1_800_000_000
-	w := twin{rows: rowMap{}, m: m, now: now, prices: map[chain.Address]Price{}}
-	w.rows.put(m)
+	w := twin{rows: rowMap{}, m: m, now: now, prices: map[chain.Address]Price{},
+		version: rapid.SampledFrom([]Version{V22b, V22c}).Draw(t, "version")}
+	w.rows.put(m, HandlerVersion(chain.Address{}, w.version))
 	spread := func(p Uint, label string) Price {
 		return Price{Min: p, Max: p.Add(p.Div(U64(rapid.Uint64Range(500, 100_000).Draw(t, label))))}
 	}
@@ -342,6 +359,11 @@ func drawVenue(t *rapid.T) (twin, Position) {
 	set(number("funding decrease", 1, 90, 16), "FUNDING_DECREASE_FACTOR_PER_SECOND", own)
 	set(number("least funding", 1, 90, 19), "MIN_FUNDING_FACTOR_PER_SECOND", own)
 	set(number("most funding", 1, 90, 21), "MAX_FUNDING_FACTOR_PER_SECOND", own)
+	for _, isLong := range []bool{false, true} {
+		set(number("least funding of a side", 1, 90, 19), "MIN_FUNDING_FACTOR_PER_SECOND", own, BoolWord(isLong))
+		set(number("most funding of a side", 1, 90, 21), "MAX_FUNDING_FACTOR_PER_SECOND", own, BoolWord(isLong))
+	}
+	set(number("least increase", 1, 90, 15), "MIN_FUNDING_INCREASE_RATE_PER_SECOND", own)
 	set(number("stable", 1, 500, 27), "THRESHOLD_FOR_STABLE_FUNDING", own)
 	set(number("decrease", 1, 300, 27), "THRESHOLD_FOR_DECREASE_FUNDING", own)
 	stamped := func(v MarketValue, label string) MarketValue {
@@ -481,13 +503,16 @@ func TestFundingFoldAgainstTheTwin(t *testing.T) {
 		}
 		seconds := w.seconds(FundingFactorPerSecond, false)
 		rate, _, saved := w.fundingRate(seconds)
+		if w.version == V22c && (w.oi(true).Sign() == 0 || w.oi(false).Sign() == 0) {
+			rate = new(big.Int).Abs(saved) // what the event shows of a market with an empty side
+		}
 		shown, err := UintFromBig(rate)
 		if err != nil {
 			t.Fatal(err)
 		}
 		event := measure(FundingFactorPerSecond, chain.Address{}, false, shown)
 		event.Stamp.TimeMs = w.now * 1000
-		got, known := foldedFunding(w.rows, event)
+		got, known := foldedFunding(w.rows, event, w.version)
 		if !known || got.Value.Big().Cmp(saved) != 0 {
 			t.Fatalf("folded %s, want %s (%v)", got.Value, saved, known)
 		}

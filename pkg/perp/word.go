@@ -23,7 +23,7 @@ const (
 // WordScope is of what there is one word each: it gives the arguments of a word's key.
 type WordScope string
 
-// The scopes. The last three are of words that cannot be listed: no rule knows all accounts, nor who provides prices.
+// The scopes. The last four are of words that cannot be listed: no rule knows all accounts, nor who provides prices.
 const (
 	OfVenue       WordScope = "venue"        // one, without arguments
 	OfMarket      WordScope = "market"       // (market)
@@ -33,6 +33,7 @@ const (
 	OfAccount     WordScope = "account"      // (account)
 	OfTier        WordScope = "tier"         // (number)
 	OfProvider    WordScope = "provider"     // (oracle provider, token)
+	OfHandler     WordScope = "handler"      // (handler), and one without arguments
 )
 
 // WordName is one kind of word that rules read: a name of Keys.sol, and of what there is one each.
@@ -50,6 +51,7 @@ type WordName struct {
 const (
 	changedByEvent = "there is one for each account, tier or provider, and only the exchange's Config sets it, with " +
 		"an event"
+	shownByCode    = "it is no word of the DataStore: the scanner reads it from the handlers' code"
 	changedByTrade = "it moves with every accrual of funding, and is folded from these events, which also put it right"
 )
 
@@ -84,14 +86,16 @@ var catalogue = slices.Concat(
 	words(OfMarket, UintWord, "MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", "MAX_POSITION_IMPACT_FACTOR_FOR_LIQUIDATIONS",
 		"MIN_POSITION_IMPACT_POOL_AMOUNT",
 		"FUNDING_FACTOR", "FUNDING_EXPONENT_FACTOR", "FUNDING_INCREASE_FACTOR_PER_SECOND",
-		"FUNDING_DECREASE_FACTOR_PER_SECOND",
+		"FUNDING_DECREASE_FACTOR_PER_SECOND", "MIN_FUNDING_INCREASE_RATE_PER_SECOND",
 		"MIN_FUNDING_FACTOR_PER_SECOND", "MAX_FUNDING_FACTOR_PER_SECOND", "THRESHOLD_FOR_STABLE_FUNDING",
 		"THRESHOLD_FOR_DECREASE_FUNDING"),
 	words(OfMarketSide, UintWord, "POSITION_FEE_FACTOR", "POSITION_IMPACT_FACTOR", "POSITION_IMPACT_EXPONENT_FACTOR",
 		"MAX_POSITION_IMPACT_FACTOR",
 		"BORROWING_FACTOR", "BORROWING_EXPONENT_FACTOR", "OPTIMAL_USAGE_FACTOR", "BASE_BORROWING_FACTOR",
 		"ABOVE_OPTIMAL_USAGE_BORROWING_FACTOR",
-		"OPEN_INTEREST_RESERVE_FACTOR", "MIN_PNL_FACTOR_AFTER_ADL", "MAX_OPEN_INTEREST"),
+		"OPEN_INTEREST_RESERVE_FACTOR", "MIN_PNL_FACTOR_AFTER_ADL", "MAX_OPEN_INTEREST",
+		// of the side that pays, since v2.2c; handlers of v2.2b read the market's, above
+		"MIN_FUNDING_FACTOR_PER_SECOND", "MAX_FUNDING_FACTOR_PER_SECOND"),
 	[]WordName{
 		{Name: "MAX_PNL_FACTOR", Prefix: "MAX_PNL_FACTOR_FOR_TRADERS", Kind: UintWord, Scope: OfMarketSide},
 		{Name: "MAX_PNL_FACTOR", Prefix: "MAX_PNL_FACTOR_FOR_ADL", Kind: UintWord, Scope: OfMarketSide},
@@ -102,6 +106,7 @@ var catalogue = slices.Concat(
 		{Name: "UI_FEE_FACTOR", Kind: UintWord, Scope: OfAccount, Unaudited: changedByEvent},
 		{Name: "ORACLE_TIMESTAMP_ADJUSTMENT", Kind: UintWord, Scope: OfProvider, Unaudited: changedByEvent},
 		{Name: "SAVED_FUNDING_FACTOR_PER_SECOND", Kind: IntWord, Scope: OfMarket, Unaudited: changedByTrade},
+		{Name: "HANDLER_VERSION", Kind: UintWord, Scope: OfHandler, Unaudited: shownByCode},
 	},
 )
 

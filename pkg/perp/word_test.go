@@ -28,21 +28,25 @@ func (r recorder) Get(k RowKey) Row {
 	return r.Rows.Get(k)
 }
 
+// verdictPaths change a market's parameters so that its terms take each of their ways.
+var verdictPaths = []func(rowMap){
+	func(rowMap) {},
+	func(m rowMap) { m.put(HandlerVersion(chain.Address{}, V22c)) },
+	func(m rowMap) { m.put(parameter(DataStoreKey("USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE"), U64(1))) },
+	func(m rowMap) {
+		m.put(parameter(DataStoreKey("OPTIMAL_USAGE_FACTOR", market.Hash(), BoolWord(true)), Uint{}))
+	},
+	func(m rowMap) {
+		m.put(parameter(DataStoreKey("FUNDING_INCREASE_FACTOR_PER_SECOND", market.Hash()), Uint{}))
+	},
+}
+
 // Every parameter that judging a position, accruing and deleveraging ask for is in the catalogue, under the very key:
 // the audit cannot miss one.
 func TestRulesReadWhatTheCatalogueLists(t *testing.T) {
 	c, p := openMarket()
 	asked := map[chain.Hash]bool{}
-	for _, change := range []func(rowMap){
-		func(rowMap) {},
-		func(m rowMap) { m.put(parameter(DataStoreKey("USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE"), U64(1))) },
-		func(m rowMap) {
-			m.put(parameter(DataStoreKey("OPTIMAL_USAGE_FACTOR", market.Hash(), BoolWord(true)), Uint{}))
-		},
-		func(m rowMap) {
-			m.put(parameter(DataStoreKey("FUNDING_INCREASE_FACTOR_PER_SECOND", market.Hash()), Uint{}))
-		},
-	} {
+	for _, change := range verdictPaths {
 		rows, is := c.Rows.(rowMap)
 		if !is {
 			t.Fatal("the fixture's rows are of another kind")
@@ -65,6 +69,7 @@ func TestRulesReadWhatTheCatalogueLists(t *testing.T) {
 		// of the position's account: not to be listed, see Unaudited
 		DataStoreKey("PRO_TRADER_TIER", p.Account.Hash()):              true,
 		DataStoreKey("SAVED_FUNDING_FACTOR_PER_SECOND", market.Hash()): true,
+		DataStoreKey("HANDLER_VERSION"):                                true, // of code
 	}
 	for _, w := range Words([]Market{m}) {
 		if listed[w.Key] {
@@ -88,8 +93,10 @@ var noParameters = []string{
 	"VIRTUAL_INVENTORY_FOR_SWAPS", "VIRTUAL_INVENTORY_FOR_POSITIONS", "VIRTUAL_INVENTORY_FOR_POSITIONS_IN_TOKENS",
 	// what orders, markets and fees are
 	"ACCOUNT", "MARKET_LIST", "INDEX_TOKEN", "LONG_TOKEN", "SHORT_TOKEN", "ATOMIC_SWAP_FEE_TYPE",
-	// what keeperctl doctor asks the chain itself
-	"IS_ORACLE_PROVIDER_ENABLED",
+	// what keeperctl asks the chain itself
+	"IS_ORACLE_PROVIDER_ENABLED", "DATA_STREAM_ID",
+	// what the scanner reads when a token's price is fixed
+	"STATIC_ORACLE_PRICE", "ORACLE_PROVIDER_FOR_TOKEN",
 }
 
 // A name that any code of the keeper makes a key of is in the catalogue, or named above: who adds a read adds it there.

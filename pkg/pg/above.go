@@ -52,7 +52,7 @@ func revsAt(ctx context.Context, tx pgx.Tx, s Standing) (map[int]int64, error) {
 }
 
 // isAhead reports whether a partition has applied blocks above the watermark.
-func (s Standing) isAhead(o Offset) bool { return !sameBlock(o.Tip.BlockRef, s.Watermark.BlockRef) }
+func (s Standing) isAhead(o Offset) bool { return !sameBlock(o.Tip, s.Watermark) }
 
 // readAbove reads from the journal what lies above the watermark.
 func readAbove(ctx context.Context, tx pgx.Tx, s Standing) (above, error) {

@@ -24,7 +24,7 @@ type Seen struct {
 	// At, not of the partition's tip.
 	Revs map[int]int64
 	// At is the block that everything was taken in as of.
-	At Block
+	At chain.BlockRef
 }
 
 // Delta is what happened to the rows of one table since. A key stands in one of the two lists, and once; Removed may

@@ -89,7 +89,7 @@ func (d *duet) extend(t fataler, rows []perp.Row) {
 	d.blocks = append(d.blocks, ref)
 	for i, p := range d.parts {
 		must(t, d.books[i].Begin(ref.Number))
-		block, before := pg.AppliedBlock{Block: pg.Block{BlockRef: ref}}, map[perp.RowKey]perp.Row{}
+		block, before := pg.AppliedBlock{BlockRef: ref}, map[perp.RowKey]perp.Row{}
 		for _, r := range rows {
 			k := r.RowKey()
 			if int(k.Key[31]+k.Key[11])%2 != i && !k.Table.Replicated() {
@@ -205,7 +205,7 @@ func TestChangesComeWithTheWatermark(t *testing.T) {
 	if c := f.look(t, db); c.Level() || !c.Unchanged(seen) || len(c.Orders.Changed) != 0 {
 		t.Errorf("skewed: %+v", c)
 	}
-	commit(t, d.parts[1], pg.AppliedBlock{Block: next.Block})
+	commit(t, d.parts[1], pg.AppliedBlock{BlockRef: next.BlockRef})
 	if c := f.look(t, db); c.Reload || len(c.Orders.Changed) != 1 {
 		t.Errorf("level again: %+v", c)
 	}

@@ -24,8 +24,6 @@ type Commit struct {
 	// Finalized is the highest finalized block that is known; the zero value, or a lower one than before, changes
 	// nothing.
 	Finalized chain.BlockRef
-	// Proven are blocks, of before or of this step, that were published without proof and have been proven since.
-	Proven []Block
 	// Halted, when set, is why nobody may act on the state any more; only an accepted [Rewind] lifts it.
 	Halted string
 	// Blocks are the blocks and ranges applied, each standing on the one before; the first stands on the tip, if there
@@ -35,7 +33,7 @@ type Commit struct {
 
 // AppliedBlock is a block, or a range of finalized blocks, and what it did to the rows.
 type AppliedBlock struct {
-	Block // of a range the last one
+	chain.BlockRef // of a range the last one
 	// Before is the block under a range, and zero for a single block. A range cannot be undone, nor anything before it:
 	// no journal is kept.
 	Before chain.BlockRef
@@ -47,14 +45,6 @@ type AppliedBlock struct {
 
 // isRange reports whether it is a range, and not a block.
 func (b AppliedBlock) isRange() bool { return !b.Before.Hash.IsZero() }
-
-// first is the number of the first block.
-func (b AppliedBlock) first() uint64 {
-	if b.isRange() {
-		return b.Before.Number + 1
-	}
-	return b.Number
-}
 
 // follows reports whether a block or range stands on a block.
 func (b AppliedBlock) follows(tip chain.BlockRef) bool {
@@ -98,17 +88,16 @@ func (o Offset) after(c Commit, rev int64) (Offset, error) {
 	next.Finalized = higher(next.Finalized, c.Finalized)
 	touched := false
 	for _, b := range c.Blocks {
-		if !next.Tip.Hash.IsZero() && !b.follows(next.Tip.BlockRef) {
+		if !next.Tip.Hash.IsZero() && !b.follows(next.Tip) {
 			return o, Refusef("block %d %s does not follow block %d %s of partition %d", b.Number, b.Hash,
 				next.Tip.Number, next.Tip.Hash, o.Partition)
 		}
-		next.Tip = b.Block
+		next.Tip = b.BlockRef
 		if b.isRange() {
 			next.Finalized = higher(next.Finalized, b.BlockRef)
 		}
 		touched = touched || len(b.Changes) > 0
 	}
-	next.Tip = next.Tip.provenBy(c.Proven)
 	if touched {
 		next.Rev = rev
 	}

@@ -24,10 +24,10 @@ var (
 	wholeTables = Register("wait for whole tables", limitsOff.SQL()+`, set_config('work_mem', '32MB', true),
 		set_config('enable_parallel_hash', 'off', true)`)
 	// countDiffering counts the rows that one of two generations has and the other has not, to the last column. A row's
-	// key and partition are unique in each.
+	// key and partition are unique in each. Every copy counts: a partition folds with its own.
 	countDiffering = perTable("rows that differ of", `SELECT count(*)
-		FROM (SELECT {columns}, part FROM {state}.{table} t WHERE t.deleted_at IS NULL AND {one copy}) a
-		FULL JOIN (SELECT {columns}, part FROM {other}.{table} t WHERE t.deleted_at IS NULL AND {one copy}) b
+		FROM (SELECT {columns}, part FROM {state}.{table} WHERE deleted_at IS NULL) a
+		FULL JOIN (SELECT {columns}, part FROM {other}.{table} WHERE deleted_at IS NULL) b
 			ON a.key = b.key AND a.part = b.part
 		WHERE ROW({a.columns}) IS DISTINCT FROM ROW({b.columns})`)
 	exportSnapshot = Register("export snapshot", `SELECT pg_export_snapshot()`)

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/perp"
 )
@@ -29,7 +32,7 @@ func TestSwitchIsBoundedAfterItsComparison(t *testing.T) {
 func TestComparisonWaitsForItsSlowestTable(t *testing.T) {
 	url, _, copied := copiedHistory(t)
 	cfg := configFor(url)
-	cfg.IdleInTransactionTimeout = 100 * time.Millisecond
+	cfg.IdleInTransactionTimeout = time.Second
 	hurried := openConfig(t, cfg)
 	first, second := perp.Tables()[0], perp.Tables()[1]
 	for _, order := range [][2]perp.Table{{first, second}, {second, first}} { // either may be the sharing one's
@@ -45,8 +48,33 @@ func TestComparisonWaitsForItsSlowestTable(t *testing.T) {
 		}()
 		awaitTrue(t, url, "(SELECT count(*) FROM pg_locks WHERE NOT granted) = 2")
 		sooner()
-		execute(t, url, "SELECT pg_sleep(0.5)")
+		execute(t, url, "SELECT pg_sleep(1.5)")
 		later()
 		must(t, <-ended)
+	}
+}
+
+// hold runs a statement in a transaction that stays open until release.
+func hold(t *testing.T, url, sql string) (release func()) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	must(t, err)
+	tx, err := conn.Begin(t.Context())
+	must(t, err)
+	_, err = tx.Exec(t.Context(), sql)
+	must(t, err)
+	release = sync.OnceFunc(func() { _ = conn.Close(context.Background()) })
+	t.Cleanup(release)
+	return release
+}
+
+// awaitTrue asks until something is so; the server does the waiting.
+func awaitTrue(t *testing.T, url, question string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	must(t, err)
+	defer conn.Close(t.Context())
+	for so := false; !so; {
+		must(t, conn.QueryRow(t.Context(), "SELECT ("+question+") FROM pg_sleep(0.02)").Scan(&so))
 	}
 }

@@ -3,30 +3,31 @@ package pg
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/service/check"
 )
 
 // Config is how to reach the keeper's database, and how long to wait for it. Start from DefaultConfig.
 type Config struct {
-	URL secret.URL `toml:"url" help:"the keeper's database: postgres://user:password@host:port/name?sslmode=require"`
+	URL secret.URL `toml:"url" file:"none" help:"the keeper's database: postgres://user:password@host:port/name?sslmode=require"`
 	// Password is for those who keep it in a file of its own, apart from the address.
 	Password secret.String `toml:"password" help:"password of the url's user, where the url holds none"`
 	MaxConns int           `toml:"max_conns" help:"most connections this process opens"`
 	// ConnectTimeout bounds the opening of one connection.
-	ConnectTimeout time.Duration `toml:"connect_timeout" help:"how long opening a connection may take"`
+	ConnectTimeout time.Duration `toml:"-"`
 	// StatementTimeout bounds one statement, at the server and, with a margin, here.
-	StatementTimeout time.Duration `toml:"statement_timeout" help:"how long one statement may run"`
+	StatementTimeout time.Duration `toml:"-"`
 	// IdleInTransactionTimeout is after how long the server ends the transaction of a client that went silent in it,
 	// and frees its locks.
-	IdleInTransactionTimeout time.Duration `toml:"idle_in_transaction_timeout" help:"how long a silent client may hold a transaction open"`
+	IdleInTransactionTimeout time.Duration `toml:"-"`
 	// PollInterval is how late a change of state is noticed when its notification was lost.
-	PollInterval time.Duration `toml:"poll_interval" help:"how often to look for changes without having been notified"`
+	PollInterval time.Duration `toml:"-"`
 	// PlanOnce has the server plan each statement once a connection, for any arguments, and not at every execution. It
 	// is for whom small statements of the same shape are all there is: planning the claim of a nonce takes longer than
 	// executing it. It is the program's choice, and no setting.
@@ -46,15 +47,10 @@ func DefaultConfig() Config {
 
 // Validate names every setting that cannot work, joined into one error.
 func (c Config) Validate() error {
-	short := func(key string, d time.Duration) error {
-		return check.Refuse(d < time.Millisecond, "%s: %s is too short (use 1ms or more)", key, d)
-	}
 	return errors.Join(
 		c.validateURL(),
 		check.Refuse(c.MaxConns < 2, "max_conns: %d is too few (use 2 or more: one waits for notifications)",
 			c.MaxConns),
-		short("connect_timeout", c.ConnectTimeout), short("statement_timeout", c.StatementTimeout),
-		short("idle_in_transaction_timeout", c.IdleInTransactionTimeout), short("poll_interval", c.PollInterval),
 	)
 }
 
@@ -62,10 +58,18 @@ func (c Config) validateURL() error {
 	if !c.URL.IsSet() {
 		return errors.New("url: not set (name the keeper's database, postgres://user:password@host:port/name)")
 	}
-	if _, err := pgxpool.ParseConfig(c.URL.Reveal()); err != nil {
+	parsed, err := pgxpool.ParseConfig(c.URL.Reveal())
+	if err != nil {
 		// The driver's own words quote the address.
 		return fmt.Errorf("url: %s is no address of a PostgreSQL database (write "+
 			"postgres://user:password@host:port/name)", c.URL)
+	}
+	for _, other := range parsed.ConnConfig.Fallbacks {
+		if at, err := netip.ParseAddr(other.Host); (err != nil || !at.IsLoopback()) &&
+			(other.TLSConfig == nil) != (parsed.ConnConfig.TLSConfig == nil) {
+			return fmt.Errorf("url: %s leaves open whether %s is spoken to readably (say sslmode=verify-full, or "+
+				"sslmode=disable)", c.URL, other.Host)
+		}
 	}
 	return check.Refuse(c.Password.IsSet() && c.urlHasPassword(),
 		"password: the url holds one already (remove one of them)")
@@ -78,4 +82,22 @@ func (c Config) urlHasPassword() bool {
 	}
 	_, has := address.User.Password()
 	return has
+}
+
+// Client is how the PostgreSQL client programs reach the database: an address that anybody may see, and the password,
+// which is for the environment.
+func (c Config) Client() (address string, password secret.String, err error) {
+	p, err := c.pool("")
+	if err != nil {
+		return "", secret.String{}, err
+	}
+	at, err := url.Parse(c.URL.Reveal())
+	if err != nil {
+		return "", secret.String{}, fmt.Errorf("url: %s is no address", c.URL)
+	}
+	at.User = url.User(p.ConnConfig.User)
+	query := at.Query()
+	query.Del("password")
+	at.RawQuery = query.Encode()
+	return at.String(), secret.New(p.ConnConfig.Password), nil
 }

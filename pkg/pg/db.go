@@ -31,11 +31,12 @@ func Open(ctx context.Context, cfg Config, application string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
-	if err != nil {
+	db := &DB{cfg: cfg}
+	wire(poolConfig, func() { db.pool.Reset() })
+	if db.pool, err = pgxpool.NewWithConfig(ctx, poolConfig); err != nil {
 		return nil, fmt.Errorf("preparing connections to %s: %w", cfg.URL, err)
 	}
-	return &DB{pool: pool, cfg: cfg}, nil
+	return db, nil
 }
 
 func (c Config) pool(application string) (*pgxpool.Config, error) {

@@ -14,9 +14,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"perpkeeper/lab/embedded/postgres"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/delayed"
-	"perpkeeper/pkg/embedded/postgres"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"

@@ -31,13 +31,21 @@ var (
 		ON CONFLICT DO NOTHING`)
 	selectParameter = Register("parameter", `SELECT value FROM {state}.parameter WHERE key = $1 AND deleted_at IS NULL
 		ORDER BY stamp_block DESC, stamp_log DESC LIMIT 1`)
-	// Every day since the last one that has a report, so that days without a planner have one too.
-	addReports = Register("add daily reports", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
+	// Every day since the last one that has a report, so that days without a planner have one too. What a clock that
+	// was ahead has written of times to come is taken back: reports of such days, those it finished, and later tries.
+	addReports = Register("add daily reports", `WITH t AS (
+			SELECT now, (now AT TIME ZONE 'UTC')::date AS today, to_char(now AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS key
+			FROM clock_timestamp() now),
+		ahead AS (DELETE FROM keeper.delayed_job d USING t WHERE d.kind = $1 AND d.key > t.key),
+		early AS (UPDATE keeper.delayed_job d SET status = 'pending', finished_at = NULL, next_at = d.due_at,
+			version = d.version + 1 FROM t WHERE d.kind = $1 AND d.key <= t.key AND d.finished_at > t.now),
+		far AS (UPDATE keeper.delayed_job d SET next_at = d.due_at, version = d.version + 1 FROM t
+			WHERE `+stillDue+` AND d.attempts > 0 AND d.next_at > t.now + interval '1 hour')
+		INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
 		SELECT $1, to_char(day, 'YYYY-MM-DD'), '{}', (day + interval '1 day') AT TIME ZONE 'UTC', (day + interval
 			'1 day') AT TIME ZONE 'UTC'
-		FROM (SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date AS today) t,
-			generate_series(coalesce((SELECT max(d.key)::date + 1 FROM keeper.delayed_job d
-				WHERE d.kind = $1), t.today)::timestamp, t.today, interval '1 day') day
+		FROM t, generate_series(coalesce((SELECT max(d.key)::date + 1 FROM keeper.delayed_job d
+			WHERE d.kind = $1 AND d.key <= t.key), t.today)::timestamp, t.today, interval '1 day') day
 		ON CONFLICT DO NOTHING`)
 )
 

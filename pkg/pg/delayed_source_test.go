@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
@@ -59,13 +58,40 @@ func TestExpiries(t *testing.T) {
 	if got := byWhat["deposit"]; !got.DueAt.Equal(time.Unix(int64(now+40), 0)) {
 		t.Errorf("the deposit's expiry is %+v", got)
 	}
-	scanOnce(t, scannerOf(db, delayed.DefaultConfig(), delayed.NewExpiries(delayed.NewMetrics(prometheus.NewRegistry()),
-		zerolog.Nop())))
+	scanOnce(t, scannerOf(db, delayed.DefaultConfig(), delayed.Expiries{Log: zerolog.Nop()}))
 	j, _, err := s.Job(t.Context(), byWhat["order"].ID)
 	must(t, err)
 	if j.Status != delayed.Done || !strings.Contains(string(j.Result), `"expired"`) {
 		t.Errorf("looked at: %+v", j)
 	}
+}
+
+// DLY-10: a database whose clock was ahead, and is right again, goes on as if it had never been: no report of a day to
+// come, none of a day that was not over, and nothing that failed waits for the time of that clock.
+func TestReportsGoOnAfterTheClockWasAhead(t *testing.T) {
+	url := pgtest.URL(t)
+	db := open(t, url)
+	s := db.Delayed()
+	feed(t, s.Reports(), 1)
+	today := everyJob(t, s)[0].Key
+	execute(t, url, `UPDATE keeper.delayed_job SET key = to_char(key::date - 2, 'YYYY-MM-DD')`)
+	feed(t, s.Reports(), 2)
+	execute(t, url, `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at, attempts)
+		VALUES ('commission_release', 'a', '{}', clock_timestamp(), clock_timestamp() + interval '30 days', 1)`)
+	// 30 days ahead: yesterday was reported right, today too early, the days after it as if they were over
+	execute(t, url, `UPDATE keeper.delayed_job SET status = 'done', finished_at = clock_timestamp() + interval '30 days'
+		WHERE key = $1`, today)
+	execute(t, url, `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at, status, finished_at)
+		SELECT kind, to_char(key::date + n, 'YYYY-MM-DD'), '{}', due_at, next_at, 'done', clock_timestamp()
+		FROM keeper.delayed_job, generate_series(1, 30) n WHERE key = $1`, today)
+	feed(t, s.Reports(), 0)
+	for _, j := range everyJob(t, s) {
+		if j.Key > today && j.Kind == delayed.DailyReport || j.Status != delayed.Pending || j.NextAt != j.DueAt {
+			t.Errorf("left over: %s of %s, %s, due %s, again %s", j.Kind, j.Key, j.Status, j.DueAt, j.NextAt)
+		}
+	}
+	execute(t, url, `DELETE FROM keeper.delayed_job WHERE key = $1`, today)
+	feed(t, s.Reports(), 1)
 }
 
 // DLY-10: every day has a report, also those without a planner.

@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // delayedTx is the delayed.Tx: the transaction of one row.

@@ -2,13 +2,10 @@ package pg
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/perp"
@@ -18,12 +15,9 @@ import (
 var StateLayout = stateLayout
 
 // The tables of a generation besides those of rows.
-const offsetTable = "stream_offset"
+var streamTables = []string{"stream_offset", "kept_block", "undo"}
 
-var streamTables = []string{offsetTable, "kept_block", "unproven", "undo"}
-
-// StateTables names all tables of a generation, in the order of copying. Each has a column part, the partition that
-// writes the row.
+// StateTables names all tables of a generation.
 func StateTables() []string {
 	tables := slices.Clone(streamTables)
 	for _, t := range perp.Tables() {
@@ -33,52 +27,76 @@ func StateTables() []string {
 }
 
 var (
-	// lockExport keeps two processes from copying the state at the same time. It is let go with the transaction.
-	lockExport = Register("lock export", `SELECT pg_try_advisory_xact_lock(hashtext('perpkeeper export'))`)
 	// selectReach finds the partitions whose rows cannot be taken back to their finalized block.
 	selectReach = Register("partitions beyond their finalized block",
 		`SELECT o.part FROM {state}.stream_offset o WHERE NOT (o.block <= o.finalized) AND NOT EXISTS (
 			SELECT FROM {state}.kept_block k WHERE k.part = o.part AND k.block = o.finalized AND k.hash = o.finalized_hash)
 		ORDER BY o.part`)
+	// endSessions ends what a program that was given up may have left: one that hangs on a disk keeps its connection.
+	endSessions = Register("end sessions", `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE application_name = $1 AND usename = current_user`)
 )
 
-// ErrExporting is why a copy is not begun: another process is at it.
-var ErrExporting = errors.New("another process is copying the state")
-
-// Export is the active generation as of one instant, to be copied out of the database.
+// Export is the active generation as of one instant, for pg_dump.
 type Export struct {
 	Standing
-	conn *pgx.Conn
+
+	// Schema is the generation's, Snapshot the instant, as pg_dump takes them.
+	Schema, Snapshot string
+	// Application is what pg_dump has to call itself, so that its connection ends with the export.
+	Application string
+	// Rows is how many each table has.
+	Rows map[string]int64
 }
 
-// Export runs copyRows over the active generation, all of it as of one instant, while it goes on being written.
-// Offsets, journal and kept blocks are part of it: who goes on from a copy takes back what the topic takes back, as
-// deep as the finalized block of each partition and below.
+// Export runs dump over the active generation as of one instant, while it goes on being written. Offsets, journal and
+// kept blocks are part of it: who goes on from a copy takes back what the topic takes back, as deep as the finalized
+// block of each partition and below.
 //
 // It is refused while there is no view of the state (see [Standing.HasView]), and while a partition knows no finalized
-// block that it could go back to; ErrExporting means that another process is at it.
-func (db *DB) Export(ctx context.Context, copyRows func(context.Context, *Export) error) error {
-	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+// block that it could go back to.
+func (db *DB) Export(ctx context.Context, dump func(context.Context, Export) error) error {
+	e := Export{Application: "keeperctl snapshot " + uuid.NewString()}
+	err := pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
-			var alone bool
-			if err := tx.QueryRow(ctx, lockExport.SQL()).Scan(&alone); err != nil {
-				return fmt.Errorf("locking the copying of the state: %w", err)
-			}
-			if !alone {
-				return ErrExporting
-			}
 			if err := lift(ctx, tx, limitsOff); err != nil {
 				return err
 			}
-			at, err := ActiveStanding(ctx, tx)
-			if err != nil {
+			if err := e.look(ctx, tx); err != nil {
 				return err
 			}
-			if err := mayExport(ctx, tx, at); err != nil {
-				return err
-			}
-			return copyRows(ctx, &Export{Standing: at, conn: tx.Conn()})
+			return dump(ctx, e)
 		})
+	if err == nil {
+		return nil
+	}
+	ending, cancel := db.Bounded(context.WithoutCancel(ctx))
+	defer cancel()
+	_, _ = db.pool.Exec(ending, endSessions.SQL(), e.Application) // where that fails, the connection is gone too
+	return err
+}
+
+// look fills in what is exported, if it may be.
+func (e *Export) look(ctx context.Context, tx pgx.Tx) (err error) {
+	if e.Standing, err = ActiveStanding(ctx, tx); err != nil {
+		return err
+	}
+	if err := mayExport(ctx, tx, e.Standing); err != nil {
+		return err
+	}
+	e.Schema, e.Rows = fmt.Sprintf("state_g%d", e.Generation), map[string]int64{}
+	for _, table := range StateTables() {
+		var rows int64
+		err := tx.QueryRow(ctx, "SELECT count(*) FROM "+pgx.Identifier{e.Schema, table}.Sanitize()).Scan(&rows)
+		if err != nil {
+			return fmt.Errorf("counting the rows of table %s: %w", table, err)
+		}
+		e.Rows[table] = rows
+	}
+	if err := tx.QueryRow(ctx, exportSnapshot.SQL()).Scan(&e.Snapshot); err != nil {
+		return fmt.Errorf("naming the instant of a copy: %w", err)
+	}
+	return nil
 }
 
 func mayExport(ctx context.Context, tx pgx.Tx, at Standing) error {
@@ -115,24 +133,4 @@ func lift(ctx context.Context, tx pgx.Tx, limits *Statement) error {
 		return fmt.Errorf("lifting the time limits: %w", err)
 	}
 	return nil
-}
-
-// COPY cannot be prepared, and takes no parameters; see statement_test.go. Columns are those of the layout, in its
-// order.
-//
-//nolint:unqueryvet // a copy has every column; which they are is what the layout's version says
-const copyOut = `COPY (SELECT * FROM {state}.{table} WHERE part = {part}) TO STDOUT (FORMAT binary)`
-
-func copyText(text string, generation int, table string, part int) string {
-	return strings.NewReplacer("{state}", schemaName(generation), "{table}", pgx.Identifier{table}.Sanitize(),
-		"{part}", strconv.Itoa(part)).Replace(text)
-}
-
-// Copy writes the rows of a table that a partition writes, in the binary form of COPY, and returns how many they are.
-func (e *Export) Copy(ctx context.Context, part int, table string, to io.Writer) (rows int64, err error) {
-	tag, err := e.conn.PgConn().CopyTo(ctx, to, copyText(copyOut, e.Generation, table, part))
-	if err != nil {
-		return 0, fmt.Errorf("copying table %s of partition %d: %w", table, part, err)
-	}
-	return tag.RowsAffected(), nil
 }

@@ -81,9 +81,20 @@ func (db *DB) Generations(ctx context.Context) ([]Generation, error) {
 	return List(ctx, db, "listing generations", pgx.RowToStructByPos[Generation], selectGenerations.SQL())
 }
 
-// AddGeneration creates the next generation, empty, and lets statevm fill it from the topic's beginning.
-func (db *DB) AddGeneration(ctx context.Context) (number int, err error) {
+// AddGeneration creates the next generation, empty, and lets statevm fill it from the topic's beginning. Where there is
+// one that will do, if that is given, it returns that one: however many ask at once get the same.
+func (db *DB) AddGeneration(ctx context.Context, willDo func(Generation) bool) (number int, err error) {
 	err = db.withGenerations(ctx, func(tx pgx.Tx) error {
+		all, err := listGenerations(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, g := range all {
+			if willDo != nil && willDo(g) {
+				number = g.Number
+				return nil
+			}
+		}
 		if err := tx.QueryRow(ctx, selectNextNumber.SQL()).Scan(&number); err != nil {
 			return fmt.Errorf("numbering a generation: %w", err)
 		}
@@ -136,7 +147,7 @@ var ErrApart = errors.New("the generations have not read equally far")
 // both standing at the same offsets; ErrApart means that they do not for the moment. A reason, which is recorded,
 // switches without looking.
 func (db *DB) Switch(ctx context.Context, to int, reason string) error {
-	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+	return db.lockedGenerations(ctx, pgx.RepeatableRead, func(tx pgx.Tx) error {
 		if err := mayServe(ctx, tx, to); err != nil {
 			return err
 		}
@@ -161,9 +172,9 @@ func (db *DB) Switch(ctx context.Context, to int, reason string) error {
 }
 
 func mayServe(ctx context.Context, tx pgx.Tx, number int) error {
-	all, err := Select(ctx, tx, pgx.RowToStructByPos[Generation], selectGenerations.SQL())
+	all, err := listGenerations(ctx, tx)
 	if err != nil {
-		return fmt.Errorf("listing generations: %w", err)
+		return err
 	}
 	for _, g := range all {
 		switch {
@@ -177,6 +188,14 @@ func mayServe(ctx context.Context, tx pgx.Tx, number int) error {
 		}
 	}
 	return Refusef("generation %d does not exist (see `keeperctl generations list`)", number)
+}
+
+func listGenerations(ctx context.Context, tx pgx.Tx) ([]Generation, error) {
+	all, err := Select(ctx, tx, pgx.RowToStructByPos[Generation], selectGenerations.SQL())
+	if err != nil {
+		return nil, fmt.Errorf("listing generations: %w", err)
+	}
+	return all, nil
 }
 
 func activate(ctx context.Context, tx pgx.Tx, generation int, reason string) error {

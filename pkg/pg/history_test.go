@@ -16,8 +16,8 @@ import (
 // history is a chain of blocks with arbitrary changes, kept in a book beside the database.
 type history struct {
 	book    *perp.Book
-	blocks  []pg.Block // canonical, ascending
-	forks   uint64     // makes the hashes of branches differ
+	blocks  []chain.BlockRef // canonical, ascending
+	forks   uint64           // makes the hashes of branches differ
 	next    int64
 	touched []perp.RowKey // by any block, on whatever branch
 
@@ -38,7 +38,7 @@ func (h *history) tip() chain.BlockRef {
 	if len(h.blocks) == 0 {
 		return ground
 	}
-	return h.blocks[len(h.blocks)-1].BlockRef
+	return h.blocks[len(h.blocks)-1]
 }
 
 // extend makes a block on the tip that puts the given rows, and applies it to the book.
@@ -49,7 +49,7 @@ func (h *history) extend(t fataler, rows ...perp.Row) pg.AppliedBlock {
 	if err := h.book.Begin(ref.Number); err != nil {
 		t.Fatal(err)
 	}
-	block := pg.AppliedBlock{Block: pg.Block{BlockRef: ref, Verified: ref.Number%2 == 0}}
+	block := pg.AppliedBlock{BlockRef: ref}
 	before, after := map[perp.RowKey]perp.Row{}, map[perp.RowKey]perp.Row{}
 	for _, r := range rows {
 		if _, touched := before[r.RowKey()]; !touched {
@@ -62,7 +62,7 @@ func (h *history) extend(t fataler, rows ...perp.Row) pg.AppliedBlock {
 	for k := range maps.Keys(after) {
 		block.Changes = append(block.Changes, pg.Change{Before: before[k], After: after[k]})
 	}
-	h.blocks = append(h.blocks, block.Block)
+	h.blocks = append(h.blocks, block.BlockRef)
 	return block
 }
 
@@ -107,7 +107,7 @@ func (h *history) agree(t fataler, db *pg.DB) {
 			}
 		}
 	}
-	if tip := at.Offsets[0].Tip.BlockRef; tip != h.tip() {
+	if tip := at.Offsets[0].Tip; tip != h.tip() {
 		t.Fatalf("the partition stands at %+v, want %+v", tip, h.tip())
 	}
 }

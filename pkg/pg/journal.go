@@ -12,19 +12,11 @@ var (
 		SELECT $1, u.block, u.tbl, u.key, u.prior FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) AS u
 			(block, tbl, key, prior)`)
 	insertKept = Register("insert kept blocks",
-		`INSERT INTO {state}.kept_block (part, block, hash, parent, time_ms, attempt, verified, rev, next_offset,
-			mark, digest)
-		SELECT $1, u.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[], $6::integer[], $7::boolean[],
-			$8::bigint[], $9::bigint[], $10::bytea[],
-			$11::bytea[]) AS u`)
-	pruneUndo   = Register("prune undo", `DELETE FROM {state}.undo WHERE part = $1 AND block <= $2`)
-	pruneKept   = Register("prune kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block < $2`)
-	insertDoubt = Register("insert unproven",
-		`INSERT INTO {state}.unproven (part, first, block, hash, attempt) VALUES ($1, $2, $3, $4, $5)`)
-	proveBlock = Register("prove block",
-		`UPDATE {state}.kept_block SET verified = true WHERE part = $1 AND block = $2 AND hash = $3 AND attempt = $4`)
-	deleteProven = Register("delete proven",
-		`DELETE FROM {state}.unproven WHERE part = $1 AND block = $2 AND hash = $3 AND attempt = $4`)
+		`INSERT INTO {state}.kept_block (part, block, hash, parent, time_ms, rev, next_offset, mark, digest)
+		SELECT $1, u.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[], $6::bigint[], $7::bigint[],
+			$8::bytea[], $9::bytea[]) AS u`)
+	pruneUndo    = Register("prune undo", `DELETE FROM {state}.undo WHERE part = $1 AND block <= $2`)
+	pruneKept    = Register("prune kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block < $2`)
 	notifyChange = Register("notify change", `SELECT pg_notify('state_changed', $1)`)
 )
 
@@ -36,21 +28,7 @@ func (p *Partition) commitBatch(c Commit, next Offset) (*pgx.Batch, error) {
 			return nil, err
 		}
 	}
-	for _, b := range c.Blocks {
-		if !b.Verified {
-			batch.Queue(insertDoubt.In(p.generation), next.Partition, b.first(), b.Number, b.Hash[:], b.Attempt)
-		}
-	}
-	p.queueProofs(batch, c.Proven)
 	return batch, nil
-}
-
-// queueProofs notes that blocks have been proven.
-func (p *Partition) queueProofs(batch *pgx.Batch, proven []Block) {
-	for _, b := range proven {
-		batch.Queue(deleteProven.In(p.generation), p.offset.Partition, b.Number, b.Hash[:], b.Attempt)
-		batch.Queue(proveBlock.In(p.generation), p.offset.Partition, b.Number, b.Hash[:], b.Attempt)
-	}
 }
 
 // queueBlocks writes what blocks did.
@@ -62,14 +40,14 @@ func (p *Partition) queueBlocks(batch *pgx.Batch, c Commit, next Offset) error {
 		}
 	}
 	var kept keptBlocks
-	if parent, exists := FirstParent(c.Blocks[0].Block); exists && p.offset.Tip.Hash.IsZero() &&
+	if parent, exists := FirstParent(c.Blocks[0].BlockRef); exists && p.offset.Tip.Hash.IsZero() &&
 		!c.Blocks[0].isRange() && parent.Number >= oldest {
 		kept.add(parent, p.offset.Rev, Source{})
 	}
 	var journal journal
 	for _, b := range c.Blocks[from:] {
 		if b.Number >= oldest { // else it is so far behind that it would be pruned at once
-			kept.add(b.Block, revOf(b, p.offset, next), b.Source)
+			kept.add(b.BlockRef, revOf(b, p.offset, next), b.Source)
 		}
 		if b.Number > oldest {
 			if err := journal.add(b); err != nil {
@@ -94,21 +72,19 @@ func (p *Partition) queueBlocks(batch *pgx.Batch, c Commit, next Offset) error {
 // revOf is the revision a block is kept with. A step has one revision for all its blocks: rows that blocks above this
 // one touched in the same step must not look as old as it.
 func revOf(b AppliedBlock, before, after Offset) int64 {
-	if sameBlock(b.BlockRef, after.Tip.BlockRef) {
+	if sameBlock(b.BlockRef, after.Tip) {
 		return after.Rev
 	}
 	return before.Rev
 }
 
 // FirstParent is what the very first block stands on: its parent, of which only number and hash are known. It is kept,
-// so that the first block can be taken back as well. Nothing of it is in the rows, so there is nothing to prove. There
-// is none under block 0.
-func FirstParent(first Block) (parent Block, exists bool) {
+// so that the first block can be taken back as well. There is none under block 0.
+func FirstParent(first chain.BlockRef) (parent chain.BlockRef, exists bool) {
 	if first.Number == 0 || first.Parent.IsZero() {
-		return Block{}, false
+		return chain.BlockRef{}, false
 	}
-	parent.Number, parent.Hash, parent.Verified = first.Number-1, first.Parent, true
-	return parent, true
+	return chain.BlockRef{Number: first.Number - 1, Hash: first.Parent}, true
 }
 
 // horizon is the oldest block that can be gone back to.
@@ -146,18 +122,15 @@ func (p *Partition) queueRows(batch *pgx.Batch, c Commit, rev int64) error {
 type keptBlocks struct {
 	numbers, times  []int64
 	hashes, parents [][]byte
-	attempts        []int32
-	verified        []bool
 	revs            []int64
 	ends            []*int64
 	marks, digests  [][]byte
 }
 
-func (k *keptBlocks) add(b Block, rev int64, from Source) {
+func (k *keptBlocks) add(b chain.BlockRef, rev int64, from Source) {
 	k.numbers, k.times = append(k.numbers, int64(b.Number)), append(k.times, int64(b.TimeMs))
 	k.hashes, k.parents = append(k.hashes, b.Hash[:]), append(k.parents, b.Parent[:])
-	k.attempts, k.verified, k.revs = append(k.attempts, int32(b.Attempt)), append(k.verified, b.Verified),
-		append(k.revs, rev)
+	k.revs = append(k.revs, rev)
 	var end *int64
 	if from.Mark != (Mark{}) {
 		end = &from.Next
@@ -168,9 +141,8 @@ func (k *keptBlocks) add(b Block, rev int64, from Source) {
 
 func (k *keptBlocks) queue(batch *pgx.Batch, generation, part int) {
 	if len(k.numbers) > 0 {
-		batch.Queue(insertKept.In(generation), part, k.numbers, k.hashes, k.parents, k.times, k.attempts, k.verified,
-			k.revs, k.ends, k.marks,
-			k.digests)
+		batch.Queue(insertKept.In(generation), part, k.numbers, k.hashes, k.parents, k.times, k.revs, k.ends,
+			k.marks, k.digests)
 	}
 }
 

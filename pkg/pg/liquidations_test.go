@@ -9,7 +9,7 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/outbox/outboxtest"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // LIQ-8: in flight it is LIQUIDATING, after the last retry LIQUIDATION_FAILED, and the position's own row says Active

@@ -21,6 +21,7 @@ type Listener struct {
 	db      *DB
 	channel *Statement // the LISTEN that it connects with
 	conn    *pgx.Conn  // nil until connected, and after a failure
+	heard   time.Time  // when the server last said something
 }
 
 // Listener returns a listener for changes of state. It connects at the first wait.
@@ -62,7 +63,7 @@ func (l *Listener) connect(ctx context.Context) (fresh bool, err error) {
 		closeConnection(conn)
 		return false, err
 	}
-	l.conn = conn
+	l.conn, l.heard = conn, time.Now()
 	return true, nil
 }
 
@@ -71,14 +72,34 @@ func (l *Listener) wait(ctx context.Context) {
 	if l.conn != nil {
 		_, err := l.conn.WaitForNotification(ctx)
 		if err == nil {
+			l.heard = time.Now()
 			return
 		}
-		if l.conn.IsClosed() {
-			l.conn = nil
-		}
+		l.look()
 	}
 	<-ctx.Done()
 }
+
+// look gives the connection up where it has ended, leads to a server that only reads, or answers nothing: who only
+// listens would wait on a dead one for ever.
+func (l *Listener) look() {
+	ctx, cancel := context.WithTimeout(context.Background(), lookPatience)
+	defer cancel()
+	if !l.conn.IsClosed() && time.Since(l.heard) >= lookEvery {
+		if _, err := l.conn.Exec(ctx, selectNothing.SQL()); err == nil {
+			l.heard = time.Now()
+		}
+	}
+	if stale := time.Since(l.heard) >= lookEvery; stale || l.conn.IsClosed() || OnlyReads(l.conn) {
+		l.Close()
+	}
+}
+
+// After how long a server that said nothing is asked something, and how long it may take to answer.
+const (
+	lookEvery    = 3 * time.Second
+	lookPatience = time.Second
+)
 
 // Close closes the connection, if there is one.
 func (l *Listener) Close() {

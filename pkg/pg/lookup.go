@@ -13,7 +13,7 @@ import (
 
 // Keys name rows that are looked up together.
 type Keys struct {
-	Positions, Orders, Requests, Values, Transactions []chain.Hash
+	Positions, Orders, Requests, Values, Parameters, Transactions []chain.Hash
 }
 
 // Rows are how far the active generation has come and single rows of it, as of one instant. Each map has an entry for
@@ -27,6 +27,7 @@ type Rows struct {
 	Orders       map[chain.Hash]Found[perp.Order]
 	Requests     map[chain.Hash]Found[perp.Request]
 	Values       map[chain.Hash]Found[perp.MarketValue]
+	Parameters   map[chain.Hash]Found[perp.Parameter]
 	Transactions map[chain.Hash]Found[perp.Transaction]
 }
 
@@ -36,7 +37,7 @@ type Found[R perp.Row] struct {
 	Known bool
 	// At is the watermark: the answer is at least as new as this block. Its Hash is zero while the partitions have none
 	// in common.
-	At Block
+	At chain.BlockRef
 }
 
 // selectKeyed registers a query for the rows of some keys. While a reorg is on its way through the partitions two of
@@ -68,10 +69,10 @@ var (
 	endLookup   = Register("end a lookup", `COMMIT`)
 	// The block of the lowest tip, if all partitions have it.
 	selectLowest = Register("block of the lowest tip",
-		`SELECT k.block, k.hash, k.parent, k.time_ms, k.attempt, bool_and(k.verified)
+		`SELECT k.block, k.hash, k.parent, k.time_ms
 		FROM {state}.stream_offset o JOIN {state}.kept_block k ON k.part = o.part
 			AND k.block = (SELECT min(block) FROM {state}.stream_offset)
-		GROUP BY k.block, k.hash, k.parent, k.time_ms, k.attempt
+		GROUP BY k.block, k.hash, k.parent, k.time_ms
 		HAVING count(*) = (SELECT partitions FROM keeper.generation WHERE number = $1)`)
 )
 
@@ -113,7 +114,7 @@ var errLookAgain = errors.New("another generation is active, or the partitions a
 // lookAtOnce looks up rows in a generation, in one round trip, if it is the active one.
 func (db *DB) lookAtOnce(ctx context.Context, generation int, k Keys) (Rows, error) {
 	s, active := Standing{Generation: generation}, 0
-	var lowest *Block
+	var lowest *chain.BlockRef
 	found, batch := newRows(k), &pgx.Batch{}
 	batch.Queue(beginLookup.SQL())
 	batch.Queue(selectActive.SQL()).QueryRow(func(row pgx.Row) error { return row.Scan(&active) })
@@ -153,7 +154,8 @@ func newRows(k Keys) Rows {
 	return Rows{
 		Positions: unknown[perp.Position](k.Positions), Ending: map[chain.Hash][]perp.Order{},
 		Orders: unknown[perp.Order](k.Orders), Requests: unknown[perp.Request](k.Requests),
-		Values: unknown[perp.MarketValue](k.Values), Transactions: unknown[perp.Transaction](k.Transactions),
+		Values: unknown[perp.MarketValue](k.Values), Parameters: unknown[perp.Parameter](k.Parameters),
+		Transactions: unknown[perp.Transaction](k.Transactions),
 	}
 }
 
@@ -176,6 +178,7 @@ func (r *Rows) queue(batch *pgx.Batch, generation int, k Keys) {
 	ask(batch, keyedOrders, generation, k.Orders, keep(r.Orders))
 	ask(batch, keyedRequests, generation, k.Requests, keep(r.Requests))
 	ask(batch, keyedValues, generation, k.Values, keep(r.Values))
+	ask(batch, someParameters, generation, k.Parameters, keep(r.Parameters))
 	ask(batch, keyedTransactions, generation, k.Transactions, keep(r.Transactions))
 }
 
@@ -208,10 +211,11 @@ func (r *Rows) asOf(s Standing) {
 	stampAll(r.Orders, s.Watermark)
 	stampAll(r.Requests, s.Watermark)
 	stampAll(r.Values, s.Watermark)
+	stampAll(r.Parameters, s.Watermark)
 	stampAll(r.Transactions, s.Watermark)
 }
 
-func stampAll[R perp.Row](all map[chain.Hash]Found[R], at Block) {
+func stampAll[R perp.Row](all map[chain.Hash]Found[R], at chain.BlockRef) {
 	for key, f := range all {
 		f.At = at
 		all[key] = f

@@ -30,12 +30,12 @@ func TestLookTogether(t *testing.T) {
 		r, err := db.Look(t.Context(), k)
 		must(t, err)
 		if r.Standing.Generation != 1 || r.Standing.Partitions != 2 || len(r.Standing.Offsets) != 2 ||
-			r.Standing.Watermark.BlockRef != base.BlockRef || !r.Standing.Watermark.Verified {
+			r.Standing.Watermark != base.BlockRef {
 			t.Errorf("%s: standing: %+v", way, r.Standing)
 		}
 		nobody, asked := r.Orders[number(99)]
 		if len(r.Orders) != 3 || !r.Orders[number(1)].Known || !r.Orders[number(2)].Known || !asked || nobody.Known ||
-			nobody.At.BlockRef != base.BlockRef {
+			nobody.At != base.BlockRef {
 			t.Errorf("%s: orders: %+v", way, r.Orders)
 		}
 		if orders := r.Ending[position.PositionKey]; !r.Positions[position.PositionKey].Known || len(orders) != 1 ||
@@ -77,7 +77,7 @@ func TestLookIsOneRoundTrip(t *testing.T) {
 	a, b := claim(t, operator, 0, 2), claim(t, operator, 1, 2)
 	base := follow(chain.BlockRef{Number: 10}, order(1, perp.Created))
 	commit(t, a, base)
-	commit(t, b, pg.AppliedBlock{Block: base.Block})
+	commit(t, b, pg.AppliedBlock{BlockRef: base.BlockRef})
 	k := pg.Keys{Orders: []chain.Hash{number(1), number(2)}, Positions: []chain.Hash{number(3)}}
 	look := func(what string, trips, generation int, known bool) {
 		t.Helper()

@@ -11,23 +11,6 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// Block is a block as a partition has applied it. Its identity is number, hash and attempt.
-type Block struct {
-	chain.BlockRef
-	// Attempt is 0, or higher when the same block came again with a corrected set of logs.
-	Attempt uint32
-	// Verified is true when the block's logs were proven complete.
-	Verified bool
-}
-
-// provenBy returns the block, verified also if it is among those that have been proven.
-func (b Block) provenBy(proven []Block) Block {
-	for _, p := range proven {
-		b.Verified = b.Verified || b.Hash == p.Hash && b.Attempt == p.Attempt
-	}
-	return b
-}
-
 // Offset is where one partition stands: everything up to and including Tip is in the rows.
 type Offset struct {
 	Partition int
@@ -38,9 +21,9 @@ type Offset struct {
 	// Epoch is the scanner's claim in force; records of another epoch are to be dropped. 0 = no claim was read yet.
 	Epoch uint64
 	// Tip is the last block applied; its Hash is zero until there is one.
-	Tip Block
+	Tip chain.BlockRef
 	// Finalized is the highest finalized block that is known; its Hash is zero until there is one. Tip may be below it
-	// while a correction runs.
+	// where the topic has lost its end.
 	Finalized chain.BlockRef
 	// Halted is the reason why nobody may act on the state until the operator has looked; empty when all is well.
 	Halted string
@@ -48,34 +31,30 @@ type Offset struct {
 	Rev int64
 }
 
-const offsetColumns = `part, next_offset, mark, epoch, rev, owner, block, hash, parent, time_ms, attempt, verified,
-	finalized, finalized_hash, finalized_parent, finalized_ms, halted`
+const offsetColumns = `part, next_offset, mark, epoch, rev, owner, block, hash, parent, time_ms, finalized,
+	 finalized_hash, finalized_parent, finalized_ms, halted`
 
 var (
 	lockOffset = Register("lock offset",
 		`SELECT `+offsetColumns+` FROM {state}.stream_offset WHERE part = $1 FOR UPDATE`)
 	moveOffset = Register("move offset",
 		`UPDATE {state}.stream_offset SET next_offset = $2, mark = $3, epoch = $4, rev = $5, block = $6, hash = $7,
-		parent = $8, time_ms = $9, attempt = $10, verified = $11, finalized = $12, finalized_hash = $13,
-			finalized_parent = $14, finalized_ms = $15,
-		halted = $16, updated_at = clock_timestamp() WHERE part = $1`)
+		parent = $8, time_ms = $9, finalized = $10, finalized_hash = $11, finalized_parent = $12, finalized_ms = $13,
+		halted = $14, updated_at = clock_timestamp() WHERE part = $1`)
 )
 
 // scanOffset reads offsetColumns.
 func scanOffset(row pgx.Row) (o Offset, owner uuid.UUID, err error) {
 	var number, timeMs, finalized, finalizedMs *uint64
 	var mark, hash, parent, finalizedHash, finalizedParent []byte
-	var attempt *uint32
-	var verified *bool
-	err = row.Scan(&o.Partition, &o.Next, &mark, &o.Epoch, &o.Rev, &owner, &number, &hash, &parent, &timeMs, &attempt,
-		&verified,
+	err = row.Scan(&o.Partition, &o.Next, &mark, &o.Epoch, &o.Rev, &owner, &number, &hash, &parent, &timeMs,
 		&finalized, &finalizedHash, &finalizedParent, &finalizedMs, &o.Halted)
 	if err != nil {
 		return Offset{}, uuid.UUID{}, err
 	}
 	o.Mark = markOf(mark)
 	if number != nil {
-		o.Tip = Block{BlockRef: blockRef(*number, hash, parent, *timeMs), Attempt: *attempt, Verified: *verified}
+		o.Tip = blockRef(*number, hash, parent, *timeMs)
 	}
 	if finalized != nil {
 		o.Finalized = blockRef(*finalized, finalizedHash, finalizedParent, *finalizedMs)
@@ -99,9 +78,9 @@ func blockRef(number uint64, hash, parent []byte, timeMs uint64) (b chain.BlockR
 func (o Offset) arguments() []any {
 	args := []any{o.Partition, o.Next, o.Mark.stored(), o.Epoch, o.Rev}
 	if o.Tip.Hash.IsZero() {
-		args = append(args, nil, nil, nil, nil, nil, nil)
+		args = append(args, nil, nil, nil, nil)
 	} else {
-		args = append(args, o.Tip.Number, o.Tip.Hash[:], o.Tip.Parent[:], o.Tip.TimeMs, o.Tip.Attempt, o.Tip.Verified)
+		args = append(args, o.Tip.Number, o.Tip.Hash[:], o.Tip.Parent[:], o.Tip.TimeMs)
 	}
 	if o.Finalized.Hash.IsZero() {
 		return append(args, nil, nil, nil, nil, o.Halted)

@@ -141,18 +141,17 @@ func (db *DB) StateBytes(ctx context.Context) (uint64, error) {
 }
 
 // The newest transactions of each account, by the index of senders.
-var listSenders = Register("newest transactions of accounts", `SELECT a.account, count(t.key),
-		count(t.key) FILTER (WHERE t.tx_ok), coalesce(max(t.stamp_time_ms), 0)::bigint
+var listSenders = Register("newest transactions of accounts", `SELECT a.account, count(t.key), coalesce(max(t.stamp_time_ms), 0)::bigint
 	FROM unnest($1::bytea[]) AS a (account) LEFT JOIN LATERAL (
-		SELECT n.key, n.tx_ok, n.stamp_time_ms FROM {state}.transaction n
+		SELECT n.key, n.stamp_time_ms FROM {state}.transaction n
 		WHERE n.tx_from = a.account AND n.deleted_at IS NULL
 		ORDER BY n.tx_nonce DESC LIMIT $3) t ON t.stamp_time_ms >= $2
 	GROUP BY a.account`)
 
-// Sent counts what an account has sent to the exchange, as the chain shows it.
+// Sent counts the transactions of an account that left logs of the exchange. What reverted is not among them.
 type Sent struct {
-	Transactions, OK int
-	Last             time.Time // by the chain; zero where there is none
+	Transactions int
+	Last         time.Time // by the chain; zero where there is none
 }
 
 // SentSince counts the transactions of accounts since a time of the chain, in the active generation; of each account
@@ -164,7 +163,7 @@ func (db *DB) SentSince(ctx context.Context, accounts []chain.Address, since tim
 		var account chain.Address
 		var s Sent
 		var last int64
-		return Each(ctx, tx, []any{Fixed(account[:]), &s.Transactions, &s.OK, &last}, func() error {
+		return Each(ctx, tx, []any{Fixed(account[:]), &s.Transactions, &last}, func() error {
 			s.Last = time.Time{}
 			if last > 0 {
 				s.Last = time.UnixMilli(last)

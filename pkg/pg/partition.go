@@ -44,7 +44,7 @@ var (
 			excluded.claimed_at
 		RETURNING `+offsetColumns)
 	selectKept = Register("kept blocks",
-		`SELECT block, hash, parent, time_ms, attempt, verified FROM {state}.kept_block WHERE part = $1 ORDER BY block`)
+		`SELECT block, hash, parent, time_ms FROM {state}.kept_block WHERE part = $1 ORDER BY block`)
 )
 
 // Claim makes this process the only one that can write the partition, from now until somebody else claims it. It waits
@@ -123,13 +123,13 @@ func (p *Partition) Refresh(ctx context.Context) error {
 
 // Kept returns the blocks that the partition remembers, ascending: the tip, what can be undone, and what can be gone
 // back to.
-func (p *Partition) Kept(ctx context.Context) ([]Block, error) {
+func (p *Partition) Kept(ctx context.Context) ([]chain.BlockRef, error) {
 	return List(ctx, p.db, fmt.Sprintf("reading the kept blocks of partition %d", p.offset.Partition), scanBlock,
 		selectKept.In(p.generation), p.offset.Partition)
 }
 
-var scanBlock = Columns(func(b *Block) []any {
-	return []any{&b.Number, Fixed(b.Hash[:]), Fixed(b.Parent[:]), &b.TimeMs, &b.Attempt, &b.Verified}
+var scanBlock = Columns(func(b *chain.BlockRef) []any {
+	return []any{&b.Number, Fixed(b.Hash[:]), Fixed(b.Parent[:]), &b.TimeMs}
 })
 
 // sameBlock compares what identifies a block within its chain.

@@ -47,7 +47,7 @@ func TestRowsFollowTheFoldOverCommitsAndUndos(t *testing.T) {
 		}
 		kept, err := p.Kept(background)
 		must(rt, err)
-		if want := append([]pg.Block{{BlockRef: ground, Verified: true}}, h.blocks...); !reflect.DeepEqual(kept, want) {
+		if want := append([]chain.BlockRef{ground}, h.blocks...); !reflect.DeepEqual(kept, want) {
 			rt.Fatalf("kept blocks %v, want %v", kept, want)
 		}
 	})
@@ -162,7 +162,7 @@ func TestOwnerPausedInsideAStep(t *testing.T) {
 // follow makes a block on a parent that creates rows.
 func follow(parent chain.BlockRef, rows ...perp.Row) pg.AppliedBlock {
 	ref := chain.BlockRef{Number: parent.Number + 1, Hash: chain.Keccak256(parent.Hash[:]), Parent: parent.Hash}
-	b := pg.AppliedBlock{Block: pg.Block{BlockRef: ref, Verified: true}}
+	b := pg.AppliedBlock{BlockRef: ref}
 	for _, r := range rows {
 		b.Changes = append(b.Changes, pg.Change{After: r})
 	}
@@ -318,8 +318,8 @@ func TestStepsMustFollowEachOther(t *testing.T) {
 	db := pgtest.DB(t)
 	p, h := claim(t, db, 0, 1), newHistory()
 	must(t, p.Commit(t.Context(), h.step(h.extend(t))))
-	stranger := pg.AppliedBlock{Block: pg.Block{BlockRef: chain.BlockRef{Number: h.tip().Number + 1, Parent: number(4),
-		Hash: number(5)}}}
+	stranger := pg.AppliedBlock{BlockRef: chain.BlockRef{Number: h.tip().Number + 1, Parent: number(4),
+		Hash: number(5)}}
 	err := p.Commit(t.Context(), pg.Commit{Next: 9, Blocks: []pg.AppliedBlock{stranger}})
 	if !pg.Refused(err) || !strings.Contains(err.Error(), "does not follow") {
 		t.Errorf("a stranger: %v", err)
@@ -351,7 +351,7 @@ func TestUndoHorizon(t *testing.T) {
 	if n := query[int](t, url, "SELECT count(*) FROM state_g1.undo"); n != chain.UndoHorizon {
 		t.Errorf("%d undo rows, want %d", n, chain.UndoHorizon)
 	}
-	err := p.Undo(t.Context(), pg.Rewind{Next: 9999, Ancestor: h.blocks[len(h.blocks)-chain.UndoHorizon-2].BlockRef})
+	err := p.Undo(t.Context(), pg.Rewind{Next: 9999, Ancestor: h.blocks[len(h.blocks)-chain.UndoHorizon-2]})
 	if !pg.TooDeep(err) {
 		t.Errorf("past the horizon: %v", err)
 	}
@@ -440,7 +440,7 @@ func TestRangeLeavesNothingToGoBackTo(t *testing.T) {
 	h.agree(t, db)
 	kept, err := p.Kept(t.Context())
 	must(t, err)
-	if want := []pg.Block{ranged.Block, on.Block}; !reflect.DeepEqual(kept, want) {
+	if want := []chain.BlockRef{ranged.BlockRef, on.BlockRef}; !reflect.DeepEqual(kept, want) {
 		t.Errorf("kept %v, want %v", kept, want)
 	}
 	if n := query[int](t, url, "SELECT count(*) FROM state_g1.undo"); n != 1 {

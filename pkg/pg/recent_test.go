@@ -9,7 +9,7 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/outbox/outboxtest"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // What waits, what is in flight, what has ended, what it cost and what it brought: counted over the last while, for

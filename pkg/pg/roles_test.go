@@ -9,14 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/lease/leasetest"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/outbox/outboxtest"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/txm/txmtest"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/lease/leasetest"
+	"perpkeeper/pkg/txmgr/txm/txmtest"
 )
 
 // granted is a fresh database with all roles, by the address of its owner.
@@ -102,7 +102,7 @@ func TestRolesShareLaterGenerations(t *testing.T) {
 	address := granted(t)
 	ops, statevm, planner := pgtest.OpenAs(t, pg.RoleOps, address), pgtest.OpenAs(t, pg.RoleStatevm, address),
 		pgtest.OpenAs(t, pg.RolePlanner, address)
-	number, err := ops.AddGeneration(t.Context())
+	number, err := ops.AddGeneration(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestGrantAgain(t *testing.T) {
 		t.Errorf("without the sender's password: %v", err)
 	}
 	cfg := pg.DefaultConfig()
-	cfg.URL, cfg.Password = secret.MustURL("postgres://keeper:one@db/keeper"), secret.New("two")
+	cfg.URL, cfg.Password = secret.MustURL("postgres://keeper:one@db/keeper?sslmode=disable"), secret.New("two")
 	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "password: the url holds one already") ||
 		strings.Contains(err.Error(), "two") {
 		t.Errorf("two passwords: %v", err)

@@ -125,7 +125,7 @@ var (
 		`SELECT coalesce(max(version_id), 0) FROM public.perpkeeper_schema WHERE is_applied`)
 	selectOldestBuild = Register("oldest build", `SELECT version FROM keeper.oldest_build`)
 	lockGenerations   = Register("lock generations",
-		`SELECT pg_advisory_xact_lock(hashtext('perpkeeper generations'))`)
+		`LOCK TABLE keeper.generation_switch IN SHARE ROW EXCLUSIVE MODE`)
 	selectAnyGeneration = Register("any generation", `SELECT EXISTS (SELECT FROM keeper.generation)`)
 	insertGeneration    = Register("insert generation",
 		`INSERT INTO keeper.generation (number, layout) VALUES ($1, $2)`)
@@ -169,9 +169,15 @@ func (db *DB) CreateGeneration(ctx context.Context, number int) error {
 	return db.withGenerations(ctx, func(tx pgx.Tx) error { return createGeneration(ctx, tx, number) })
 }
 
-// withGenerations runs f in a transaction that alone may change which generations there are.
+// withGenerations runs f in a transaction that alone may change which generations there are and which is active.
 func (db *DB) withGenerations(ctx context.Context, f func(tx pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+	return db.lockedGenerations(ctx, "", f)
+}
+
+// lockedGenerations is withGenerations at an isolation level. Whatever it is, f sees what the one before it did: LOCK
+// is no look at the tables, and comes before the first.
+func (db *DB) lockedGenerations(ctx context.Context, level pgx.TxIsoLevel, f func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: level}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockGenerations.SQL()); err != nil {
 			return fmt.Errorf("locking the generations: %w", err)
 		}
@@ -239,13 +245,22 @@ func mayDrop(ctx context.Context, tx pgx.Tx, number int) error {
 
 // stateDDL is everything that makes the schema of a generation.
 func stateDDL(generation int) string {
+	return tablesDDL(schemaName(generation)) + indexesDDL(schemaName(generation))
+}
+
+// tablesDDL makes a schema with the tables of a generation and their keys.
+func tablesDDL(schema string) string {
 	var text strings.Builder
 	text.WriteString(template("stream") + template("tables"))
 	for _, t := range perp.Tables() {
 		text.WriteString(strings.ReplaceAll(template("every_table"), "{table}", string(t)))
 	}
-	text.WriteString(template("indexes"))
-	return strings.ReplaceAll(text.String(), "{state}", schemaName(generation))
+	return strings.ReplaceAll(text.String(), "{state}", schema)
+}
+
+// indexesDDL makes the other indexes.
+func indexesDDL(schema string) string {
+	return strings.ReplaceAll(template("indexes"), "{state}", schema)
 }
 
 // template reads an embedded file; that it is there is the compiler's knowledge and a test's.

@@ -7,9 +7,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/shadow"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/shadow"
 )
 
 // Shadow is what a keeper without keys would have sent, and what the chain shows of the same jobs.
@@ -82,7 +83,7 @@ func (s Shadow) Save(ctx context.Context, trials []shadow.Trial) error {
 // Evidence returns the trials that were observed since a time (Unix ms of the chain's clock), what the chain shows
 // since then of orders, requests and positions, and the block up to which it does, in one snapshot.
 func (s Shadow) Evidence(ctx context.Context, sinceMs uint64) (trials []shadow.Trial, fates []shadow.Fate,
-	upTo Block, err error) {
+	upTo chain.BlockRef, err error) {
 	err = s.db.Read(ctx, "reading what became of a shadow's jobs", func(ctx context.Context, tx pgx.Tx) error {
 		standing, err := ActiveStanding(ctx, tx)
 		if err != nil {

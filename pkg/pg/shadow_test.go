@@ -5,10 +5,10 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/shadow"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/shadow"
 )
 
 // What would have been sent stays as it was first sent, and is read back as it was kept.

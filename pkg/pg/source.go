@@ -38,13 +38,13 @@ type Source struct {
 
 // SourcedBlock is a kept block and where the topic has it.
 type SourcedBlock struct {
-	Block
+	chain.BlockRef
 	Source
 }
 
 var (
 	selectSources = Register("sources of kept blocks",
-		`SELECT block, hash, parent, time_ms, attempt, verified, next_offset, mark, digest FROM {state}.kept_block
+		`SELECT block, hash, parent, time_ms, next_offset, mark, digest FROM {state}.kept_block
 		WHERE part = $1 AND mark IS NOT NULL ORDER BY block`)
 	moveSources = Register("move sources of kept blocks",
 		`UPDATE {state}.kept_block k SET next_offset = u.next_offset, mark = u.mark
@@ -56,8 +56,8 @@ var (
 func (p *Partition) Sources(ctx context.Context) ([]SourcedBlock, error) {
 	doing := fmt.Sprintf("reading where the topic has the blocks of partition %d", p.offset.Partition)
 	return List(ctx, p.db, doing, Columns(func(b *SourcedBlock) []any {
-		return []any{&b.Number, Fixed(b.Hash[:]), Fixed(b.Parent[:]), &b.TimeMs, &b.Attempt, &b.Verified, &b.Next,
-			Fixed(b.Mark[:]), Fixed(b.Digest[:])}
+		return []any{&b.Number, Fixed(b.Hash[:]), Fixed(b.Parent[:]), &b.TimeMs, &b.Next, Fixed(b.Mark[:]),
+			Fixed(b.Digest[:])}
 	}), selectSources.In(p.generation), p.offset.Partition)
 }
 
@@ -72,8 +72,6 @@ type Resumption struct {
 	At chain.BlockRef
 	// Found are blocks up to At that the topic has elsewhere than before.
 	Found []SourcedBlock
-	// Proven are blocks that have been proven since.
-	Proven []Block
 }
 
 // Resume brings rows and offset to where rows and topic agree, in one transaction. For errors see [Partition.Undo].
@@ -85,12 +83,11 @@ func (p *Partition) Resume(ctx context.Context, r Resumption) error {
 		if err != nil {
 			return err
 		}
-		if !sameBlock(at.BlockRef, next.Tip.BlockRef) {
+		if !sameBlock(at, next.Tip) {
 			next.Rev = p.nextRev()
 		}
 		next.Tip = at
 	}
-	next.Tip = next.Tip.provenBy(r.Proven)
 	var numbers, ends []int64
 	var marks [][]byte
 	for _, b := range r.Found {
@@ -104,7 +101,6 @@ func (p *Partition) Resume(ctx context.Context, r Resumption) error {
 			}
 		}
 		batch.Queue(moveSources.In(p.generation), next.Partition, numbers, ends, marks)
-		p.queueProofs(batch, r.Proven)
 		return batch, nil
 	})
 }

@@ -15,13 +15,12 @@ var (
 	selectPartitions = Register("partitions", `SELECT coalesce(partitions, 0) FROM keeper.generation WHERE number = $1`)
 	selectOffsets    = Register("offsets", `SELECT `+offsetColumns+` FROM {state}.stream_offset ORDER BY part`)
 	selectCommonAt   = Register("common block of a number",
-		`SELECT block, hash, parent, time_ms, attempt, bool_and(verified)
+		`SELECT block, hash, parent, time_ms
 		FROM generate_series(0, $1 - 1) AS p (part) JOIN {state}.kept_block k ON k.part = p.part AND k.block = $2
-		GROUP BY block, hash, parent, time_ms, attempt HAVING count(*) = $1`)
+		GROUP BY block, hash, parent, time_ms HAVING count(*) = $1`)
 	selectCommon = Register("highest common block",
-		`SELECT block, hash, parent, time_ms, attempt, bool_and(verified) FROM {state}.kept_block
-		WHERE block <= $2 GROUP BY block, hash, parent, time_ms, attempt HAVING count(*) = $1 ORDER BY block DESC
-			LIMIT 1`)
+		`SELECT block, hash, parent, time_ms FROM {state}.kept_block
+		WHERE block <= $2 GROUP BY block, hash, parent, time_ms HAVING count(*) = $1 ORDER BY block DESC LIMIT 1`)
 )
 
 // Standing is how far a generation has come.
@@ -31,17 +30,16 @@ type Standing struct {
 	Partitions int
 	// Offsets has one entry for each partition that was ever claimed, in order.
 	Offsets []Offset
-	// Watermark is the highest block that all partitions have applied with the same hash and attempt; its Hash is zero
-	// while there is none. It is verified when all partitions say so.
-	Watermark Block
+	// Watermark is the highest block that all partitions have applied; its Hash is zero while there is none.
+	Watermark chain.BlockRef
 	// Halted is the reason why nobody may act on the state until the operator has looked; empty when all is well.
 	Halted string
 }
 
 // HasView reports whether there is a state to judge by: that of the watermark (see [DB.Changes]). There is none while
 // the state is halted, because finality was broken; while the partitions have no block in common that all of them could
-// go back to; and while one is below a block that it knows to be finalized: a correction is on its way there, and what
-// was decided above would be decided again. A partition that has stopped for another reason only keeps the watermark
+// go back to; and while one is below a block that it knows to be finalized: its topic has lost its end, and what was
+// decided above would be decided again. A partition that has stopped for another reason only keeps the watermark
 // from rising.
 func (s Standing) HasView() bool {
 	if s.Halted != "" || s.Watermark.Hash.IsZero() {
@@ -55,7 +53,7 @@ func (s Standing) HasView() bool {
 // asks for it.
 func (s Standing) Level() bool {
 	return s.HasView() && !slices.ContainsFunc(s.Offsets,
-		func(o Offset) bool { return !sameBlock(o.Tip.BlockRef, s.Watermark.BlockRef) })
+		func(o Offset) bool { return !sameBlock(o.Tip, s.Watermark) })
 }
 
 // Skew is by how many blocks the foremost partition is ahead of the watermark.
@@ -125,7 +123,7 @@ func haltOf(offsets []Offset) string {
 
 // watermark takes the short way when all tips are the same. Otherwise it is nearly always the lowest tip; all kept
 // blocks are compared only when that is on another branch than the others.
-func watermark(ctx context.Context, tx pgx.Tx, s Standing) (Block, error) {
+func watermark(ctx context.Context, tx pgx.Tx, s Standing) (chain.BlockRef, error) {
 	lowest, same := commonTip(s)
 	if same {
 		return lowest, nil
@@ -133,29 +131,27 @@ func watermark(ctx context.Context, tx pgx.Tx, s Standing) (Block, error) {
 	for _, query := range []*Statement{selectCommonAt, selectCommon} {
 		common, err := Select(ctx, tx, scanBlock, query.In(s.Generation), s.Partitions, lowest.Number)
 		if err != nil {
-			return Block{}, fmt.Errorf("comparing the partitions of generation %d: %w", s.Generation, err)
+			return chain.BlockRef{}, fmt.Errorf("comparing the partitions of generation %d: %w", s.Generation, err)
 		}
 		if len(common) == 1 {
 			return common[0], nil
 		}
 	}
-	return Block{}, nil
+	return chain.BlockRef{}, nil
 }
 
 // commonTip returns the tip of all partitions, if it is the same, and the lowest one otherwise. While partitions are
 // missing the zero block is all they have.
-func commonTip(s Standing) (lowest Block, same bool) {
+func commonTip(s Standing) (lowest chain.BlockRef, same bool) {
 	if s.Partitions == 0 || len(s.Offsets) < s.Partitions {
-		return Block{}, true
+		return chain.BlockRef{}, true
 	}
 	lowest, same = s.Offsets[0].Tip, true
 	for _, o := range s.Offsets[1:] {
-		same = same && sameBlock(o.Tip.BlockRef, lowest.BlockRef) && o.Tip.Attempt == lowest.Attempt
-		verified := o.Tip.Verified && lowest.Verified
+		same = same && sameBlock(o.Tip, lowest)
 		if o.Tip.Number < lowest.Number {
 			lowest = o.Tip
 		}
-		lowest.Verified = verified
 	}
 	return lowest, same
 }

@@ -23,9 +23,8 @@ var (
 
 	deleteUndo = Register("delete undo", `DELETE FROM {state}.undo WHERE part = $1 AND block > $2`)
 	deleteKept = Register("delete kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block > $2`)
-	undoDoubts = Register("delete unproven", `DELETE FROM {state}.unproven WHERE part = $1 AND block > $2`)
 	findKept   = Register("kept block",
-		`SELECT block, hash, parent, time_ms, attempt, verified FROM {state}.kept_block WHERE part = $1 AND block = $2`)
+		`SELECT block, hash, parent, time_ms FROM {state}.kept_block WHERE part = $1 AND block = $2`)
 
 	// pruneTombstones forgets removed rows after a while; rev_floor shows readers that follow revisions what they can
 	// no longer see.
@@ -56,8 +55,6 @@ type Rewind struct {
 	// Accepted is true when the operator knows of it: a halt is lifted, and the finalized block goes back to the
 	// ancestor if it was above.
 	Accepted bool
-	// Proven are blocks that have been proven since the last step.
-	Proven []Block
 }
 
 // Undo takes back every block above the ancestor in one transaction: every row is then, to the letter, what it was when
@@ -69,22 +66,17 @@ func (p *Partition) Undo(ctx context.Context, r Rewind) error {
 		return err
 	}
 	next := p.offset
-	next.Next, next.Mark, next.Epoch, next.Tip = r.Next, r.Mark, max(p.offset.Epoch, r.Epoch),
-		ancestor.provenBy(r.Proven)
+	next.Next, next.Mark, next.Epoch, next.Tip = r.Next, r.Mark, max(p.offset.Epoch, r.Epoch), ancestor
 	next.Rev = p.nextRev()
 	if r.Accepted {
 		next.Halted = ""
 		if next.Finalized.Number > ancestor.Number {
-			next.Finalized = ancestor.BlockRef
+			next.Finalized = ancestor
 		}
 	}
 	return p.write(ctx, next, func(ctx context.Context, tx pgx.Tx) (*pgx.Batch, error) {
 		failpoint.Hit("pg.undo")
-		batch, err := p.undoBatch(ctx, tx, next)
-		if err == nil {
-			p.queueProofs(batch, r.Proven)
-		}
-		return batch, err
+		return p.undoBatch(ctx, tx, next)
 	})
 }
 
@@ -96,7 +88,6 @@ func (p *Partition) undoBatch(ctx context.Context, tx pgx.Tx, next Offset) (*pgx
 	}
 	batch.Queue(deleteUndo.In(p.generation), next.Partition, next.Tip.Number)
 	batch.Queue(deleteKept.In(p.generation), next.Partition, next.Tip.Number)
-	batch.Queue(undoDoubts.In(p.generation), next.Partition, next.Tip.Number)
 	return batch, nil
 }
 
@@ -132,18 +123,18 @@ func (p *Partition) restore(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, ne
 }
 
 // kept finds the ancestor among the kept blocks.
-func (p *Partition) kept(ctx context.Context, ancestor chain.BlockRef) (Block, error) {
+func (p *Partition) kept(ctx context.Context, ancestor chain.BlockRef) (chain.BlockRef, error) {
 	doing := fmt.Sprintf("looking for block %d in partition %d", ancestor.Number, p.offset.Partition)
 	found, err := One(ctx, p.db, doing, scanBlock, findKept.In(p.generation), p.offset.Partition, ancestor.Number)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return Block{},
+		return chain.BlockRef{},
 			Refusef("partition %d stands at block %d and cannot go back to block %d: %w (rebuild from the log topic)",
 				p.offset.Partition, p.offset.Tip.Number, ancestor.Number, errTooDeep)
 	case err != nil:
-		return Block{}, err
-	case !sameBlock(found.BlockRef, ancestor):
-		return Block{}, Refusef("partition %d has %s as block %d and cannot go back to %s", p.offset.Partition,
+		return chain.BlockRef{}, err
+	case !sameBlock(found, ancestor):
+		return chain.BlockRef{}, Refusef("partition %d has %s as block %d and cannot go back to %s", p.offset.Partition,
 			found.Hash, found.Number, ancestor.Hash)
 	}
 	return found, nil

@@ -87,7 +87,7 @@ func (o *orchestra) play(t fataler, part, most int) {
 		l := queue[0].block
 		queue = queue[1:]
 		must(t, book.Begin(l.ref.Number))
-		block := pg.AppliedBlock{Block: pg.Block{BlockRef: l.ref}}
+		block := pg.AppliedBlock{BlockRef: l.ref}
 		before := map[perp.RowKey]perp.Row{}
 		for _, r := range l.rows {
 			if !o.owns(part, r) {
@@ -232,7 +232,7 @@ func TestViewsAreTheFoldAtTheLowestCommonBlock(t *testing.T) {
 }
 
 // foldOf is the fold up to a block of the canonical branch; nil for a block of another one.
-func (o *orchestra) foldOf(mine []int, at pg.Block) map[perp.RowKey]perp.Row {
+func (o *orchestra) foldOf(mine []int, at chain.BlockRef) map[perp.RowKey]perp.Row {
 	if at.Number == ground.Number {
 		return map[perp.RowKey]perp.Row{}
 	}

@@ -35,8 +35,7 @@ var selectStretch = Register("stretch of fees", `SELECT coalesce(max(stamp_block
 
 // The fee's block hash comes from the record of its transaction: logs are identified by it, and rows of state know
 // blocks by number. Whether a fee was booked is asked of the primary key for each by itself (SELECT NOT EXISTS): as a
-// join, without statistics, it would compare all fees of a block with each other. A block that nobody has proven may
-// still lose its logs, final or not: nothing of it is booked until it is proven.
+// join, without statistics, it would compare all fees of a block with each other.
 var bookFees = Register("book fees", `WITH owner AS (
 		SELECT * FROM unnest($1::bytea[], $2::text[]) AS o (signer, agent)
 	), fee AS (
@@ -47,9 +46,6 @@ var bookFees = Register("book fees", `WITH owner AS (
 				AND t.deleted_at IS NULL
 		WHERE f.stamp_block >= $4 AND f.stamp_block <= $5 AND f.deleted_at IS NULL AND f.amount > 0
 			AND (SELECT NOT EXISTS (
-				SELECT FROM {state}.unproven u WHERE u.part = f.part AND u.block >= f.stamp_block::bigint
-					AND u.first <= f.stamp_block::bigint))
-			AND (SELECT NOT EXISTS (
 				SELECT FROM keeper.commission c WHERE c.chain_id = $3 AND c.block_hash = t.tx_block_hash
 					AND c.log_index = f.stamp_log))
 	), booked AS (
@@ -58,7 +54,8 @@ var bookFees = Register("book fees", `WITH owner AS (
 		SELECT $3, tx_block_hash, stamp_log, stamp_block, stamp_tx_hash, keeper, agent, amount, earned_at FROM fee
 			ORDER BY stamp_block, stamp_log
 		ON CONFLICT DO NOTHING
-		RETURNING block, agent, amount, booked_at, chain_id || ':0x' || encode(block_hash, 'hex') || ':' || log_index AS source
+		RETURNING block, agent, amount, booked_at,
+			chain_id || ':0x' || encode(block_hash, 'hex') || ':' || log_index AS source
 	), frozen AS (
 		INSERT INTO keeper.wallet AS w (agent, frozen_balance) SELECT agent, sum(amount) FROM booked GROUP BY agent
 			ORDER BY agent
@@ -74,14 +71,7 @@ var bookFees = Register("book fees", `WITH owner AS (
 	)
 	SELECT count(*) FROM booked`)
 
-// selectDoubted finds the oldest block in a stretch that nobody has proven yet. Nobody proves ranges any more.
-var selectDoubted = Register("oldest block in doubt",
-	`SELECT coalesce(min(block), 0) FROM {state}.unproven WHERE first = block AND block >= $1 AND block <= $2`)
-
-// mostProvable is how many blocks below the newest final one may still be proven: for about so many a scanner asks.
-const mostProvable = 100_000
-
-// Book implements delayed.Books: it freezes the fees of final and proven blocks of the active generation that were not
+// Book implements delayed.Books: it freezes the fees of final blocks of the active generation that were not
 // booked before, and orders their release, each fee with one entry and one delayed job. It goes through them in
 // stretches, each in one transaction, for some seconds: there may be millions, and whoever goes on from where it ended
 // reaches the last of them.
@@ -90,9 +80,6 @@ func (w Wallets) Book(ctx context.Context, b delayed.Booking) (booked delayed.Bo
 		part, err := w.bookStretch(ctx, b)
 		if err != nil {
 			return booked, err
-		}
-		if part.Generation == booked.Generation && booked.Doubted > 0 { // it may have been proven just now
-			part.Doubted = booked.Doubted
 		}
 		part.Fees += booked.Fees
 		booked = part
@@ -121,11 +108,6 @@ func (w Wallets) bookStretch(ctx context.Context, b delayed.Booking) (part delay
 		from := b.From
 		if part.Generation != b.Generation {
 			from = 0
-		}
-		// First: what is proven between the two is booked now.
-		if err := tx.QueryRow(ctx, selectDoubted.In(s.Generation), part.Final-min(part.Final, mostProvable),
-			part.Final).Scan(&part.Doubted); err != nil {
-			return err
 		}
 		var end uint64
 		var fees int

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/wire"
 )
 
 // few bounds the reports of a token in the property test, so that the bound matters.

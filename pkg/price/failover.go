@@ -1,27 +1,19 @@
 package price
 
-import (
-	"errors"
-	"time"
-
-	"perpkeeper/pkg/check"
-)
+import "time"
 
 // Failover bounds how long a source without reports is waited for.
 type Failover struct {
-	After       time.Duration `toml:"after" help:"how long a source may give no report that passes before the next one steps in; a source may have its own bound"`
-	ReturnAfter time.Duration `toml:"return_after" help:"how long a source must have given reports without a break before it takes back its place"`
+	// After: how long a source may give no report that passes before the next one steps in; a source may have its own
+	// bound.
+	After time.Duration
+	// ReturnAfter: how long a source must have given reports without a break before it takes back its place.
+	ReturnAfter time.Duration
 }
 
 // DefaultFailover is quick to leave and slow to return, so that a source that flaps is not followed.
 func DefaultFailover() Failover {
 	return Failover{After: 5 * time.Second, ReturnAfter: 30 * time.Second}
-}
-
-// Validate names every bound that cannot work.
-func (f Failover) Validate() error {
-	return errors.Join(check.Between("after", f.After, 100*time.Millisecond, 24*time.Hour),
-		check.Between("return_after", f.ReturnAfter, 100*time.Millisecond, 24*time.Hour))
 }
 
 // liveness is how regularly one source gives reports of one token that pass. Times are those of this machine's

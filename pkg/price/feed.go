@@ -97,17 +97,15 @@ func (f *Feed) Run(ctx context.Context, emit func(context.Context, []Report) err
 	defer tick.Stop()
 	for {
 		var passed []Report
-		at := time.Now()
 		select {
 		case a := <-arrivals:
-			at = a.at
 			passed = append(f.judge(a), f.waiting(arrivals)...)
 		case <-tick.C: // a source whose reports wait in the channel is not silent
 			passed = append(f.waiting(arrivals), f.elect(time.Now())...)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if err := f.emit(ctx, emit, passed, at); err != nil {
+		if err := f.emit(ctx, emit, passed); err != nil {
 			return err
 		}
 		f.updateHealth(time.Now())
@@ -140,8 +138,7 @@ func (f *Feed) expect(now time.Time) {
 func (f *Feed) arbiter(token chain.Address, now time.Time) *arbiter {
 	b := f.arbiters[token]
 	if b == nil {
-		preferred := slices.IndexFunc(f.members,
-			func(m Member) bool { return len(m.Tokens) == 0 || slices.Contains(m.Tokens, token) })
+		preferred := slices.IndexFunc(f.members, func(m Member) bool { return m.wants(Report{Token: token}) })
 		b = newArbiter(token, f.rules, max(preferred, 0), now)
 		f.arbiters[token] = b
 		f.metrics.active.WithLabelValues(f.members[b.serving].Name).Inc()
@@ -169,10 +166,6 @@ func (f *Feed) judge(a arrival) (passed []Report) {
 
 // count counts a decision in the metrics and returns the reports it lets through.
 func (f *Feed) count(name string, v decision, now time.Time) []Report {
-	f.metrics.repeated.WithLabelValues(name).Add(float64(v.repeated))
-	for _, whose := range v.released {
-		f.metrics.released.WithLabelValues(f.members[whose].Name).Inc()
-	}
 	for _, r := range v.refused {
 		f.refuse(name, r, now)
 	}
@@ -206,8 +199,7 @@ func (f *Feed) elect(now time.Time) (passed []Report) {
 }
 
 // emit hands reports on, until that works or ctx ends.
-func (f *Feed) emit(ctx context.Context, emit func(context.Context, []Report) error, reports []Report,
-	received time.Time) error {
+func (f *Feed) emit(ctx context.Context, emit func(context.Context, []Report) error, reports []Report) error {
 	if len(reports) == 0 {
 		return nil
 	}
@@ -216,9 +208,8 @@ func (f *Feed) emit(ctx context.Context, emit func(context.Context, []Report) er
 		err := emit(ctx, reports)
 		f.delivered(ctx, len(reports), err)
 		if err == nil {
-			now := time.Now()
 			for _, r := range reports {
-				f.metrics.emitted(r, received, now)
+				f.metrics.ages.note(r)
 			}
 			return nil
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,8 +17,8 @@ import (
 	"go.uber.org/goleak"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // script is a Source that gives what the test gives it. An error in place of reports breaks it off.
 type script struct {
 	lines chan line
-	runs  int
+	runs  atomic.Int32
 }
 
 type line struct {
@@ -37,7 +38,7 @@ type line struct {
 func newScript() *script { return &script{lines: make(chan line)} }
 
 func (s *script) Run(ctx context.Context, take Take) error {
-	s.runs++
+	s.runs.Add(1)
 	for {
 		select {
 		case l := <-s.lines:
@@ -71,11 +72,19 @@ type harness struct {
 
 func runFeed(t *testing.T, names ...string) *harness {
 	t.Helper()
-	h := &harness{}
 	var members []Member
 	for _, name := range names {
+		members = append(members, Member{Name: name})
+	}
+	return runMembers(t, members...)
+}
+
+func runMembers(t *testing.T, members ...Member) *harness {
+	t.Helper()
+	h := &harness{}
+	for i := range members {
 		h.sources = append(h.sources, newScript())
-		members = append(members, Member{Name: name, Source: h.sources[len(h.sources)-1]})
+		members[i].Source = h.sources[i]
 	}
 	gates, failover := DefaultGates(), Failover{After: 2 * time.Second, ReturnAfter: 5 * time.Second}
 	h.feed = NewFeed(members, gates, failover, zerolog.New(&h.log), NewMetrics(prometheus.NewRegistry()))
@@ -185,14 +194,45 @@ func TestFeedSaysWhatIsMissing(t *testing.T) {
 		h := runFeed(t, "only")
 		h.sources[0].give(token(0), 100)
 		h.healthy(t, "")
-		h.sources[0].lines <- line{broken: errors.New("connection refused")}
-		time.Sleep(3 * time.Second)
+		for range 2 {
+			h.sources[0].lines <- line{broken: errors.New("connection refused")}
+			time.Sleep(1500 * time.Millisecond)
+		}
 		h.healthy(t, "; only: connection refused")
 		h.sources[0].give(token(0), 100)
 		h.healthy(t, "")
-		if h.sources[0].runs != 2 || testutil.ToFloat64(h.feed.metrics.failures.WithLabelValues("only")) != 1 {
-			t.Errorf("%d runs", h.sources[0].runs)
+		if h.sources[0].runs.Load() != 3 || testutil.ToFloat64(h.feed.metrics.failures.WithLabelValues("only")) != 2 {
+			t.Errorf("%d runs", h.sources[0].runs.Load())
 		}
+	})
+}
+
+// A source that is connected and gives no price of what is wanted of it is left and run again, whatever else it sends,
+// and says so (PIPE-9).
+func TestFeedLeavesASourceWithoutPrices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := runMembers(t, Member{Name: "only", Tokens: []chain.Address{token(0)}})
+		only := h.sources[0]
+		for range 10 {
+			only.give(token(0), 100)
+			time.Sleep(1900 * time.Millisecond)
+		}
+		synctest.Wait()
+		if only.runs.Load() != 1 {
+			t.Fatalf("it was left %d times while it gave prices", only.runs.Load()-1)
+		}
+		begin := time.Now()
+		for only.runs.Load() == 1 && time.Since(begin) < time.Minute {
+			only.lines <- line{unreadable: []error{errors.New("a heartbeat")}}
+			only.give(token(1), 100)
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+		}
+		if after := time.Since(begin); after > 2*time.Second || only.runs.Load() != 2 {
+			t.Errorf("run %d times, left after %s", only.runs.Load(), after)
+		}
+		time.Sleep(2 * time.Second)
+		h.healthy(t, "only: it has given no price for 2s")
 	})
 }
 
@@ -272,9 +312,6 @@ func TestFeedCountsWhatItRefuses(t *testing.T) {
 			"received": {testutil.ToFloat64(m.received.WithLabelValues("only")), 104},
 			"invalid":  {testutil.ToFloat64(m.rejected.WithLabelValues("only", "invalid")), 100},
 			"jump":     {testutil.ToFloat64(m.rejected.WithLabelValues("only", "jump")), 1},
-			"released": {testutil.ToFloat64(m.released.WithLabelValues("only")), 1},
-			"repeated": {testutil.ToFloat64(m.repeated.WithLabelValues("only")), 1},
-			"emitted":  {testutil.ToFloat64(m.reports.WithLabelValues(token(0).Hex())), 3},
 		} {
 			if tt.got != tt.want {
 				t.Errorf("%v %s, want %v", tt.got, what, tt.want)

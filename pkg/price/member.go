@@ -3,6 +3,8 @@ package price
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"perpkeeper/pkg/chain"
@@ -31,6 +33,11 @@ type Member struct {
 	MaxAge, After time.Duration
 }
 
+// wants reports whether a report is of a token that the source is asked for.
+func (m Member) wants(r Report) bool {
+	return len(m.Tokens) == 0 || slices.Contains(m.Tokens, r.Token)
+}
+
 // arrival is what a source gave at one moment.
 type arrival struct {
 	from       int
@@ -39,19 +46,31 @@ type arrival struct {
 	at         time.Time
 }
 
-// runSource runs a source again and again until ctx ends.
+// runSource runs a source again and again until ctx ends. One that has given no report of a token that is wanted of it
+// for its bound is left and run again, whatever else it sends: its connection may be dead, or its subscription lost.
 func (f *Feed) runSource(ctx context.Context, i int, arrivals chan<- arrival) {
-	m := f.members[i]
+	m, after := f.members[i], f.rules.after[i]
 	backoff := retry.New(retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second})
 	for backoff.Next(ctx) {
-		err := m.Source.Run(ctx, func(reports []Report, unreadable []error) {
-			backoff.Reset()
-			f.noteAnswer(i, nil)
+		run, leave := context.WithCancelCause(ctx)
+		silent := time.AfterFunc(after, func() { leave(fmt.Errorf("it has given no price for %s", after)) })
+		err := m.Source.Run(run, func(reports []Report, unreadable []error) {
+			prices := slices.ContainsFunc(reports, m.wants)
+			if prices {
+				silent.Stop() // what follows may wait for the one who takes them
+				backoff.Reset()
+				f.noteAnswer(i, nil)
+			}
 			select {
 			case arrivals <- arrival{i, reports, unreadable, time.Now()}:
 			case <-ctx.Done():
 			}
+			if prices {
+				silent.Reset(after)
+			}
 		})
+		silent.Stop()
+		leave(nil)
 		if ctx.Err() != nil {
 			return
 		}

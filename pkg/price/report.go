@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/wire"
 )
 
 // Report is a price of one token at one moment.
@@ -43,6 +43,21 @@ func (r Report) PriceMs() uint64 { return min(cmp.Or(r.RoundMs, r.TimeMs), r.Tim
 // OnChain reports whether the exchange's provider reads the price on the chain when the transaction is executed. It is
 // of that block then, whatever the report says, and is what stands there then.
 func (r Report) OnChain() bool { return len(r.Data) == 0 && !r.Provider.IsZero() }
+
+// StaticSource is the source of the reports of a token whose price the exchange's managers have fixed (v2.2c).
+const StaticSource = "fixed by the exchange"
+
+// Stuck is why nothing with the report's token can be executed, whatever is sent; empty where that is not so. The
+// exchange's static provider gives the minimum as the maximum and the other way round, and the oracle refuses a pair of
+// prices of which the first is above the second (InvalidMinMaxForPrice).
+func (r Report) Stuck() string {
+	if r.Source != StaticSource || !r.Min.Less(r.Max) {
+		return ""
+	}
+	return fmt.Sprintf("the exchange's managers have fixed the price of token %s at two values, %s and %s, and its "+
+		"provider exchanges them: nothing with this token is executed (InvalidMinMaxForPrice) until they set another",
+		r.Token, r.Min, r.Max)
+}
 
 // ceiling is above every price there can be, in USD with 30 decimals per smallest unit, and small enough that no
 // comparison of prices overflows.

@@ -30,18 +30,27 @@ const (
 // pageGrace is how long open requests may take to end once everything else has stopped.
 const pageGrace = 500 * time.Millisecond
 
-// serve opens the listener and serves the shell's pages until clean-up. It is the first thing acquired and so the last
-// given back: a stopping process still answers.
-func (sh *Shell) serve(s HTTPSettings) error {
-	var lc net.ListenConfig
-	listener, err := lc.Listen(sh.Context(), "tcp", s.Listen)
-	if err != nil {
-		return listenError(s.Listen, err)
+// serve serves the shell's pages, and profiles where an address for them is set, until clean-up. The pages are the
+// first thing acquired and so the last given back: a stopping process still answers.
+func (sh *Shell) serve(s HTTPSettings) (err error) {
+	sh.routes()
+	if sh.addr, err = sh.serveAt("http", s.Listen, sh.mux); err != nil || s.PProf == "" {
+		return err
 	}
-	sh.addr = listener.Addr().String()
-	sh.routes(s.PProf.Resolve(isLoopback(listener.Addr())))
+	sh.profiles, err = sh.serveAt("pprof", s.PProf, profiles())
+	return err
+}
+
+// serveAt serves a handler at an address and returns the one that it has.
+func (sh *Shell) serveAt(name, address string, handler http.Handler) (string, error) {
+	var lc net.ListenConfig
+	listener, err := lc.Listen(sh.Context(), "tcp", address)
+	if err != nil {
+		return "", listenError(address, err)
+	}
+	address = listener.Addr().String()
 	server := &http.Server{
-		Handler: sh.mux,
+		Handler: handler,
 		// A page that streams ends with the process.
 		BaseContext:       func(net.Listener) context.Context { return sh.Context() },
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
@@ -52,10 +61,10 @@ func (sh *Shell) serve(s HTTPSettings) error {
 	go func() {
 		defer close(served)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			sh.group.abort(fmt.Errorf("serving http at %s: %w", sh.addr, err))
+			sh.group.abort(fmt.Errorf("serving %s at %s: %w", name, address, err))
 		}
 	}()
-	sh.OnStop("http", func(ctx context.Context) error {
+	sh.OnStop(name, func(ctx context.Context) error {
 		defer func() { <-served }()
 		ctx, cancel := context.WithTimeout(ctx, pageGrace)
 		defer cancel()
@@ -64,26 +73,29 @@ func (sh *Shell) serve(s HTTPSettings) error {
 		}
 		return server.Close() // Cutting off a page that does not end is no failure of the process.
 	})
-	sh.Log.Info().Str("address", sh.addr).Msg("serving http")
-	return nil
+	sh.Log.Info().Str("address", address).Msg("serving " + name)
+	return address, nil
 }
 
 // routes mounts the pages that every process has.
-func (sh *Shell) routes(profiling bool) {
+func (sh *Shell) routes() {
 	build := ReadBuild(sh.Name)
 	sh.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	sh.mux.HandleFunc("GET /readyz", sh.readyz)
 	sh.mux.Handle("GET /metrics", promhttp.HandlerFor(sh.Registry, promhttp.HandlerOpts{Registry: sh.Registry}))
 	sh.mux.HandleFunc("GET /version",
 		func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, build) })
-	if !profiling {
-		return
-	}
-	sh.mux.HandleFunc("/debug/pprof/", pprof.Index)
-	sh.mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	sh.mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	sh.mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	sh.mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+}
+
+// profiles are on no port that anything else is on: whatever hands a process's pages on hands no profiles on.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
 }
 
 // readyz answers 200 if every condition holds, otherwise 503 with a line for each that does not. Notes follow.
@@ -135,11 +147,6 @@ func listenError(address string, err error) error {
 		err = inner.Err
 	}
 	return fmt.Errorf("listening on %s: %w (set http.listen)", address, err)
-}
-
-func isLoopback(addr net.Addr) bool {
-	tcp, ok := addr.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
 }
 
 // errorLog takes what net/http has to say, such as a panic in a handler.

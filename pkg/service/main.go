@@ -43,6 +43,9 @@ type Option func(*program)
 // About is one sentence that --help begins with.
 func About(sentence string) Option { return func(p *program) { p.about = sentence } }
 
+// Borrows names sections of other processes of which this one reads a part (see [config.Set.Borrow]).
+func Borrows(sections ...string) Option { return func(p *program) { p.borrows = sections } }
+
 // Metrics names what the process registers in its Registry, for --print-metrics. Give the packages' NewMetrics
 // functions, wrapped to return nothing.
 func Metrics(register ...func(prometheus.Registerer)) Option {
@@ -56,7 +59,7 @@ func Metrics(register ...func(prometheus.Registerer)) Option {
 // long-running members (Shell.Go) and returns; it does not block for the life of the service.
 func Main[C Config](name string, defaults C, start func(*Shell, C) error, options ...Option) {
 	cfg, own := defaults, serviceSettings{Log: LogSettings{Level: "info", Format: "auto"},
-		HTTP: HTTPSettings{Listen: "127.0.0.1:0", PProf: config.Auto}}
+		HTTP: HTTPSettings{Listen: "127.0.0.1:0"}}
 	p := &program{
 		name: name, roots: []any{&cfg, &own}, log: &own.Log, http: &own.HTTP,
 		start: func(sh *Shell, _ []string) error { return start(sh, cfg) },
@@ -89,6 +92,7 @@ type program struct {
 	usage       string // the arguments of a tool; empty for a service, which takes none
 	metrics     []func(prometheus.Registerer)
 	roots       []any // what Load fills
+	borrows     []string
 	log         *LogSettings
 	http        *HTTPSettings
 	start       func(*Shell, []string) error
@@ -107,6 +111,7 @@ func (p *program) run(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return p.refuse(stderr, err)
 	}
+	set.Borrow(p.borrows...)
 	req, err := set.Load(args)
 	if err == nil && p.usage == "" && len(req.Args) > 0 {
 		err = fmt.Errorf("unexpected argument (settings are written --section.key=value; --help lists them)")

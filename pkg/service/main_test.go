@@ -300,8 +300,8 @@ func TestPrintingRequests(t *testing.T) {
 		"--version": "scanner devel",
 		"--print-metrics": "| `perpkeeper_build_info` | gauge | go, revision, service, version | Always 1; the " +
 			"labels say which program is running. |\n" +
-			"| `perpkeeper_ready` | gauge | condition | 1 while a condition of readiness holds, 0 while it does " +
-			"not; /readyz says why. |\n" +
+			"| `perpkeeper_ready` | gauge | condition | 1 while a condition of readiness holds; /readyz says " +
+			"why not. |\n" +
 			"| `perpkeeper_scanner_heads_total` | counter |  | New heads seen. |\n",
 	} {
 		p := run(t, "example", flag)

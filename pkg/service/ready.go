@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"perpkeeper/pkg/metric"
+	"perpkeeper/pkg/service/metric"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -101,7 +101,7 @@ func (c *Condition) why() string {
 // newReadyGauge makes the metric of what /readyz answers.
 func newReadyGauge(reg prometheus.Registerer) *prometheus.GaugeVec {
 	return metric.In{Registerer: reg}.Gauges("perpkeeper_ready",
-		"1 while a condition of readiness holds, 0 while it does not; /readyz says why.", "condition")
+		"1 while a condition of readiness holds; /readyz says why not.", "condition")
 }
 
 // ownCondition is the shell's: it holds from the return of the start function until the process is to stop.

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/rs/zerolog"
-
-	"perpkeeper/pkg/service/config"
 )
 
 // LogSettings is the [log] section of every process.
@@ -42,18 +40,26 @@ func oneOf(key, value string, allowed ...string) error {
 
 // HTTPSettings is the [http] section of every service.
 type HTTPSettings struct {
-	Listen string        `toml:"listen" help:"address for health, metrics and status pages; port 0 takes a free one"`
-	PProf  config.Toggle `toml:"pprof" help:"serve /debug/pprof/: true, false, or auto: only when listening on a loopback address"`
+	Listen string `toml:"listen" help:"address for health, metrics and status pages; port 0 takes a free one"`
+	PProf  string `toml:"pprof" help:"address of its own for /debug/pprof/, such as 127.0.0.1:6060; empty = none. Who reaches it can read the process's memory"`
 }
 
 // Validate refuses what cannot be an address.
 func (s HTTPSettings) Validate() error {
-	_, port, err := net.SplitHostPort(s.Listen)
+	err := checkAddress("listen", s.Listen)
+	if s.PProf != "" {
+		err = errors.Join(err, checkAddress("pprof", s.PProf))
+	}
+	return err
+}
+
+func checkAddress(key, address string) error {
+	_, port, err := net.SplitHostPort(address)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
-		return fmt.Errorf("listen: %q is not an address (write host:port, such as 0.0.0.0:8080)", s.Listen)
+		return fmt.Errorf("%s: %q is not an address (write host:port, such as 0.0.0.0:8080)", key, address)
 	}
 	return nil
 }

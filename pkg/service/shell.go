@@ -25,6 +25,7 @@ type Shell struct {
 	ready    readiness
 	mux      *http.ServeMux
 	addr     string
+	profiles string // address of /debug/pprof/; empty without
 }
 
 // Options are what Run needs to know; Main fills them from the configuration.
@@ -108,6 +109,9 @@ func (sh *Shell) Handle(pattern string, handler http.Handler) { sh.mux.Handle(pa
 
 // Addr is the address that HTTP is served at, host:port; empty without HTTP.
 func (sh *Shell) Addr() string { return sh.addr }
+
+// Profiles is the address that profiles are served at, host:port; empty without.
+func (sh *Shell) Profiles() string { return sh.profiles }
 
 // stop waits for the members, then cleans up, all within the grace period.
 func (sh *Shell) stop(grace time.Duration) error {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/service/check"
 )
 
 // The policies (TIER-9).
@@ -25,12 +25,11 @@ type Config struct {
 	Tiers    int           `toml:"tiers" help:"how many keepers there are"`
 	Policy   string        `toml:"policy" help:"windows = each tier owns a job for a window of chain time, in turn; delay = each tier acts after its own delay"`
 	Window   time.Duration `toml:"window" help:"how long a tier owns a job before it passes to the next (policy windows)"`
-	// ExecutionDelay and RecoveryBuffer belong to the policy delay.
-	ExecutionDelay       time.Duration `toml:"execution_delay" help:"this tier's wait after finding a job (policy delay): 0s for the Master, one window for the first backup, two for the second"`
-	RecoveryBuffer       time.Duration `toml:"recovery_buffer" help:"how long this keeper waits with every job after a start (policy delay)"`
-	QueueCleanupInterval time.Duration `toml:"queue_cleanup_interval" help:"how often jobs that are too old are removed from the queue"`
-	JobMaxAge            time.Duration `toml:"job_max_age" help:"when a waiting job is too old: market orders and requests end, others are born anew if still due"`
-	Peers                []Peer        `toml:"peers" help:"the other keepers' public signer addresses, by which the chain's evidence is read"`
+	// RecoveryBuffer: how long this keeper waits with every job after a start (policy delay).
+	RecoveryBuffer time.Duration `toml:"-"`
+	// JobMaxAge: when a waiting job is too old: market orders and requests end, others are born anew if still due.
+	JobMaxAge time.Duration `toml:"-"`
+	Peers     []Peer        `toml:"peers" help:"the other keepers' public signer addresses, by which the chain's evidence is read"`
 }
 
 // Peer is another keeper as the chain shows it.
@@ -43,13 +42,17 @@ type Peer struct {
 func DefaultConfig() Config {
 	return Config{
 		Priority: 1, Tiers: 3, Policy: PolicyWindows, Window: 30 * time.Second, RecoveryBuffer: 30 * time.Second,
-		QueueCleanupInterval: 60 * time.Second, JobMaxAge: job.RebornAfter,
+		JobMaxAge: job.RebornAfter,
 	}
 }
 
 // Guard is the last part of a window, in which nothing is sent: what was sent before has landed and is known when the
 // next window begins.
 const Guard = 3 * time.Second
+
+// ExecutionDelay is this tier's wait after it found a job, under the policy delay: none for the Master, a window for
+// the first backup, two for the second (TIER-7).
+func (c Config) ExecutionDelay() time.Duration { return time.Duration(c.Priority-1) * c.Window }
 
 // Validate names every setting that cannot work.
 func (c Config) Validate() error {
@@ -63,10 +66,9 @@ func (c Config) Validate() error {
 	add(c.Policy != PolicyWindows && c.Policy != PolicyDelay, "policy: %q is neither %s nor %s", c.Policy,
 		PolicyWindows, PolicyDelay)
 	add(c.Window < 2*Guard || c.Window > time.Hour, "window: %s is not between %s and 1h", c.Window, 2*Guard)
-	add(c.ExecutionDelay < 0, "execution_delay: %s is negative", c.ExecutionDelay)
-	add(c.RecoveryBuffer < 0, "recovery_buffer: %s is negative", c.RecoveryBuffer)
-	add(c.QueueCleanupInterval <= 0, "queue_cleanup_interval: %s is not positive", c.QueueCleanupInterval)
-	add(c.JobMaxAge < c.Window, "job_max_age: %s is shorter than a window, which is %s", c.JobMaxAge, c.Window)
+	round, turns := time.Duration(c.Tiers)*c.Window, c.JobMaxAge-Guard-job.SaidEvery
+	add(round > turns, "window: %d tiers of %s take %s, and a job's life leaves %s, so that the last have no turn or "+
+		"nobody hears that they miss it (shorten tier.window, or lower tier.tiers)", c.Tiers, c.Window, round, turns)
 	add(c.Monitor && !c.Enabled, "monitor: there is nothing to watch while tier.enabled is false")
 	add(c.Monitor && !slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.Tier == 1 }),
 		"monitor: peers do not name the Master (tier 1)")

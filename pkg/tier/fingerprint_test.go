@@ -26,7 +26,7 @@ func TestFingerprint(t *testing.T) {
 	want := keeper(0).Fingerprint(signers[0])
 	for self, own := range signers {
 		c := keeper(self)
-		c.JobMaxAge, c.QueueCleanupInterval = time.Hour, time.Minute // each keeper's own business
+		c.JobMaxAge = time.Hour // each keeper's own business
 		if got := c.Fingerprint(own); got != want || len(got) != 8 {
 			t.Errorf("tier %d has %q, the Master %q", self+1, got, want)
 		}

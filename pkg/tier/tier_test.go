@@ -48,8 +48,8 @@ func TestBirthAheadOfHead(t *testing.T) {
 
 // TIER-7: the policy delay, with its fault: after a common restart Master and first backup both fire at 30 s.
 func TestDelay(t *testing.T) {
-	master := Delay{RecoveryBuffer: 30 * time.Second, StartedMs: 0}
-	backup := Delay{Delay: 30 * time.Second, StartedMs: 0}
+	master := Delay{RecoveryBuffer: 30 * time.Second}
+	backup := Delay{Delay: 30 * time.Second}
 	for _, c := range []struct {
 		found, now     uint64
 		master, backup bool
@@ -356,19 +356,20 @@ func TestConfig(t *testing.T) {
 	}
 	signer := chain.Address{1}
 	for want, change := range map[string]func(*Config){
-		"tiers: 0":                        func(c *Config) { c.Tiers = 0 },
-		"priority: 4":                     func(c *Config) { c.Priority = 4 },
-		"policy: \"fast\"":                func(c *Config) { c.Policy = "fast" },
-		"window: 5s":                      func(c *Config) { c.Window = 5 * time.Second },
-		"job_max_age: 10s":                func(c *Config) { c.JobMaxAge = 10 * time.Second },
+		"tiers: 0":                      func(c *Config) { c.Tiers = 0 },
+		"priority: 4":                   func(c *Config) { c.Priority = 4 },
+		"policy: \"fast\"":              func(c *Config) { c.Policy = "fast" },
+		"window: 5s":                    func(c *Config) { c.Window = 5 * time.Second },
+		"window: 3 tiers of 2m30s take": func(c *Config) { c.Window = 150 * time.Second },
+		"window: 2 tiers of 5m0s take": func(c *Config) {
+			c.Policy, c.Tiers, c.Window = PolicyDelay, 2, 5*time.Minute
+		},
 		"peers[0]: tier 1 is not":         func(c *Config) { c.Peers = []Peer{{1, []chain.Address{signer}}} },
 		"peers[0]: tier 2 has no signers": func(c *Config) { c.Peers = []Peer{{2, nil}} },
 		"is listed for tier 2 as well": func(c *Config) {
 			c.Peers = []Peer{{2, []chain.Address{signer}},
 				{3, []chain.Address{signer}}}
 		},
-		"execution_delay: -1s is negative":  func(c *Config) { c.ExecutionDelay = -time.Second },
-		"queue_cleanup_interval: 0s is not": func(c *Config) { c.QueueCleanupInterval = 0 },
 	} {
 		c := DefaultConfig()
 		change(&c)
@@ -381,6 +382,44 @@ func TestConfig(t *testing.T) {
 	r := c.Roster([]chain.Address{{9}})
 	if r.Tier(signer) != 2 || r.Tier(chain.Address{9}) != 1 || r.Tier(chain.Address{7}) != 0 {
 		t.Errorf("roster %v", r)
+	}
+}
+
+// Settings that leave a tier no turn: the longest window that is taken gives each tier one in every life, and planners
+// say a job again after the last of them, so that a monitor hears of it (TIER-9, TIER-19).
+func TestEveryTierHasATurn(t *testing.T) {
+	const birth, life = 1_700_000_000_000, uint64(job.RebornAfter / time.Millisecond)
+	for tiers := 1; tiers <= 16; tiers++ {
+		c := DefaultConfig()
+		c.Tiers = tiers
+		for c.Window = 2 * Guard; c.Validate() == nil; c.Window += 100 * time.Millisecond {
+		}
+		if c.Window -= 100 * time.Millisecond; c.Window < 2*Guard {
+			t.Fatalf("%d tiers: no window is taken", tiers)
+		}
+		for self := 1; self <= tiers; self++ {
+			w, mine := Windows{Self: self, Window: c.Window, Evidence: NewEvidence(self, tiers, c.Window)}, false
+			for now := uint64(birth); now < birth+life; now += 100 {
+				mine = mine || w.Turn(Job{ID: "a", BirthMs: birth, LifeEndsMs: birth + life}, now).Mine
+			}
+			if !mine {
+				t.Errorf("tier %d of %d, %s each: never its turn", self, tiers, c.Window)
+			}
+		}
+		const said = uint64(job.SaidEvery / time.Millisecond)
+		for first := uint64(0); first < said; first += 500 {
+			w, raised := NewWatch(tiers, c.Window), false
+			w.Look(birth, birth)
+			for now := birth + first; now < birth+life; now += said {
+				w.Due("a", birth, now)
+				for _, a := range w.Look(now, now) {
+					raised = raised || a.Name == NobodyExecutes
+				}
+			}
+			if !raised {
+				t.Errorf("%d tiers of %s, said from %d ms on: nobody executes, and no alarm", tiers, c.Window, first)
+			}
+		}
 	}
 }
 

@@ -11,14 +11,14 @@ type Job struct {
 	ID string
 	// BirthMs is when the job came to be, on the chain's clock (Unix ms), the same for every keeper (TIER-9).
 	BirthMs uint64
-	// FoundMs is when this keeper first found it, on its own clock (Unix ms). Only the policy delay looks at it.
+	// FoundMs is when this keeper first found it (ms since it started). Only the policy delay looks at it.
 	FoundMs uint64
 	// LifeEndsMs is when the job is born again if it is still due (Unix ms, chain's clock); 0 = never. Only the policy
 	// windows looks at it.
 	LifeEndsMs uint64
 }
 
-// Of returns what a policy needs of a job that this keeper first found at a time (Unix ms) on its own clock.
+// Of returns what a policy needs of a job that this keeper first found at a time (ms since it started).
 func Of(j job.Job, foundMs uint64) Job {
 	return Job{ID: j.ID, BirthMs: j.BirthMs, FoundMs: foundMs, LifeEndsMs: j.LifeEndsMs()}
 }
@@ -63,13 +63,10 @@ func (Alone) Turn(Job, uint64) Turn { return Turn{Mine: true} }
 func (Alone) Since(j Job) uint64 { return j.BirthMs }
 
 // Delay is the policy of fixed waits (TIER-1, TIER-7): each tier waits its own delay after it found the job, and a
-// keeper that has just started waits at least the recovery buffer. It runs on this machine's clock. After a common
-// restart a Master with the usual buffer and the first backup both wait 30 s and both fire; Windows does not have this
-// fault.
-type Delay struct {
-	Delay, RecoveryBuffer time.Duration
-	StartedMs             uint64 // Unix ms, this machine's clock
-}
+// keeper that has just started waits at least the recovery buffer. Its clock is the time since its start, which nobody
+// sets. After a common restart a Master with the usual buffer and the first backup both wait 30 s and both fire;
+// Windows does not have this fault.
+type Delay struct{ Delay, RecoveryBuffer time.Duration }
 
 // Turn implements [Policy].
 func (d Delay) Turn(j Job, nowMs uint64) Turn {
@@ -88,7 +85,7 @@ func (d Delay) Since(j Job) uint64 { return j.FoundMs }
 
 // Recovering reports whether the recovery buffer has not passed yet.
 func (d Delay) Recovering(nowMs uint64) bool {
-	return nowMs < d.StartedMs+uint64(d.RecoveryBuffer.Milliseconds())
+	return nowMs < uint64(d.RecoveryBuffer.Milliseconds())
 }
 
 // Windows gives each tier the job for a window of its age, in turn, for as long as its life lasts (TIER-9). From then

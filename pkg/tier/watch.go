@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"time"
+
+	"perpkeeper/pkg/job"
 )
 
 // AlarmName is what a monitor finds wrong (TIER-19).
@@ -47,7 +49,7 @@ func (n AlarmName) clearAfter() time.Duration {
 const (
 	// jobTimeout is after how long a job that no planner publishes any more is taken for gone: it recovered, or was
 	// executed before this monitor learnt of it.
-	jobTimeout = time.Minute
+	jobTimeout = 6 * job.SaidEvery
 	// blindAfter is by how much what was read of the chain may be behind its head.
 	blindAfter = 30 * time.Second
 )
@@ -105,7 +107,7 @@ func (w *Watch) Due(id string, birthMs, dueMs uint64) {
 // Executed notes that a tier ended a job on the chain, in a block of that time. Tier 0 is somebody else, such as the
 // owner of an order who takes it back.
 func (w *Watch) Executed(id string, by int, atMs uint64) {
-	job, known := w.open[id]
+	j, known := w.open[id]
 	delete(w.open, id)
 	switch by {
 	case 0:
@@ -115,11 +117,11 @@ func (w *Watch) Executed(id string, by int, atMs uint64) {
 	default:
 		age := "unknown age"
 		if known {
-			age = milliseconds(atMs - min(atMs, job.birthMs)).Round(100 * time.Millisecond).String()
+			age = milliseconds(atMs - min(atMs, j.birthMs)).Round(100 * time.Millisecond).String()
 		}
 		w.backupMs = max(w.backupMs, atMs)
 		w.backup = fmt.Sprintf("tier %d executed %s at the age of %s", by, id, age)
-		if known && atMs >= job.birthMs+w.window {
+		if known && atMs >= j.birthMs+w.window {
 			w.missed++
 		}
 	}

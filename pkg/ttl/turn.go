@@ -70,7 +70,9 @@ func (q *Queue[K]) begin(e *entry[K]) {
 	q.pending.add(e)
 	e.try++
 	e.open = true
-	q.metrics.tried(e.failure != nil)
+	if e.failure != nil {
+		q.metrics.retries.Inc()
+	}
 	t := Try[K]{queue: q, entry: e, number: e.try}
 	q.mu.Unlock()
 	defer q.mu.Lock()
@@ -82,7 +84,6 @@ func (q *Queue[K]) begin(e *entry[K]) {
 // giveUp drops an entry that has failed for the last time. The queue is unlocked while the dead-letter callback runs.
 func (q *Queue[K]) giveUp(e *entry[K]) {
 	q.drop(e)
-	q.metrics.deadLetters.Inc()
 	key, failures, err := e.key, int(e.failure.count), e.failure.err
 	q.mu.Unlock()
 	defer q.mu.Lock()

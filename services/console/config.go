@@ -3,30 +3,27 @@ package console
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strings"
-	"time"
 
-	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/gmx"
-	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/notify/receivers"
+	"perpkeeper/pkg/operator/emergency"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/risk/liquidation"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/wire"
 )
 
 // Config is the whole configuration of the process.
 type Config struct {
 	Own      Settings         `toml:"console"`
 	Keeper   wire.Config      `toml:"keeper"`
-	Chain    evm.Config       `toml:"chain"` // a monitor needs it, as Venue, Tier and Emergency; pages show what it says
+	Chain    evm.Config       `toml:"chain"` // a monitor needs it, as Tier and Emergency; pages show what it says
 	Kafka    bus.Config       `toml:"kafka"`
 	Postgres pg.Config        `toml:"postgres"`
-	Venue    gmx.Config       `toml:"venue"`
 	Tier     tier.Config      `toml:"tier"`
 	Notify   receivers.Config `toml:"notify"`
 	// Liquidation is the venue's, by which pages judge.
@@ -35,12 +32,12 @@ type Config struct {
 	Emergency emergency.Config `toml:"emergency"`
 }
 
-// DefaultConfig notifies nobody, and lacks the venue and the database.
+// DefaultConfig notifies nobody, and lacks the database.
 func DefaultConfig() Config {
 	return Config{
 		Own:    Settings{Users: "console-users"},
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Kafka: bus.DefaultConfig(),
-		Postgres: pg.DefaultConfig(), Venue: gmx.DefaultConfig(), Tier: tier.DefaultConfig(),
+		Postgres: pg.DefaultConfig(), Tier: tier.DefaultConfig(),
 		Notify: receivers.DefaultConfig(), Liquidation: liquidation.DefaultConfig(),
 		Emergency: emergency.DefaultConfig(),
 	}
@@ -51,26 +48,18 @@ func (c Config) Validate() error { return nil }
 
 // Settings is the [console] section.
 type Settings struct {
-	Users     string          `toml:"users" help:"file of who may sign in, a line each: NAME ROLE HASH; one that is missing is made by the link that the log has at the first start"`
-	TLS       bool            `toml:"tls" help:"browsers come by https, to a proxy before this process: its cookies and pages are for https alone"`
-	URL       string          `toml:"url" help:"what browsers reach this process by, http(s)://HOST[:PORT], for the link in the log; empty = http.listen"`
-	Processes []string        `toml:"processes" help:"where the keeper's processes serve their pages, NAME=http://HOST:PORT each; the overview asks them"`
-	Doctor    []string        `toml:"doctor" help:"keeperctl, with the arguments by which it reads the configuration of all the keeper's processes: the page of the doctor runs it; empty = that page has nothing to run"`
-	Signers   []chain.Address `toml:"signers" help:"this keeper's own signers, beside those that its database knows; the others' are tier.peers"`
+	Users     string         `toml:"users" help:"file of who may sign in, a line each: NAME ROLE HASH; keeperctl password makes a hash"`
+	TLS       bool           `toml:"tls" help:"browsers come by https, to a proxy before this process: its cookies and pages are for https alone"`
+	Proxies   []netip.Prefix `toml:"proxies" help:"networks of proxies before this process, such as 172.16.0.0/12: whom they forward for is believed"`
+	Processes []string       `toml:"processes" help:"where the keeper's processes serve their pages, NAME=http://HOST:PORT each; the overview asks them"`
+	Doctor    []string       `toml:"doctor" help:"keeperctl, with the arguments by which it reads the configuration of all the keeper's processes: the page of the doctor runs it; empty = that page has nothing to run"`
 }
-
-// priceMaxAge is the age of reports that pages show as fresh, the planner's own default bound.
-const priceMaxAge = 30 * time.Second
 
 // Validate names every setting that cannot work.
 func (s Settings) Validate() error {
 	var problems []error
 	if s.Users == "" {
 		problems = append(problems, errors.New("users: names no file"))
-	}
-	if u, err := url.Parse(s.URL); s.URL != "" && (err != nil || u.Host == "" || u.Scheme != "http" &&
-		u.Scheme != "https") {
-		problems = append(problems, fmt.Errorf("url: %q is no address of a site (write http://HOST:PORT)", s.URL))
 	}
 	for _, text := range s.Processes {
 		name, address, _ := strings.Cut(text, "=")

@@ -7,14 +7,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/service"
-	"perpkeeper/pkg/wire"
 )
 
 // metrics are what the console counts.
@@ -56,7 +56,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	}
 	metrics := newMetrics(sh.Registry)
 	n := &notifier{to: cfg.Notify.Open(), policy: cfg.Notify.Policy(), keeper: cfg.Keeper, client: client,
-		offsets: db.Notified(), metrics: metrics.notices, log: sh.Log}
+		places: db.Notified(), metrics: metrics.notices, log: sh.Log}
 	work := sh.Ready("notices")
 	sh.Go("notices", func(ctx context.Context) error {
 		if err := awaitParts(ctx, cfg.Keeper, client, db, work.Fail); err != nil {
@@ -91,7 +91,14 @@ func startMonitor(sh *service.Shell, cfg Config, metrics *monitorMetrics, client
 	sh.Watch("chain", func(context.Context) error { return node.Health() })
 	watching := sh.Ready("monitor")
 	watching.OK()
-	m := newMonitor(cfg, sh.Log, metrics, client, node, gmx.NewDecoder(cfg.Venue.EventEmitter), watching.Fail)
+	trouble := func(why error) {
+		if why == nil {
+			watching.OK()
+			return
+		}
+		watching.Fail(why.Error())
+	}
+	m := newMonitor(cfg, sh.Log, metrics, client, node, gmx.NewDecoder().Passing(), trouble)
 	m.debts = debts
 	sh.Go("monitor", m.Run)
 	return nil

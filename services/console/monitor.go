@@ -11,16 +11,17 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/emergency"
-	"perpkeeper/pkg/evidence"
-	"perpkeeper/pkg/execution"
-	"perpkeeper/pkg/headtrack"
-	"perpkeeper/pkg/metric"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/operator/emergency"
+	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/service/metric"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/tier/evidence"
+	"perpkeeper/pkg/tier/execution"
+	"perpkeeper/pkg/txmgr/headtrack"
 )
 
 // monitor watches the keepers of a venue from one that never sends (TIER-19): its scanner, statevm and planner find
@@ -35,8 +36,8 @@ type monitor struct {
 	head    *headtrack.Tracker
 	seen    *seen
 	decoder execution.Decoder
-	trouble func(reason string) // for readiness
-	posts   []*alarmPost        // one for each receiver of the operators
+	trouble func(why error) // for readiness
+	posts   []*alarmPost    // one for each receiver of the operators
 	// idleMs is since when nobody executes anything, on the chain's clock; 0 while somebody does, and once that has
 	// been reported as an emergency.
 	idleMs uint64
@@ -61,12 +62,12 @@ func newMonitorMetrics(reg prometheus.Registerer) *monitorMetrics {
 	return &monitorMetrics{
 		evidence: evidence.NewMetrics(reg),
 		alarm: metric.In{Registerer: reg}.Gauges("monitor_alarm",
-			"1 while a monitor finds something wrong with the keepers of its venue, by what it is.", "alarm"),
+			"1 while the monitor finds this wrong with its venue's keepers.", "alarm"),
 	}
 }
 
 func newMonitor(cfg Config, log zerolog.Logger, metrics *monitorMetrics, client *bus.Client, node heads,
-	decoder execution.Decoder, trouble func(reason string)) *monitor {
+	decoder execution.Decoder, trouble func(why error)) *monitor {
 	m := &monitor{cfg: cfg, log: log, metrics: metrics, client: client, node: node, head: headtrack.New(time.Now),
 		seen: newSeen(cfg.Tier, metrics.evidence), decoder: decoder, trouble: trouble}
 	for _, to := range cfg.Notify.For(notify.Operator) {
@@ -96,17 +97,18 @@ func (m *monitor) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// read takes in the evidence until ctx ends. Where the reader meets something that it does not understand the monitor
+// read takes in the evidence until ctx ends. While the reader has met something that it does not understand the monitor
 // is blind, and reports that.
 func (m *monitor) read(ctx context.Context) error {
-	err := evidence.NewReader(m.client, m.cfg.Keeper, m.decoder, m.seen, m.passOver).Run(ctx)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	m.log.Error().Err(err).Msg("the keepers are no longer watched, until this process is started again")
-	m.trouble(err.Error())
-	<-ctx.Done()
-	return context.Cause(ctx)
+	pauses := retry.Policy{Initial: 10 * time.Second, Max: time.Minute}
+	return evidence.Follow(ctx, pauses, func() *evidence.Reader {
+		return evidence.NewReader(m.client, m.cfg.Keeper, m.decoder, m.seen, m.passOver)
+	}, func(why error) {
+		if why != nil {
+			m.log.Error().Err(why).Msg("the keepers are not watched until the evidence is read anew")
+		}
+		m.trouble(why)
+	})
 }
 
 // passOver reports a record of the job topic that nobody can read. The sender that owns the partition sets it aside,

@@ -11,14 +11,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/wire"
 )
 
 // endings decodes every log as the execution of the order that its first topic names.
@@ -72,8 +71,9 @@ func publish(t *testing.T, client *bus.Client, topic string, messages ...wire.Me
 // TIER-19: a monitor, which has neither a key nor a database, sees in the topics of its own keeper that a backup
 // executes a job, and says so by the operators' webhook. When it meets what it does not understand it is not ready.
 func TestMonitorSeesABackup(t *testing.T) {
-	client, h, cfg := connect(t), newHook(t), watching()
-	cfg.Notify.OperatorURL, cfg.Notify.Secret = secret.MustURL(h.URL), secret.New("a secret of the monitor")
+	_, client := connect(t)
+	h, cfg := newHook(t), watching()
+	cfg.Notify.Webhook = hooked(notify.Operator, h.URL)
 	if err := client.Ensure(t.Context(), bus.Specs(cfg.Keeper.Topics()...)); err != nil {
 		t.Fatal(err)
 	}
@@ -81,9 +81,9 @@ func TestMonitorSeesABackup(t *testing.T) {
 	order := chain.Hash{9}
 	publish(t, client, wire.JobTopic(7), wire.Job{Job: job.Job{ID: job.OrderID(order, 1), Kind: job.Order, Key: order,
 		BirthMs: block(1).TimeMs, Signer: chain.Address{0x33}, Evidence: job.Evidence{Block: block(1)}}})
-	heads, troubles := make(blocks, 1), make(chan string, 1)
+	heads, troubles := make(blocks, 1), make(chan error, 100)
 	metrics := newMonitorMetrics(prometheus.NewRegistry())
-	m := newMonitor(cfg, zerolog.Nop(), metrics, client, heads, endings{}, func(reason string) { troubles <- reason })
+	m := newMonitor(cfg, zerolog.Nop(), metrics, client, heads, endings{}, func(why error) { troubles <- why })
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = m.Run(ctx) })
@@ -91,7 +91,7 @@ func TestMonitorSeesABackup(t *testing.T) {
 	defer cancel()
 
 	tx := chain.Hash{7}
-	publish(t, client, wire.LogTopic(7), wire.BlockEnd{Block: block(1)},
+	publish(t, client, wire.LogTopic(7), wire.Epoch{Number: 1}, wire.BlockEnd{Block: block(1)},
 		wire.Log{Log: chain.Log{Block: 2, BlockHash: block(2).Hash, TxHash: tx, Topics: []chain.Hash{order}}},
 		wire.Tx{Tx: chain.Tx{Hash: tx, From: chain.Address{0x22}, Block: 2, BlockHash: block(2).Hash, OK: true}},
 		wire.BlockEnd{Block: block(2), Records: 2})
@@ -110,8 +110,12 @@ func TestMonitorSeesABackup(t *testing.T) {
 		[]bus.Record{{Key: []byte("?"), Value: []byte("?")}}); err != nil {
 		t.Fatal(err)
 	}
-	if reason := <-troubles; !strings.Contains(reason, "reading evidence at "+wire.LogTopic(7)+"/0, offset 4") {
-		t.Errorf("not ready because of %q", reason)
+	if why := <-troubles; why != nil {
+		t.Errorf("it reads, and is not ready because of %v", why)
+	}
+	if why := <-troubles; why == nil ||
+		!strings.Contains(why.Error(), "reading evidence at "+wire.LogTopic(7)+"/0, offset 5") {
+		t.Errorf("not ready because of %v", why)
 	}
 }
 
@@ -137,7 +141,7 @@ func TestMonitorForgets(t *testing.T) {
 func TestMonitorCallsForActions(t *testing.T) {
 	at := time.Now()
 	cfg := watching()
-	cfg.Notify.OperatorURL = secret.MustURL("http://127.0.0.1:1")
+	cfg.Notify.Webhook = hooked(notify.Operator, "http://127.0.0.1:1")
 	cfg.Emergency.Actions, cfg.Emergency.Automatic = []string{"notify", "pause_positions"}, true
 	m := newMonitor(cfg, zerolog.Nop(), newMonitorMetrics(prometheus.NewRegistry()), nil, nil, nil, nil)
 	head := func(ms uint64) {
@@ -176,7 +180,7 @@ func TestMonitorCallsForActions(t *testing.T) {
 // hide that nobody executes.
 func TestMonitorCallsForActionsOnBadDebt(t *testing.T) {
 	cfg := watching()
-	cfg.Notify.OperatorURL = secret.MustURL("http://127.0.0.1:1")
+	cfg.Notify.Webhook = hooked(notify.Operator, "http://127.0.0.1:1")
 	cfg.Emergency.Actions, cfg.Emergency.Automatic = []string{"notify", "pause_positions"}, true
 	cfg.Emergency.BadDebt = 1000
 	m := newMonitor(cfg, zerolog.Nop(), newMonitorMetrics(prometheus.NewRegistry()), nil, nil, nil, nil)

@@ -11,11 +11,12 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
-	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/metric"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/service/metric"
 )
 
 // notifier notifies people of results (LIQ-12). It reads the result topic as anybody else would, so that no receiver,
@@ -31,15 +32,16 @@ type notifier struct {
 	policy  notify.Policy
 	keeper  wire.Config
 	client  *bus.Client
-	offsets offsets
+	places  places
 	metrics *noticeMetrics
 	log     zerolog.Logger
 }
 
-// offsets remember how far a partition was delivered to a receiver.
-type offsets interface {
-	Next(ctx context.Context, receiver, topic string, partition int) (next int64, known bool, err error)
-	Note(ctx context.Context, receiver, topic string, partition int, next int64) error
+// places remember how far a partition was delivered to a receiver.
+type places interface {
+	Place(ctx context.Context, receiver, topic string, partition int) (at pg.Place, known bool, err error)
+	Note(ctx context.Context, receiver, topic string, partition int, at pg.Place) error
+	Begin(ctx context.Context, receiver, topic string, partition int, at pg.Place) error
 }
 
 // noticeMetrics count what was delivered. The label audience holds the receiver's name, which is the audience where a
@@ -54,28 +56,30 @@ func newNoticeMetrics(reg prometheus.Registerer) *noticeMetrics {
 	in := metric.In{Registerer: reg}
 	return &noticeMetrics{
 		messages: in.Counters("notify_messages_total",
-			"Messages to a receiver (label audience), by what became of them: delivered; refused, or unreadable "+
-				"(dead letters).", "audience", "result"),
+			"Messages to a receiver: delivered; refused, or unreadable (dead letters).", "audience", "result"),
 		failing: in.Gauges("notify_failed_tries",
-			"Tries in a row that a receiver (label audience) has not taken the message that is due; 0 while all is "+
-				"well.", "audience", "partition"),
+			"Tries in a row that a receiver has not taken the message that is due.", "audience", "partition"),
 		stopped: in.Gauges("notify_stopped",
-			"1 when a receiver (label audience) gets nothing any more until this process is started again; its log "+
-				"says why.", "audience"),
+			"1 while a receiver gets nothing; the log says why.", "audience"),
 	}
 }
 
-// Run delivers to every receiver until ctx ends. What it cannot go on with is logged and counted, and the other
-// receivers get their messages all the same.
+// Run delivers to every receiver until ctx ends. What it cannot go on with is logged, counted and tried again, and the
+// other receivers get their messages all the same.
 func (n *notifier) Run(ctx context.Context) error {
 	var group errgroup.Group
 	for _, to := range n.to {
 		group.Go(func() error {
-			n.metrics.stopped.WithLabelValues(to.Name).Set(0)
-			if err := n.follow(ctx, to); err != nil && ctx.Err() == nil {
-				n.metrics.stopped.WithLabelValues(to.Name).Set(1)
-				n.log.Error().Bool("critical", true).Err(err).Str("receiver", to.Name).
-					Msg("this receiver gets nothing any more, until this process is started again")
+			stopped := n.metrics.stopped.WithLabelValues(to.Name)
+			stopped.Set(0)
+			tries := retry.New(retry.Policy{Initial: time.Second, Max: time.Minute,
+				OnRetry: func(_ int, err error, _ time.Duration) {
+					stopped.Set(1)
+					n.log.Error().Bool("critical", true).Err(err).Str("receiver", to.Name).
+						Msg("this receiver gets nothing; trying again")
+				}})
+			for tries.Next(ctx) {
+				tries.Failed(n.follow(ctx, to, func([]int) { stopped.Set(0) }))
 			}
 			return nil
 		})
@@ -85,9 +89,10 @@ func (n *notifier) Run(ctx context.Context) error {
 }
 
 // follow reads the partitions that this process has of a receiver's group.
-func (n *notifier) follow(ctx context.Context, to notify.Receiver) error {
+func (n *notifier) follow(ctx context.Context, to notify.Receiver, assigned func([]int)) error {
 	id := n.keeper.ChainID
-	group := bus.GroupConfig{ID: fmt.Sprintf("perp.%d.notify.%s", id, to.Name), Topic: wire.ResultTopic(id)}
+	group := bus.GroupConfig{ID: fmt.Sprintf("perp.%d.notify.%s", id, to.Name), Topic: wire.ResultTopic(id),
+		OnAssign: assigned}
 	return n.client.Join(ctx, group, func(ctx context.Context, c bus.Claim) error {
 		d := &delivery{notifier: n, to: to, partition: c.Partition, topic: group.Topic}
 		defer n.metrics.failing.DeleteLabelValues(to.Name, strconv.Itoa(c.Partition))
@@ -103,12 +108,25 @@ type delivery struct {
 	partition int
 }
 
+// run delivers until ctx ends. Where the topic is no longer the one that was read, it begins anew.
 func (d *delivery) run(ctx context.Context, committed func(int64)) error {
-	offset, err := d.start(ctx)
-	if err != nil {
-		return err
+	for {
+		at, err := d.start(ctx)
+		if err != nil {
+			return err
+		}
+		if err := d.follow(ctx, at, committed); !bus.LostLog(err) {
+			return err
+		}
+		if err := d.anew(ctx, at.Next); err != nil {
+			return err
+		}
 	}
-	reader := d.client.Reader(d.topic, d.partition, offset)
+}
+
+// follow delivers from a place on.
+func (d *delivery) follow(ctx context.Context, at pg.Place, committed func(int64)) error {
+	reader := d.client.Reader(d.topic, d.partition, at.Next).Watch(at.Mark)
 	for {
 		records, err := reader.NextBatch(ctx, 100)
 		if err != nil {
@@ -119,46 +137,70 @@ func (d *delivery) run(ctx context.Context, committed func(int64)) error {
 				return err
 			}
 		}
-		if err := d.note(ctx, reader.Offset()); err != nil {
+		if err := d.note(ctx, records[len(records)-1]); err != nil {
 			return err
 		}
 		committed(reader.Offset())
 	}
 }
 
-// start is the first offset that the receiver has not had. A new receiver gets nothing of the past. What the topic no
+// start is the first place that the receiver has not had. A new receiver gets nothing of the past. What the topic no
 // longer has cannot be delivered.
-func (d *delivery) start(ctx context.Context) (int64, error) {
+func (d *delivery) start(ctx context.Context) (at pg.Place, err error) {
 	first, end, err := d.client.Bounds(ctx, d.topic, d.partition)
 	if err != nil {
-		return 0, fmt.Errorf("asking for the bounds of the results: %w", err)
+		return at, fmt.Errorf("asking for the bounds of the results: %w", err)
 	}
-	var next int64
 	var known bool
 	err = retry.Do(ctx, untilThere(), func(ctx context.Context) (err error) {
-		next, known, err = d.offsets.Next(ctx, d.to.Name, d.topic, d.partition)
+		at, known, err = d.places.Place(ctx, d.to.Name, d.topic, d.partition)
 		return err
 	})
 	switch {
 	case err != nil:
-		return 0, err
+		return at, err
+	case !known && end > first:
+		last, err := d.client.Reader(d.topic, d.partition, end-1).Next(ctx)
+		if err != nil {
+			return at, fmt.Errorf("reading the newest result: %w", err)
+		}
+		at = after(last)
+		return at, d.begin(ctx, at)
 	case !known:
-		return end, d.note(ctx, end)
-	case next < first || next > end:
-		d.log.Error().Str("receiver", d.to.Name).Int("partition", d.partition).Int64("from", next).
-			Int64("to", first).Int64("end", end).
-			Msg("the results that were to be delivered are no longer in the topic; those that are there are " +
-				"delivered from the beginning")
-		return first, nil
+		return pg.Place{Next: end}, d.begin(ctx, pg.Place{Next: end})
+	case at.Next < first || at.Next > end:
+		return pg.Place{Next: first}, d.anew(ctx, at.Next)
 	}
-	return next, nil
+	return at, nil
 }
 
-func (d *delivery) note(ctx context.Context, next int64) error {
+// anew begins with the first record of a topic that does not have, or not in its place, what was read of it.
+func (d *delivery) anew(ctx context.Context, from int64) error {
+	first, end, err := d.client.Bounds(ctx, d.topic, d.partition)
+	if err != nil {
+		return fmt.Errorf("asking for the bounds of the results: %w", err)
+	}
+	d.log.Error().Str("receiver", d.to.Name).Int("partition", d.partition).Int64("from", from).
+		Int64("to", first).Int64("end", end).
+		Msg("the results that were to be delivered are no longer in the topic; those that are there are " +
+			"delivered from the beginning")
+	return d.begin(ctx, pg.Place{Next: first})
+}
+
+func (d *delivery) begin(ctx context.Context, at pg.Place) error {
 	return retry.Do(ctx, untilThere(), func(ctx context.Context) error {
-		return d.offsets.Note(ctx, d.to.Name, d.topic, d.partition, next)
+		return d.places.Begin(ctx, d.to.Name, d.topic, d.partition, at)
 	})
 }
+
+// note remembers that a record was delivered.
+func (d *delivery) note(ctx context.Context, r bus.Record) error {
+	return retry.Do(ctx, untilThere(), func(ctx context.Context) error {
+		return d.places.Note(ctx, d.to.Name, d.topic, d.partition, after(r))
+	})
+}
+
+func after(r bus.Record) pg.Place { return pg.Place{Next: r.Offset + 1, Mark: wire.Fingerprint(r)} }
 
 // untilThere is how the database is waited for.
 func untilThere() retry.Policy { return retry.Policy{Max: 5 * time.Second} }
@@ -180,7 +222,7 @@ func (d *delivery) take(ctx context.Context, r bus.Record) error {
 	if err := d.deliver(ctx, r, m); err != nil {
 		return err
 	}
-	return d.note(ctx, r.Offset+1)
+	return d.note(ctx, r)
 }
 
 func (d *delivery) deliver(ctx context.Context, r bus.Record, m notify.Message) error {
@@ -216,7 +258,7 @@ func (d *delivery) skip(ctx context.Context, r bus.Record, why error) error {
 	if err := d.deadLetter(ctx, r, why); err != nil {
 		return err
 	}
-	return d.note(ctx, r.Offset+1)
+	return d.note(ctx, r)
 }
 
 // deadLetter makes a result that a receiver has refused a dead letter, as it was.

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,15 +15,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/notify/receivers"
+	"perpkeeper/pkg/notify/webhook"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/wire"
 )
 
 // hook is a receiver of messages that is well, away or hostile.
@@ -89,6 +92,7 @@ func (h *hook) has(ids ...string) bool {
 // results is a result topic, a database, and what is told of the results.
 type results struct {
 	t      *testing.T
+	broker *broker.Broker
 	client *bus.Client
 	db     *pg.DB
 	cfg    receivers.Config
@@ -98,7 +102,7 @@ type results struct {
 func newResults(t *testing.T) *results {
 	t.Helper()
 	o := &results{t: t, cfg: receivers.DefaultConfig(), id: wire.Config{ChainID: 7, LogPartitions: 1, JobPartitions: 1}}
-	o.client = connect(t)
+	o.broker, o.client = connect(t)
 	database := pg.DefaultConfig()
 	database.URL = secret.MustURL(pgtest.URL(t))
 	var err error
@@ -111,7 +115,7 @@ func newResults(t *testing.T) *results {
 			t.Fatal(err)
 		}
 	}
-	o.cfg.Secret, o.cfg.Timeout = secret.New("a secret of the receivers"), 300*time.Millisecond
+	o.cfg.Timeout = 300 * time.Millisecond
 	o.cfg.FirstPause, o.cfg.LongPause, o.cfg.Attempts = time.Millisecond, 5*time.Millisecond, 4
 	return o
 }
@@ -120,7 +124,7 @@ func newResults(t *testing.T) *results {
 func (o *results) start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &notifier{
-		to: o.cfg.Open(), policy: o.cfg.Policy(), keeper: o.id, client: o.client, offsets: o.db.Notified(),
+		to: o.cfg.Open(), policy: o.cfg.Policy(), keeper: o.id, client: o.client, places: o.db.Notified(),
 		metrics: newNoticeMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
 	}
 	var running sync.WaitGroup
@@ -128,6 +132,12 @@ func (o *results) start() (stop func()) {
 	stop = sync.OnceFunc(func() { cancel(); running.Wait() })
 	o.t.Cleanup(stop)
 	return stop
+}
+
+// hooked is a webhook for an audience.
+func hooked(a notify.Audience, url string) []webhook.Config {
+	return []webhook.Config{{Name: string(a), Audience: a, URL: secret.MustURL(url),
+		Secret: secret.New("a secret of the receivers")}}
 }
 
 // ends publishes the result of an attempt.
@@ -152,16 +162,71 @@ func failed(r *job.Result) { r.Outcome, r.GivenUp = job.Reverted, true }
 func (o *results) begun(audience notify.Audience, at int64) {
 	o.t.Helper()
 	eventually(o.t, "the place in the topic is known", func(ctx context.Context) bool {
-		next, known, err := o.db.Notified().Next(ctx, string(audience), wire.ResultTopic(7), 0)
-		return err == nil && known && next == at
+		found, known, err := o.db.Notified().Place(ctx, string(audience), wire.ResultTopic(7), 0)
+		return err == nil && known && found.Next == at
 	})
+}
+
+// The results of a topic that was made anew are told from its beginning, and each once, however many there were before:
+// what was read of the other one is no place in this one.
+func TestResultsOfATopicMadeAnew(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		before  int64 // results that were told of the topic before
+		beneath bool  // it is made anew while it is read
+	}{
+		{"a shorter one", 5000, false},
+		{"one as long", 3, false},
+		{"a longer one", 1, false},
+		{"beneath a reader", 1, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := newResults(t)
+			owner := newHook(t)
+			o.cfg.Webhook = hooked(notify.Owner, owner.URL)
+			told, stop := []string{"a#1", "b#1", "c#1"}, func() {}
+			if c.beneath {
+				stop = o.start()
+				o.begun(notify.Owner, 0)
+				o.ends("before")
+				o.begun(notify.Owner, c.before)
+				told = append([]string{"before#1"}, told...)
+				if err := errors.Join(o.broker.DeleteTopic(wire.ResultTopic(7)), o.client.Ensure(t.Context(),
+					[]bus.TopicSpec{{Name: wire.ResultTopic(7), Partitions: 1}})); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := o.db.Notified().Begin(t.Context(), string(notify.Owner), wire.ResultTopic(7), 0,
+				pg.Place{Next: c.before, Mark: pg.Mark{1}}); err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range []string{"a", "b", "c"} {
+				o.ends(id)
+			}
+			for i, id := range []string{"d", "e"} { // the second is told by another process than the others
+				if i > 0 || !c.beneath {
+					stop()
+					stop = o.start()
+				}
+				o.ends(id)
+				told = append(told, id+"#1")
+				o.begun(notify.Owner, int64(4+i))
+			}
+			var took []string
+			for _, m := range owner.messages() {
+				took = append(took, m.ID)
+			}
+			if !slices.Equal(took, told) {
+				t.Errorf("told %v, want %v", took, told)
+			}
+		})
+	}
 }
 
 // A record of the result topic that nobody can read is a dead letter, and what stands behind it is told.
 func TestUnreadableResultsArePassedOver(t *testing.T) {
 	o := newResults(t)
 	owner := newHook(t)
-	o.cfg.OwnerURL = secret.MustURL(owner.URL)
+	o.cfg.Webhook = hooked(notify.Owner, owner.URL)
 	stop := o.start()
 	o.begun(notify.Owner, 0)
 	garbage := bus.Record{Key: []byte("?"), Value: []byte("garbage")}
@@ -186,7 +251,7 @@ func TestUnreadableResultsArePassedOver(t *testing.T) {
 func TestResultsAreTold(t *testing.T) {
 	o := newResults(t)
 	owner, operator := newHook(t), newHook(t)
-	o.cfg.OwnerURL, o.cfg.OperatorURL = secret.MustURL(owner.URL), secret.MustURL(operator.URL)
+	o.cfg.Webhook = append(hooked(notify.Owner, owner.URL), hooked(notify.Operator, operator.URL)...)
 	o.ends("before anybody was told")
 	stop := o.start()
 	o.begun(notify.Owner, 1)

@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"perpkeeper/pkg/evidence"
-	"perpkeeper/pkg/execution"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/tier/evidence"
+	"perpkeeper/pkg/tier/execution"
 )
 
 // seen holds the jobs that planners say against what the chain shows of the keepers, for a monitor. It is safe for
@@ -42,7 +42,9 @@ func (s *seen) Published(j job.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.newest[j.Need()] = publishedJob{j.ID, max(j.BirthMs, s.newest[j.Need()].birthMs), j.Evidence.Block.TimeMs}
-	s.watch.Due(j.ID, j.BirthMs, j.Evidence.Block.TimeMs)
+	if j.Kind.Lane() != job.CleanupLane { // keepers may leave what expired to others
+		s.watch.Due(j.ID, j.BirthMs, j.Evidence.Block.TimeMs)
+	}
 }
 
 // Executed takes what the chain shows, in its order.
@@ -51,8 +53,8 @@ func (s *seen) Executed(found []execution.Execution) {
 	defer s.mu.Unlock()
 	for _, e := range found {
 		by := s.keepers.Tier(e.Tx.From)
-		if e.Result == execution.Swept {
-			by = 0 // whoever sent that executed something else
+		if !e.Work() {
+			by = 0 // whoever sent that executed something else, or nothing
 		}
 		j, known := s.newest[e.Need()]
 		if !known {

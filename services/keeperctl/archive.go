@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/retention"
+	"perpkeeper/pkg/pg/retention"
 )
 
 // archive shows where the attempts of jobs are that have ended.
@@ -77,5 +77,5 @@ func listLiquidations(ctx context.Context, db *pg.DB, onlyFailed bool, out print
 	if err := out.table(rows); err != nil || failed == 0 {
 		return err
 	}
-	return fmt.Errorf("positions that could not be liquidated: %d (docs/runbooks/liquidations.md)", failed)
+	return fmt.Errorf("positions that could not be liquidated: %d (docs/runbooks/jobs.md)", failed)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/retention"
+	"perpkeeper/pkg/pg/retention"
 )
 
 // An operator sees each week of the archive, what was dropped, and what is not archived yet.

@@ -12,15 +12,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"perpkeeper/lab/devnet/devnettest"
+	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/execution"
-	"perpkeeper/pkg/execution/ledger"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/services/devnet/devnettest"
-	"perpkeeper/services/devnet/exchange"
+	"perpkeeper/pkg/tier/execution"
+	"perpkeeper/pkg/tier/execution/ledger"
 )
 
 // auditBench is a devnet with a Master (keeper 0) and a Backup-1 (keeper 4), and the command that audits them.
@@ -35,11 +35,9 @@ func newAuditBench(t *testing.T) *auditBench {
 	t.Helper()
 	b := &auditBench{t: t, site: devnettest.Start(t)}
 	cfg := defaultConfig()
-	cfg.Venue.EventEmitter = chain.Address(b.site.Deployment().Contracts.EventEmitter)
-	cfg.Venue.OrderHandler = chain.Address(b.site.Deployment().Contracts.OrderHandler)
-	cfg.Venue.LiquidationHandler = chain.Address(b.site.Deployment().Contracts.LiquidationHandler)
+	cfg.Venue.DataStore = chain.Address(b.site.Deployment().Contracts.DataStore)
 	cfg.Chain.URLs = []secret.URL{secret.MustURL(b.site.RPC())}
-	cfg.Own.Signers = []chain.Address{chain.Address(b.site.Keeper(0))}
+	cfg.Keeper.Signers = []chain.Address{chain.Address(b.site.Keeper(0))}
 	cfg.Tier.Peers = []tier.Peer{{Tier: 2, Signers: []chain.Address{chain.Address(b.site.Keeper(4))}}}
 	b.auditRun = auditRun{cfg: cfg, now: time.Now}
 	var err error
@@ -177,7 +175,7 @@ func TestAuditRefuses(t *testing.T) {
 		}
 	}
 	d := auditRun{cfg: defaultConfig()}
-	if err := d.check(); err == nil || !strings.Contains(err.Error(), "keeperctl.signers") {
+	if err := d.check(); err == nil || !strings.Contains(err.Error(), "keeper.signers") {
 		t.Errorf("without a roster: %v", err)
 	}
 	for _, spoil := range []func(*Settings){

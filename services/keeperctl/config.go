@@ -4,24 +4,23 @@ import (
 	"errors"
 	"time"
 
-	"perpkeeper/pkg/audit"
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/check"
-	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/execution/ledger"
 	"perpkeeper/pkg/gmx"
-	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/notify/receivers"
+	"perpkeeper/pkg/operator/audit"
+	"perpkeeper/pkg/operator/emergency"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/price/sources"
+	"perpkeeper/pkg/risk/liquidation"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
-	"perpkeeper/pkg/signer"
-	"perpkeeper/pkg/snapshot/store"
+	"perpkeeper/pkg/service/check"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/tier/execution/ledger"
+	"perpkeeper/pkg/txmgr/signer"
 )
 
 // Config is the configuration of the commands: sections of the keeper's own configuration, and [keeperctl]. Each
@@ -37,7 +36,6 @@ type Config struct {
 	Tier        tier.Config         `toml:"tier"`
 	Liquidation liquidation.Config  `toml:"liquidation"`
 	Notify      receivers.Config    `toml:"notify"`
-	Snapshot    store.Config        `toml:"snapshot"`
 	Emergency   emergency.Config    `toml:"emergency"`
 	Signer      signer.Config       `toml:"signer"`
 	Scanner     Scanner             `toml:"scanner"`
@@ -57,16 +55,15 @@ type Scanner struct {
 
 // Planner is what doctor reads of the planner's section.
 type Planner struct {
-	Signers     []chain.Address `toml:"signers" help:"the planner's: signers that jobs are routed to"`
-	Bindings    []binding       `toml:"bindings" help:"the planner's: signers that take the jobs of some lanes only"`
-	AdlRole     bool            `toml:"adl_role" help:"the planner's: the signers hold the deleveraging role"`
-	FrozenRole  bool            `toml:"frozen_role" help:"the planner's: the signers hold the frozen-order role"`
-	PriceMaxAge time.Duration   `toml:"price_max_age" help:"the planner's: reports older than this are not judged with"`
+	Bindings []binding `toml:"bindings" help:"the planner's: signers that take the jobs of some lanes only"`
+	AdlRole  bool      `toml:"adl_role" help:"the planner's: the signers hold the deleveraging role"`
+
+	CancelExpired bool `toml:"cancel_expired" help:"the planner's: what expired is cancelled"`
 }
 
 // binding is one of the planner's.
 type binding struct {
-	Signer chain.Address `toml:"signer" help:"one of planner.signers"`
+	Signer chain.Address `toml:"signer" help:"one of keeper.signers"`
 	Lanes  []string      `toml:"lanes" help:"the lanes it takes: liquidation, order, maintenance"`
 }
 
@@ -75,8 +72,7 @@ const shadowMode = "shadow"
 
 // Sender is what doctor reads of the sender's section.
 type Sender struct {
-	Mode       string `toml:"mode" help:"the sender's: shadow has no keys"`
-	FrozenRole bool   `toml:"frozen_role" help:"the sender's: the signers hold the frozen-order role"`
+	Mode string `toml:"mode" help:"the sender's: shadow has no keys"`
 }
 
 // Settings is the [keeperctl] section.
@@ -100,16 +96,11 @@ type Settings struct {
 	Roles       pg.Passwords  `toml:"roles"`
 	Replication int           `toml:"replication" help:"copies of each partition of a topic that has to be created; 0 = the brokers' default"`
 	Wait        time.Duration `toml:"wait" help:"how long to go on asking until the answer is good; 0 = ask once"`
-	Deployments string        `toml:"deployments" help:"JSON file of a deployment, contract names and addresses, to be read in place of the chain"`
 
-	FrozenRole  bool          `toml:"frozen_role" help:"judge as a planner whose signers hold the frozen-order role"`
-	PriceMaxAge time.Duration `toml:"price_max_age" help:"reports older than this are not judged with; the planner's own bound"`
-
-	Signers   []chain.Address `toml:"signers" help:"this keeper's own signers, of tier.priority; the others' are tier.peers"`
-	JSON      bool            `toml:"json" help:"as --output json: a JSON object a line, {\"job\": …} for each, {\"report\": …} at the end"`
-	Workers   int             `toml:"workers" help:"blocks read at the same time"`
-	Lead      time.Duration   `toml:"lead" help:"how long before the range to look for the requests that are executed in it"`
-	LossRatio ledger.Ratio    `toml:"loss_ratio" help:"gas of a loser over a winner's, for kinds of jobs of which nobody lost; 0 = reckon nothing for them"`
+	JSON      bool          `toml:"json" help:"as --output json: a JSON object a line, {\"job\": …} for each, {\"report\": …} at the end"`
+	Workers   int           `toml:"workers" help:"blocks read at the same time"`
+	Lead      time.Duration `toml:"lead" help:"how long before the range to look for the requests that are executed in it"`
+	LossRatio ledger.Ratio  `toml:"loss_ratio" help:"gas of a loser over a winner's, for kinds of jobs of which nobody lost; 0 = reckon nothing for them"`
 }
 
 // defaultConfig asks a node, a broker and a database on this machine, and changes nothing that has to be confirmed.
@@ -120,10 +111,10 @@ func defaultConfig() Config {
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Venue: gmx.DefaultConfig(),
 		Kafka: bus.DefaultConfig(), Postgres: pg.DefaultConfig(),
 		Tier: tier.DefaultConfig(), Liquidation: liquidation.DefaultConfig(), Notify: receivers.DefaultConfig(),
-		Emergency: emergency.DefaultConfig(), Signer: signer.DefaultConfig(), Snapshot: store.DefaultConfig(),
-		Scanner: Scanner{Price: sources.DefaultConfig()}, Planner: Planner{PriceMaxAge: 30 * time.Second},
+		Emergency: emergency.DefaultConfig(), Signer: signer.DefaultConfig(),
+		Scanner: Scanner{Price: sources.DefaultConfig()},
 		Own: Settings{
-			Limit: 50, Patience: 30 * time.Second, DryRun: true, PriceMaxAge: 30 * time.Second, Workers: how.Workers,
+			Limit: 50, Patience: 30 * time.Second, DryRun: true, Workers: how.Workers,
 			Lead: how.Lead, EmergencySigner: signer.DefaultConfig(),
 		},
 	}
@@ -136,7 +127,6 @@ func (s Settings) Validate() error {
 		check.Refuse(s.Patience < 100*time.Millisecond, "patience: %s is less than 100ms", s.Patience),
 		check.Between("replication", s.Replication, 0, 10),
 		check.Between("wait", s.Wait, 0, time.Hour),
-		check.Between("price_max_age", s.PriceMaxAge, time.Second, 5*time.Minute),
 		check.Between("workers", s.Workers, 1, 64),
 		check.Between("lead", s.Lead, 0, 24*time.Hour),
 	}

@@ -110,7 +110,7 @@ func TestWalletCommands(t *testing.T) {
 	tx := chain.Tx{Hash: chain.Hash{1}, Block: block.Number, BlockHash: block.Hash}
 	fee := perp.KeeperFee{Keeper: signer, Amount: perp.U64(120),
 		Stamp: perp.Stamp{Block: block.Number, Log: 3, TxHash: tx.Hash}}
-	applied := pg.AppliedBlock{Block: pg.Block{BlockRef: block, Verified: true},
+	applied := pg.AppliedBlock{BlockRef: block,
 		Changes: []pg.Change{{After: perp.Transaction{Tx: tx}}, {After: fee}}}
 	if err := p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{applied},
 		Finalized: block}); err != nil {

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/operator/text"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // dlq lets operators read the dead letter topic and have jobs done that were given up.

@@ -14,17 +14,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
 	"perpkeeper/services/statevm"
 )
 
@@ -88,7 +88,7 @@ func (o *office) stand(timeMs uint64) chain.BlockRef {
 		o.t.Fatal(err)
 	}
 	block := chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}, TimeMs: timeMs}
-	if err := p.Commit(o.t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{{Block: pg.Block{BlockRef: block}}},
+	if err := p.Commit(o.t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{{BlockRef: block}},
 		Finalized: block}); err != nil {
 		o.t.Fatal(err)
 	}
@@ -144,7 +144,8 @@ func (o *office) givenUp(j job.Job, attempt int) bus.Record {
 	}
 	return withHeaders(r, "source.partition", strconv.Itoa(wire.SignerPartition(j.Signer, o.Keeper.JobPartitions)),
 		"source.key", string(j.Signer[:]),
-		"job", j.ID, "arm", strconv.Itoa(attempt), "outcome", "refused", "tx", "", "error", "no node takes it\nreally")
+		"job", j.ID, "attempt", strconv.Itoa(attempt), "outcome", "refused", "tx", "",
+		"error", "no node takes it\nreally")
 }
 
 // unknownEvent is the letter a statevm writes about a log.

@@ -32,7 +32,7 @@ func doctorCommand(cmd *cobra.Command) runner {
 			}
 		}
 		found, areas := doctor.Examine(facts)
-		return s.printFindings(*pre, found, areas)
+		return s.printFindings(*pre, facts.CallGas(), found, areas)
 	}
 }
 
@@ -71,10 +71,6 @@ func (s *session) facts(ctx context.Context, pre bool) *doctor.Facts {
 // settings are what the processes are configured with.
 func (s *session) settings() doctor.Settings {
 	gates := s.Scanner.Price.Gates
-	own := s.Planner.Signers
-	if len(own) == 0 {
-		own = s.Own.Signers
-	}
 	var bindings []doctor.Binding
 	for _, b := range s.Planner.Bindings {
 		bound := doctor.Binding{Signer: b.Signer}
@@ -85,27 +81,31 @@ func (s *session) settings() doctor.Settings {
 	}
 	return doctor.Settings{
 		Bindings: bindings,
-		ChainID:  s.Keeper.ChainID, StartBlock: s.Scanner.StartBlock, Monitor: s.Tier.Monitor, Signers: own,
-		Shadow:  s.Sender.Mode == shadowMode,
-		Watched: s.Scanner.Signers, Adl: s.Planner.AdlRole, Frozen: s.Planner.FrozenRole,
-		SenderFrozen: s.Sender.FrozenRole, Tier: s.Tier, MaxLag: s.Chain.MaxLag,
+		ChainID:  s.Keeper.ChainID, StartBlock: s.Scanner.StartBlock, Monitor: s.Tier.Monitor,
+		Signers: s.Keeper.Signers, Shadow: s.Sender.Mode == shadowMode,
+		Adl: s.Planner.AdlRole, Frozen: s.Keeper.FrozenRole,
+		Tier: s.Tier, MaxLag: s.Chain.MaxLag,
 		LogPartitions: s.Keeper.LogPartitions,
 		Price: doctor.PriceSettings{MaxAge: gates.MaxAge, MaxAhead: gates.MaxAhead, MaxSpread: gates.MaxSpread,
-			MaxDeviation: gates.MaxDeviation, BoardMaxAge: s.Planner.PriceMaxAge},
+			MaxDeviation: gates.MaxDeviation},
 	}
 }
 
 // printFindings prints the findings by area, those of a kind together, and what was looked at without one.
-func (s *session) printFindings(pre bool, found []doctor.Finding, areas []doctor.Summary) error {
+func (s *session) printFindings(pre bool, callGas uint64, found []doctor.Finding, areas []doctor.Summary) error {
 	answer := struct {
+		CallGas  uint64           `json:"callGas"` // of a block; 0 = nobody could be asked
 		ChainID  uint64           `json:"chainId"`
 		Pre      bool             `json:"pre"`
 		Well     bool             `json:"well"`
 		Findings []doctor.Finding `json:"findings"`
 		Areas    []doctor.Summary `json:"areas"`
-	}{s.Keeper.ChainID, pre, len(found) == 0, append([]doctor.Finding{}, found...), areas}
+	}{callGas, s.Keeper.ChainID, pre, len(found) == 0, append([]doctor.Finding{}, found...), areas}
 	var lines, fine strings.Builder
 	fmt.Fprintf(&lines, "keeper of chain %d, %s, at %s\n", s.Keeper.ChainID, s.place(), text.Moment(time.Now()))
+	if callGas > 0 {
+		fmt.Fprintf(&lines, "calls may use %d gas of a block\n", callGas)
+	}
 	checks := 0
 	for _, a := range areas {
 		checks += a.Checks

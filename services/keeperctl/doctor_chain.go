@@ -8,7 +8,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/gmx"
 	"perpkeeper/services/keeperctl/doctor"
 )
 
@@ -134,14 +133,13 @@ func (p *probe) ask(ctx context.Context, s *session) {
 	if f.Final, f.FinalError = p.client.Finalized(ctx); f.FinalError != nil {
 		return
 	}
-	filter := evm.Filter{Addresses: []chain.Address{s.Venue.EventEmitter}, Topics: gmx.Topics()[0]}
-	_, f.LogsError = p.client.Logs(ctx, f.Final, filter)
 	if block, err := p.client.Block(ctx, f.Final.Hash); err != nil {
 		f.ReceiptsError = err
-	} else if _, proven, err := p.client.Receipts(ctx, block); err != nil {
-		f.ReceiptsError = err
 	} else {
-		f.Unproven = !proven
+		_, f.ReceiptsError = p.client.Receipts(ctx, block)
+		if kept, err := p.client.PaymentLane(ctx); err == nil {
+			f.CallGas = evm.CallGas(block.GasLimit, kept)
+		}
 	}
 	f.StateError = p.state(ctx, s.Venue.DataStore, f.Final.Hash)
 	first := f.Final.Number - min(f.Final.Number, askedHeaders-1)
@@ -149,10 +147,12 @@ func (p *probe) ask(ctx context.Context, s *session) {
 	if start := s.Scanner.StartBlock; start > 0 && start <= f.Final.Number {
 		var block evm.Block
 		if block, f.HistoryError = p.client.BlockAt(ctx, start); f.HistoryError == nil {
-			_, f.HistoryError = p.client.Logs(ctx, block.BlockRef, filter)
+			_, f.HistoryError = p.client.Receipts(ctx, block)
 			f.OldState = p.state(ctx, s.Venue.DataStore, block.Hash) == nil
 		}
 	}
+	p.client.CheckForks(ctx)
+	f.Forks, f.Software = p.client.ForksNear(), p.client.Endpoints()[0].Software
 	f.PerSecond = p.client.Endpoints()[0].RequestsPerSecond
 }
 

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/operator/status"
-	"perpkeeper/pkg/signer"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/txmgr/signer"
 	"perpkeeper/services/keeperctl/doctor"
 )
 

@@ -15,6 +15,7 @@ import (
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/price/sources"
 	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/risk/due"
 	"perpkeeper/services/keeperctl/doctor"
 )
 
@@ -117,7 +118,7 @@ func (s *session) lookAtReports(ctx context.Context, f *doctor.Facts) {
 	if err != nil {
 		return // that the brokers are not there is found elsewhere
 	}
-	board, err := whynot.Reports(ctx, client, s.Keeper.ChainID, s.Planner.PriceMaxAge)
+	board, err := whynot.Reports(ctx, client, s.Keeper.ChainID, due.PriceMaxAge)
 	if err != nil {
 		return // that the topic is missing is found elsewhere
 	}
@@ -125,6 +126,9 @@ func (s *session) lookAtReports(ctx context.Context, f *doctor.Facts) {
 	for _, t := range f.Venue.Tokens {
 		if r, has := board.Latest(t.Address); has {
 			f.Topics.Reports[t.Address] = r.TimeMs
+			if why := r.Stuck(); why != "" {
+				f.Topics.Stuck = append(f.Topics.Stuck, why)
+			}
 		}
 	}
 	maps.DeleteFunc(f.Topics.Reports, func(_ chain.Address, ms uint64) bool { return ms == 0 })

@@ -6,15 +6,15 @@ import (
 	"sync"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/nonce"
 	"perpkeeper/services/keeperctl/doctor"
 )
 
@@ -144,12 +144,12 @@ func (s *session) countUnread(ctx context.Context, client *bus.Client, topics *d
 	}
 	for _, to := range s.Notify.Open() {
 		for part := range described {
-			next, known, err := db.Notified().Next(ctx, to.Name, results, part)
+			at, known, err := db.Notified().Place(ctx, to.Name, results, part)
 			if err != nil || !known {
 				continue
 			}
 			if _, end, err := client.Bounds(ctx, results, part); err == nil {
-				topics.Unsent[to.Name] += end - next
+				topics.Unsent[to.Name] += end - at.Next
 			}
 		}
 	}

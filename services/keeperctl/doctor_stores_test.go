@@ -13,7 +13,7 @@ import (
 // stands still.
 func TestLeftoversAreKeptUpToDate(t *testing.T) {
 	db := pgtest.DB(t)
-	number, err := db.AddGeneration(t.Context())
+	number, err := db.AddGeneration(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

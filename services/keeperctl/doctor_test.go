@@ -10,11 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
 
-	"perpkeeper/services/devnet"
-	"perpkeeper/services/devnet/devnettest"
+	"perpkeeper/lab/devnet"
+	"perpkeeper/lab/devnet/devnettest"
 )
 
 // examined runs the command and returns the checks that found something.
@@ -53,25 +52,18 @@ func TestDoctorBeforeTheStart(t *testing.T) {
 	}
 	c := d.Deployment().Contracts
 	key := func(a devnet.Account) string { return hex.EncodeToString(crypto.FromECDSA(a.Key)) }
-	hexes := func(name string, a common.Address) { t.Setenv("PERPKEEPER_VENUE_"+name, a.Hex()) }
 	for name, value := range map[string]string{
 		"KEEPER_CHAIN_ID": strconv.FormatUint(d.Deployment().ChainID, 10), "CHAIN_URLS": d.RPC() + "," + d.WS(),
-		"SCANNER_START_BLOCK": strconv.FormatUint(d.Deployment().Block, 10), "SCANNER_SIGNERS": own.Address.Hex(),
-		"SCANNER_PRICE_URL": d.Feed(), "PLANNER_SIGNERS": own.Address.Hex(), "PLANNER_ADL_ROLE": "true",
-		"PLANNER_FROZEN_ROLE": "true", "SENDER_FROZEN_ROLE": "true", "SIGNER_DEV": "true", "SIGNER_DEV_KEYS": key(own),
+		"SCANNER_START_BLOCK": strconv.FormatUint(d.Deployment().Block, 10),
+		"SCANNER_PRICE_URL":   d.Feed(), "KEEPER_SIGNERS": own.Address.Hex(), "PLANNER_ADL_ROLE": "true",
+		"KEEPER_FROZEN_ROLE": "true", "SIGNER_DEV": "true", "SIGNER_DEV_KEYS": key(own),
 		"POSTGRES_URL": "postgres://keeper@127.0.0.1:1/keeper", // nobody asks it
 		// the other processes' settings stand in the same environment
 		"SCANNER_MAX_HEAD_AGE": "15s", "SENDER_MAX_IN_FLIGHT": "4", "KEEPERCTL_DISKS": "", // not this machine's own
 	} {
 		t.Setenv("PERPKEEPER_"+name, value)
 	}
-	for name, at := range map[string]common.Address{
-		"EVENT_EMITTER": c.EventEmitter, "DATA_STORE": c.DataStore, "ORDER_HANDLER": c.OrderHandler,
-		"LIQUIDATION_HANDLER": c.LiquidationHandler, "ADL_HANDLER": c.AdlHandler, "DEPOSIT_HANDLER": c.DepositHandler,
-		"WITHDRAWAL_HANDLER": c.WithdrawalHandler, "SHIFT_HANDLER": c.ShiftHandler,
-	} {
-		hexes(name, at)
-	}
+	t.Setenv("PERPKEEPER_VENUE_DATA_STORE", c.DataStore.Hex())
 	if checks, answer, _ := examined(t, "--pre"); checks != "" {
 		t.Fatalf("a healthy region: %s", answer)
 	}
@@ -81,18 +73,14 @@ func TestDoctorBeforeTheStart(t *testing.T) {
 	}
 	for _, p := range []struct{ name, key, value, want string }{
 		{"an endpoint that is down", "CHAIN_URLS", d.RPC() + ",http://127.0.0.1:1", "endpoint-reachable"},
-		{"two handlers exchanged", "VENUE_ORDER_HANDLER", c.DepositHandler.Hex(), "venue-executes"},
-		{"a contract that is no handler", "VENUE_SHIFT_HANDLER", c.Reader.Hex(), "venue-data-store"},
+		{"another EventEmitter", "VENUE_EVENT_EMITTER", c.Reader.Hex(), "venue-emitter"},
 		{"a DataStore that is none", "VENUE_DATA_STORE", c.Reader.Hex(), "venue-contract"},
-		{"no handler for a role", "VENUE_ADL_HANDLER", "", "venue-handlers"},
 		{"a start in the midst of the deployment", "SCANNER_START_BLOCK",
 			strconv.FormatUint(d.Node().Head().Number.Uint64()-5, 10), "venue-start-block"},
 		{"a key of somebody without roles", "SIGNER_DEV_KEYS", key(own) + "," + key(stranger[0]), "signer-unlisted"},
 		{"a peer's key", "SIGNER_DEV_KEYS", key(keepers[1]), "signer-key,signer-unlisted"},
-		{"roles that differ", "SENDER_FROZEN_ROLE", "false", "signer-role-setting"},
 		{"a source that is away", "SCANNER_PRICE_URL", "http://127.0.0.1:1", "price-source,price-token"},
 		{"no source", "SCANNER_PRICE_URL", "", "price-sources"},
-		{"no scanner's eye on the signer", "SCANNER_SIGNERS", keepers[1].Address.Hex(), "signer-watched"},
 		{"a folder that is none", "KEEPERCTL_DISKS", "/there/is/none", "machine-disk"},
 	} {
 		t.Run(p.name, func(t *testing.T) {
@@ -106,8 +94,7 @@ func TestDoctorBeforeTheStart(t *testing.T) {
 		})
 	}
 	t.Run("a signer without roles", func(t *testing.T) {
-		t.Setenv("PERPKEEPER_PLANNER_SIGNERS", stranger[0].Address.Hex())
-		t.Setenv("PERPKEEPER_SCANNER_SIGNERS", stranger[0].Address.Hex())
+		t.Setenv("PERPKEEPER_KEEPER_SIGNERS", stranger[0].Address.Hex())
 		t.Setenv("PERPKEEPER_SIGNER_DEV_KEYS", key(stranger[0]))
 		if checks, answer, _ := examined(t, "--pre"); strings.Count(checks, "signer-role") != 4 {
 			t.Errorf("found %q: %s", checks, answer)
@@ -144,7 +131,7 @@ func TestDoctorWithoutStores(t *testing.T) {
 	t.Setenv("PERPKEEPER_POSTGRES_URL", "postgres://keeper:hidden@127.0.0.1:1/keeper?sslmode=disable")
 	t.Setenv("PERPKEEPER_CHAIN_URLS", "http://127.0.0.1:1")
 	t.Setenv("PERPKEEPER_KAFKA_BROKERS", "127.0.0.1:1")
-	t.Setenv("PERPKEEPER_VENUE_EVENT_EMITTER", "0xBcd4042DE499D14e55001CcbB24a551F3b954096")
+	t.Setenv("PERPKEEPER_VENUE_DATA_STORE", "0xBcd4042DE499D14e55001CcbB24a551F3b954096")
 	t.Setenv("PERPKEEPER_KEEPERCTL_PROCESSES", "sender=http://127.0.0.1:1")
 	t.Setenv("PERPKEEPER_KEEPERCTL_PATIENCE", "3s")
 	checks, answer, _ := examined(t)

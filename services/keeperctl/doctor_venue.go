@@ -32,78 +32,56 @@ func (s *session) lookAtContracts(ctx context.Context, f *doctor.Facts, p *probe
 		f.VenueError = err
 		return
 	}
-	at := contract.Asker{Node: p.node, Block: head.Hash}
-	v := &doctor.Venue{MarketsAtStart: -1, Missing: missing(s.Venue, f.Settings), Providers: map[chain.Address]bool{}}
-	if f.VenueError = s.inspect(ctx, at, v); f.VenueError != nil {
+	found, err := gmx.Locate(ctx, p.node, s.Venue.DataStore, f.Settings.Signers...)
+	v := &doctor.Venue{DataStore: s.Venue.DataStore, Roles: found.RoleStore, MarketsAtStart: -1,
+		Providers: map[chain.Address]bool{}}
+	if err != nil && !gmx.NoVenue(err) {
+		f.VenueError = err
 		return
 	}
 	f.Venue = v
+	if err != nil { // it is no DataStore, and has no markets
+		return
+	}
+	v.Missing = missing(found, f.Settings)
+	if configured := s.Venue.EventEmitter; !configured.IsZero() && !slices.Contains(found.EventEmitters(), configured) {
+		v.Emitter, v.Emitters = configured, found.EventEmitters()
+	}
 	for i := range f.Signers {
-		f.Signers[i].Roles = rolesOf(ctx, at, v.DataStore.Roles, f.Signers[i].Address)
+		f.Signers[i].Roles = map[string]bool{}
+		for _, role := range found.Held[f.Signers[i].Address] {
+			f.Signers[i].Roles[role] = true
+		}
+	}
+	at := contract.Asker{Node: p.node, Block: head.Hash}
+	if err := markets(ctx, at, v); err != nil {
+		f.Venue, f.VenueError = nil, err
+		return
 	}
 	if p.start != nil && s.Scanner.StartBlock > 0 {
 		v.MarketsAtStart = marketsBefore(ctx, p, s.Scanner.StartBlock, s.Venue.DataStore)
 	}
 }
 
-// missing are the settings of handlers that the keeper needs and that name none.
-func missing(c gmx.Config, s doctor.Settings) (settings []string) {
-	kinds := map[string]job.Kind{"order_handler": job.Order, "liquidation_handler": job.Liquidation,
-		"deposit_handler": job.Deposit, "withdrawal_handler": job.Withdrawal}
+// missing are the kinds of job that the keeper needs and that no contract executes.
+func missing(v gmx.Venue, s doctor.Settings) (kinds []string) {
+	needed := []job.Kind{job.Order, job.Liquidation, job.Deposit, job.Withdrawal}
 	if s.Adl {
-		kinds["adl_handler"] = job.Adl
+		needed = append(needed, job.Adl)
 	}
-	for _, named := range c.Settings() {
-		if kind, needed := kinds[named.Name]; needed && c.Demand(kind) != nil {
-			settings = append(settings, named.Name)
+	for _, kind := range needed {
+		if v.Demand(kind) != nil {
+			kinds = append(kinds, string(kind))
 		}
 	}
-	return settings
-}
-
-// inspect fills in what contracts and markets there are.
-func (s *session) inspect(ctx context.Context, at gmx.Asker, v *doctor.Venue) (err error) {
-	handlers := s.Venue.Handlers()
-	for _, named := range s.Venue.Settings() {
-		c := doctor.Contract{Setting: named.Name, Address: named.Address}
-		if !named.Address.IsZero() {
-			of, err := gmx.Inspect(ctx, at, named.Address)
-			if err != nil {
-				return err
-			}
-			c.DataStore, c.EventEmitter, c.Roles = of.DataStore, of.EventEmitter, of.RoleStore
-		}
-		switch {
-		case named.Name == "data_store":
-			v.DataStore = c
-		case named.Name == "event_emitter":
-			v.EventEmitter = c
-		case slices.Contains(handlers, named.Address):
-			v.Handlers = append(v.Handlers, c)
-		}
-	}
-	for i := range v.Handlers {
-		h := &v.Handlers[i]
-		if h.Executes, err = gmx.Executes(ctx, at, h.Address, h.Setting); err != nil {
-			return err
-		}
-		if roles := v.DataStore.Roles; !roles.IsZero() {
-			if h.Controller, err = gmx.HasRole(ctx, at, roles, h.Address, "CONTROLLER"); err != nil {
-				return err
-			}
-		}
-	}
-	if v.DataStore.Roles.IsZero() {
-		return nil // it is no DataStore, and has no markets
-	}
-	return markets(ctx, at, v)
+	return kinds
 }
 
 func markets(ctx context.Context, at gmx.Asker, v *doctor.Venue) (err error) {
-	if v.Markets, err = gmx.Markets(ctx, at, v.DataStore.Address); err != nil {
+	if v.Markets, err = gmx.Markets(ctx, at, v.DataStore); err != nil {
 		return err
 	}
-	tokens, err := gmx.MarketTokens(ctx, at, v.DataStore.Address)
+	tokens, err := gmx.MarketTokens(ctx, at, v.DataStore)
 	if err != nil {
 		return err
 	}
@@ -118,22 +96,6 @@ func markets(ctx context.Context, at gmx.Asker, v *doctor.Venue) (err error) {
 		v.Tokens = append(v.Tokens, doctor.Token{Address: token, Decimals: decimals})
 	}
 	return nil
-}
-
-// keeperRoles are those a keeper's signers may need.
-var keeperRoles = []string{"ORDER_KEEPER", "LIQUIDATION_KEEPER", "ADL_KEEPER", "FROZEN_ORDER_KEEPER"}
-
-// rolesOf is nil where the RoleStore cannot be asked.
-func rolesOf(ctx context.Context, at gmx.Asker, roles, account chain.Address) map[string]bool {
-	held := map[string]bool{}
-	for _, role := range keeperRoles {
-		has, err := gmx.HasRole(ctx, at, roles, account, role)
-		if err != nil {
-			return nil
-		}
-		held[role] = has
-	}
-	return held
 }
 
 // marketsBefore is how many markets there were when the record begins; -1 where that is not known: before the
@@ -152,7 +114,7 @@ func marketsBefore(ctx context.Context, p *probes, start uint64, store chain.Add
 
 // lookAtProviders asks whether the exchange takes reports from the providers that the sources name.
 func (s *session) lookAtProviders(ctx context.Context, f *doctor.Facts, p *probes) {
-	if f.Venue == nil || f.Venue.DataStore.Roles.IsZero() {
+	if f.Venue == nil || f.Venue.Roles.IsZero() {
 		return
 	}
 	head, err := p.node.Head(ctx)
@@ -165,8 +127,7 @@ func (s *session) lookAtProviders(ctx context.Context, f *doctor.Facts, p *probe
 				continue
 			}
 			takes, err := gmx.TakesReportsFrom(ctx, contract.Asker{Node: p.node, Block: head.Hash},
-				f.Venue.DataStore.Address,
-				report.Provider)
+				f.Venue.DataStore, report.Provider)
 			if err == nil {
 				f.Venue.Providers[report.Provider] = takes
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/operator/emergency"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg/outbox"
@@ -41,6 +41,8 @@ type emergencyCommands struct {
 type venueNode interface {
 	sendingNode
 	Head(ctx context.Context) (chain.BlockRef, error)
+	Finalized(ctx context.Context) (chain.BlockRef, error)
+	Settled(block chain.Hash) evm.Settled
 	Call(ctx context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error)
 	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) (evm.Source, error)
 }

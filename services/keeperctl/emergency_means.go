@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/operator/emergency"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/signer"
+	"perpkeeper/pkg/txmgr/signer"
 )
 
 // gasToAdjust is far more than a setter burns; the rehearsal is a call, and pays nothing.
@@ -43,7 +43,11 @@ func (m *emergencyMeans) Plan(ctx context.Context, a emergency.Action) ([]emerge
 	}
 	var all []gmx.Adjustment
 	if a == emergency.PausePositions {
-		all, err = m.cfg.Venue.PausePositions()
+		var venue gmx.Venue
+		if venue, err = gmx.Locate(ctx, m.node, m.cfg.Venue.DataStore); err != nil {
+			return nil, err
+		}
+		all, err = venue.PausePositions()
 	} else {
 		all, err = m.planMargin(ctx)
 	}
@@ -78,9 +82,6 @@ func (m *emergencyMeans) planLiquidations(ctx context.Context) ([]emergency.Step
 }
 
 func (m *emergencyMeans) planMargin(ctx context.Context) (all []gmx.Adjustment, err error) {
-	if m.cfg.Venue.DataStore.IsZero() {
-		return nil, errors.New("venue.data_store is not configured")
-	}
 	head, err := m.node.Head(ctx)
 	if err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func (m *emergencyMeans) planMargin(ctx context.Context) (all []gmx.Adjustment, 
 		if len(word) != len(chain.Hash{}) || current.IsZero() {
 			return nil, fmt.Errorf("market %s has no collateral factor: is it a market of this venue?", market)
 		}
-		all = append(all, gmx.RaiseMargin(market, current, m.cfg.Emergency.MarginPercent))
+		all = append(all, gmx.RaiseMargin(market, current, emergency.MarginPercent))
 	}
 	return all, nil
 }
@@ -131,8 +132,7 @@ func (m *emergencyMeans) Do(ctx context.Context, o emergency.Order, _ emergency.
 func (m *emergencyMeans) post(ctx context.Context, o emergency.Order) (string, error) {
 	receivers := m.cfg.Notify.For(notify.Operator)
 	if len(receivers) == 0 {
-		return "", errors.New("no receiver of [notify] is the operators' (notify.operator_url, or audience = " +
-			"\"operator\")")
+		return "", errors.New("no receiver of [notify] is the operators' (audience = \"operator\")")
 	}
 	message := notify.Message{
 		ID: o.Run, Event: notify.Emergency, ChainID: m.cfg.Keeper.ChainID, AtMs: uint64(time.Now().UnixMilli()),
@@ -197,9 +197,9 @@ func (d emergencyCommands) sender(m *emergencyMeans) (emergency.Sender, error) {
 		return nil, fmt.Errorf("keeperctl.emergency_signer is the key of %s, and emergency.account is %s",
 			keys[0].Address(),
 			own.Account)
-	case slices.Contains(d.cfg.Planner.Signers, own.Account):
+	case slices.Contains(d.cfg.Keeper.Signers, own.Account):
 		return nil,
-			fmt.Errorf("emergency.account %s is one of planner.signers: the emergency signer has to be a key of "+
+			fmt.Errorf("emergency.account %s is one of keeper.signers: the emergency signer has to be a key of "+
 				"its own, because both would give out the same nonces", own.Account)
 	}
 	return emergencySender{key: signer.Restrict(keys[0], own.MaySign), chainID: d.cfg.Keeper.ChainID,

@@ -11,7 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/emergency"
+	"perpkeeper/pkg/operator/emergency"
 	"perpkeeper/pkg/secret"
 )
 
@@ -56,9 +56,9 @@ func TestEmergencyIsSent(t *testing.T) {
 	if a.nonce() != nonce {
 		t.Error("the signer has signed what is not configured")
 	}
-	a.cfg.Planner.Signers = []chain.Address{a.cfg.Emergency.Account}
-	a.want("run raise_margin a shared key", "error: emergency.account", "is one of planner.signers")
-	a.cfg.Planner.Signers = nil
+	a.cfg.Keeper.Signers = []chain.Address{a.cfg.Emergency.Account}
+	a.want("run raise_margin a shared key", "error: emergency.account", "is one of keeper.signers")
+	a.cfg.Keeper.Signers = nil
 	a.cfg.Own.EmergencySigner.DevKeys = []secret.String{secret.New(strings.Repeat("11", 32))}
 	a.want("run raise_margin another key", "error: keeperctl.emergency_signer is the key of")
 }
@@ -101,15 +101,15 @@ func TestEmergencySignerIsConfigured(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "region.toml")
 	text := "[emergency]\nactions = [\"notify\"]\nsend = true\naccount = \"" + account + "\"\n[[emergency.calls]]\n" +
 		"to = \"" + account + "\"\ncalldata = \"0x12345678????????\"\n[keeperctl.emergency_signer]\nkeystore_dir = \"" +
-		keystores + "\"\n[planner]\nsigners = [\"" + account + "\"]\n"
+		keystores + "\"\n[keeper]\nsigners = [\"" + account + "\"]\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PERPKEEPER_POSTGRES_URL", "postgres://keeper:hidden@127.0.0.1:5432/keeper")
-	t.Setenv("PERPKEEPER_VENUE_EVENT_EMITTER", account)
+	t.Setenv("PERPKEEPER_VENUE_DATA_STORE", account)
 	out, complaint, code := run(t, nil, "emergency", "run", "--config", file, "--print-config")
 	for _, line := range []string{"[keeperctl.emergency_signer]\nkeystore_dir = \"" + keystores + "\"",
-		"[planner]\nsigners = [\"" + account + "\"]"} {
+		"\nsigners = [\"" + account + "\"]\n"} {
 		if code != 0 || !strings.Contains(out, line) {
 			t.Errorf("exit code %d, %s the configuration lacks %s:\n%s", code, complaint, line, out)
 		}

@@ -18,16 +18,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"perpkeeper/lab/devnet"
+	"perpkeeper/lab/devnet/devnettest"
+	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/notify/webhook"
+	"perpkeeper/pkg/operator/emergency"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/services/devnet"
-	"perpkeeper/services/devnet/devnettest"
-	"perpkeeper/services/devnet/exchange"
 )
 
 // alarm is a keeper's database and a venue whose Config contract an account of its own may call.
@@ -70,8 +72,7 @@ func newAlarm(t *testing.T) *alarm {
 	a.cfg.Own.Operator = "alice"
 	at := d.Deployment()
 	a.cfg.Keeper.ChainID = at.ChainID
-	a.cfg.Venue.DataStore, a.cfg.Venue.OrderHandler = chain.Address(at.Contracts.DataStore),
-		chain.Address(at.Contracts.OrderHandler)
+	a.cfg.Venue.DataStore = chain.Address(at.Contracts.DataStore)
 	a.cfg.Emergency.Contract, a.cfg.Emergency.Account = chain.Address(at.Contracts.Config),
 		chain.Address(a.account.Address)
 	a.cfg.Emergency.Markets = []chain.Address{chain.Address(at.Markets[0].Address)}
@@ -229,7 +230,7 @@ func TestEmergencyOnChain(t *testing.T) {
 	}
 
 	a.cfg.Emergency.Account = chain.Address{9}
-	a.want("run pause_positions again", "error: rehearsing pause_positions (no new market increase orders)")
+	a.want("run pause_positions again", "error: rehearsing pause_positions (no new market increase orders")
 	entries, err := a.store.List(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +271,8 @@ func TestEmergencyInTheKeeper(t *testing.T) {
 		posted <- r.Header.Get("Perpkeeper-Signature")
 	}))
 	defer hook.Close()
-	a.cfg.Notify.OperatorURL, a.cfg.Notify.Secret = secret.MustURL(hook.URL), secret.New("a secret of the hook")
+	a.cfg.Notify.Webhook = []webhook.Config{{Name: "operator", Audience: notify.Operator,
+		URL: secret.MustURL(hook.URL), Secret: secret.New("a secret of the hook")}}
 	a.want("run notify nobody executes", "post to the operators' receivers of [notify]", "done")
 	if sign := <-posted; !strings.HasPrefix(sign, "t=") {
 		t.Errorf("signed %q", sign)

@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/kafka/bus"
 )
 
 // hostile is a text that erases the screen, renames the window and says what is not so, in the forms terminals know:

@@ -130,5 +130,9 @@ func (d generationCommands) toServe(ctx context.Context, to string) (int, error)
 	if to != "back" {
 		return generationNumber(to)
 	}
-	return generation.Previous(ctx, d.db)
+	way, err := generation.Back(ctx, d.db)
+	if err == nil {
+		err = way.Refusal()
+	}
+	return way.To, err
 }

@@ -36,12 +36,12 @@ func TestGenerationsThatAreNotThere(t *testing.T) {
 
 // One file and one environment serve every command: each takes what it needs, and passes over what is for others.
 func TestEveryCommandPassesOverTheOthersSettings(t *testing.T) {
-	t.Setenv("PERPKEEPER_KEEPERCTL_SIGNERS", "0xBcd4042DE499D14e55001CcbB24a551F3b954096") // audit's
-	t.Setenv("PERPKEEPER_KEEPERCTL_REPLICATION", "3")                                      // prepare's
-	t.Setenv("PERPKEEPER_KEEPERCTL_DRY_RUN", "true")                                       // emergency's
+	t.Setenv("PERPKEEPER_KEEPER_SIGNERS", "0xBcd4042DE499D14e55001CcbB24a551F3b954096") // audit's
+	t.Setenv("PERPKEEPER_KEEPERCTL_REPLICATION", "3")                                   // prepare's
+	t.Setenv("PERPKEEPER_KEEPERCTL_DRY_RUN", "true")                                    // emergency's
 	t.Setenv("PERPKEEPER_POSTGRES_URL", "postgres://keeper:hidden@127.0.0.1:5432/keeper")
 	t.Setenv("PERPKEEPER_CHAIN_URLS", "http://127.0.0.1:8545")
-	t.Setenv("PERPKEEPER_VENUE_EVENT_EMITTER", "0xBcd4042DE499D14e55001CcbB24a551F3b954096")
+	t.Setenv("PERPKEEPER_VENUE_DATA_STORE", "0xBcd4042DE499D14e55001CcbB24a551F3b954096")
 	t.Setenv("PERPKEEPER_SCANNER_START_BLOCK", "1")
 	lines := map[string]string{"health " + kafkaPart: "[kafka]", "health " + postgresPart: "[postgres]"}
 	for _, c := range commands() {

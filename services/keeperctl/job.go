@@ -33,7 +33,7 @@ func jobCommand(cmd *cobra.Command) runner {
 		if err != nil {
 			return err
 		}
-		source := jobstory.Source{DB: db, Kafka: client, Keeper: s.Keeper, Tier: s.Tier, Signers: s.Own.Signers,
+		source := jobstory.Source{DB: db, Kafka: client, Keeper: s.Keeper, Tier: s.Tier, Signers: s.Keeper.Signers,
 			Limit: s.Own.Limit}
 		y, err := source.Read(ctx, wanted)
 		if err != nil {

@@ -8,17 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/risk/checklog"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // storied is a keeper with one order: another tier executed it after this one had sent.
@@ -62,8 +62,8 @@ func (y *storied) fold(changes ...perp.Row) {
 	y.bench.t.Helper()
 	part, err := y.bench.db.Claim(y.bench.t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
 	y.must(err)
-	block := pg.AppliedBlock{Block: pg.Block{BlockRef: chain.BlockRef{Number: 6, Hash: chain.Hash{6},
-		Parent: chain.Hash{5}}}}
+	block := pg.AppliedBlock{BlockRef: chain.BlockRef{Number: 6, Hash: chain.Hash{6},
+		Parent: chain.Hash{5}}}
 	for _, row := range changes {
 		block.Changes = append(block.Changes, pg.Change{After: row})
 	}

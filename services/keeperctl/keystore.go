@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perpkeeper/pkg/signer"
+	"perpkeeper/pkg/txmgr/signer"
 )
 
 // keystoreCommand makes the files that a sender signs with. It speaks to nobody.

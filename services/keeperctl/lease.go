@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/txmgr/lease"
 )
 
 // leaseBreakCommand ends a tenure whose holder is gone, and that does not end by itself.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/txmgr/lease"
 )
 
 // breakLease runs the command as somebody who writes an answer, or as a script.

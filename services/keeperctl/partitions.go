@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/generation"
-	"perpkeeper/pkg/wire"
 )
 
 // raisePartitions walks through a higher number of partitions, from what keeper.log_partitions and

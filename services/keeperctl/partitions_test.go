@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/wire"
 )
 
 // Numbers of partitions are raised from what the configuration says: those of jobs in place, that of the log topic by

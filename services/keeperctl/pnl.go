@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/operator/pnl"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/pnl"
 )
 
 // mostPnlDays is ten years.
@@ -93,7 +93,7 @@ func printStatement(ctx context.Context, out printer, s pnl.Statement, by pnl.Di
 	var err error
 	if out.json {
 		document := pnlDocument{First: s.First, Last: s.Last, SinceMs: s.SinceMs, UntilMs: s.UntilMs,
-			Generation: s.Generation, Unproven: s.Unproven, Lines: lines.records()}
+			Generation: s.Generation, Lines: lines.records()}
 		if accounts != nil {
 			document.Accounts = accounts.records()
 		}
@@ -114,7 +114,6 @@ type pnlDocument struct {
 	SinceMs    uint64   `json:"sinceMs"`
 	UntilMs    uint64   `json:"untilMs"`
 	Generation int      `json:"generation"`
-	Unproven   int      `json:"unprovenBlocks"`
 	Lines      []record `json:"lines"` // the last is the total
 	Accounts   []record `json:"accounts,omitempty"`
 }
@@ -151,9 +150,6 @@ func printPnlTables(out printer, s pnl.Statement, lines, accounts *table) error 
 		s.Last)
 	if s.First == 0 {
 		note = fmt.Sprintf("no signer of this keeper did anything from %s to %s UTC", at(s.SinceMs), at(s.UntilMs))
-	}
-	if s.Unproven > 0 {
-		note += fmt.Sprintf("; %d of them are not proven yet", s.Unproven)
 	}
 	if err := out.note(note); err != nil {
 		return err

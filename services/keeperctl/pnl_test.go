@@ -8,8 +8,8 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/pnl"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/pnl"
 )
 
 // balancesAt are balances of one account by block.
@@ -19,6 +19,8 @@ type balancesAt map[uint64]uint64
 func (b balancesAt) BalanceAt(_ context.Context, _ chain.Address, block uint64) (perp.Uint, error) {
 	return perp.U64(b[block]), nil
 }
+
+var alice, ethMarket, btcMarket = chain.Address{0xa1}, chain.Address{0xe1}, chain.Address{0xb1}
 
 func earnedAndSpent() pnl.Statement {
 	u := perp.U64
@@ -73,6 +75,6 @@ func TestPnlThatIsNotWhole(t *testing.T) {
 	if err == nil || !strings.Contains(out.String(), "total") {
 		t.Fatal(out.String(), err)
 	}
-	wantTold(t, err.Error(), "2 transactions of signer "+alice.Hex()+" are not in the state",
+	wantTold(t, err.Error(), "2 transactions of signer "+alice.Hex()+" that left no log",
 		"the ledger has booked 91 wei", "fees of 90")
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
 )
@@ -32,10 +32,7 @@ func (s *session) prepareTopics(ctx context.Context) error {
 	for i := range specs {
 		specs[i].Replication = s.Own.Replication
 	}
-	if err := client.Ensure(ctx, specs); err != nil {
-		return err
-	}
-	return s.checkRetention(ctx, client)
+	return client.Ensure(ctx, specs)
 }
 
 // prepareSchema also gives each process a role of its own, if there are passwords for them.

@@ -93,9 +93,6 @@ func (p printer) note(line string) error {
 	return sayf(p, "%s\n", line)
 }
 
-// formerKeys are the names that columns had in the last release, as JSON keys. Programs get both for one release.
-var formerKeys = map[string]string{"attempt": "arm", "attempts": "arms"}
-
 // record is one row as an object, its keys in the order of the heads.
 type record struct {
 	heads []string
@@ -117,9 +114,6 @@ func (r record) MarshalJSON() ([]byte, error) {
 			return nil, err
 		}
 		fmt.Fprintf(&b, ",%q:%s", oneWord(head), value)
-		if former := formerKeys[head]; former != "" {
-			fmt.Fprintf(&b, ",%q:%s", former, value)
-		}
 	}
 	return []byte("{" + strings.TrimPrefix(b.String(), ",") + "}"), nil
 }

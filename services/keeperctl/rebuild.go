@@ -7,10 +7,10 @@ import (
 	"io"
 	"time"
 
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/generation"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/wire"
 )
 
 // rebuild fills a new generation from the beginning of the log topic and compares it with the active one (PIPE-8).
@@ -35,7 +35,8 @@ func (s *session) showProgress() func(generation.Progress) {
 }
 
 func (s *session) rebuilder(db *pg.DB, topic generation.Topic) Rebuilder {
-	return Rebuilder{DB: db, Topic: topic, Keeper: s.Keeper, Patience: s.Own.Patience, Show: s.showProgress()}
+	return Rebuilder{DB: db, Topic: topic, Keeper: s.Keeper, Patience: s.Own.Patience,
+		Disks: s.Own.Disks, Show: s.showProgress()}
 }
 
 // Rebuilder watches over the filling of a generation. Statevm does the work, all of its instances together; killed and
@@ -45,6 +46,7 @@ type Rebuilder struct {
 	Topic    generation.Topic
 	Keeper   wire.Config
 	Patience time.Duration // how long nothing may go on
+	Disks    []string      // folders of the file systems that the state may be on
 	Show     func(generation.Progress)
 }
 
@@ -59,6 +61,9 @@ func (r Rebuilder) Run(ctx context.Context, out io.Writer) error {
 	if err := r.await(ctx); err != nil {
 		return err
 	}
+	if err := r.room(ctx); err != nil {
+		return err
+	}
 	filling, err := generation.Fill(ctx, r.DB, r.Topic, r.Keeper, r.Patience)
 	if err != nil {
 		return err
@@ -71,6 +76,32 @@ func (r Rebuilder) await(ctx context.Context) error {
 	ctx, cancel := r.patient(ctx)
 	defer cancel()
 	return r.DB.AwaitVersion(ctx, retry.Policy{Initial: 200 * time.Millisecond, Max: 2 * time.Second})
+}
+
+// spared is what has to be left of a disk beside a second state: Kafka and Postgres write on meanwhile.
+const spared = 1 << 30
+
+// room refuses to begin a second state where there is no room for it: a full disk stops what serves as well.
+func (r Rebuilder) room(ctx context.Context) error {
+	all, err := r.DB.Generations(ctx)
+	if err != nil || generation.Filling(all, r.Keeper.LogPartitions) != 0 {
+		return err
+	}
+	state, err := r.DB.StateBytes(ctx)
+	if err != nil {
+		return err
+	}
+	return roomFor(state, r.Disks, space)
+}
+
+func roomFor(state uint64, disks []string, space func(path string) (free, total uint64, err error)) error {
+	for _, path := range disks {
+		if free, _, err := space(path); err == nil && free < state+spared {
+			return fmt.Errorf("%s has %d MB left, and another state takes up to %d MB (give the volume more, or drop "+
+				"a generation)", path, free>>20, (state+spared)>>20)
+		}
+	}
+	return nil
 }
 
 // patient is a context that ends when patience does.

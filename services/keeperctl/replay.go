@@ -7,10 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
-	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/operator/replay"
 	"perpkeeper/pkg/operator/text"
+	"perpkeeper/pkg/risk/due"
 )
 
 // replayCommand repeats decisions of the past (PIPE-9).
@@ -51,19 +50,19 @@ func (s *session) replay(ctx context.Context, first, last uint64, key chain.Hash
 	if err != nil {
 		return notAsked(err)
 	}
-	decoder := gmx.NewDecoder(s.Venue.EventEmitter)
-	terms := replay.Terms{PriceMaxAge: s.Planner.PriceMaxAge, Rules: due.Rules{
-		FireRatio: s.Liquidation.FireRatio.Factor, SliceFactor: s.Liquidation.Slice.Factor,
-		FrozenRole: s.Planner.FrozenRole, AdlRole: s.Planner.AdlRole}}
+	decoder := s.Venue.Decoder()
+	rules := due.Rules{
+		FireRatio:  s.Liquidation.FireRatio.Factor,
+		FrozenRole: s.Keeper.FrozenRole, AdlRole: s.Planner.AdlRole, CancelExpired: s.Planner.CancelExpired}
 	if len(published) == 0 && !key.IsZero() {
-		sentence, err := replay.Decide(past, decoder, reports, terms, first, key)
+		sentence, err := replay.Decide(past, decoder, reports, rules, first, key)
 		if err != nil {
 			return err
 		}
 		return s.out.either(map[string]any{"block": first, "key": key, "now": sentence},
 			fmt.Sprintf("nothing was said of it from the state of block %d; repeated: %s\n", first, inLine(sentence)))
 	}
-	all, err := replay.Repeat(past, decoder, reports, terms, published)
+	all, err := replay.Repeat(past, decoder, reports, rules, published)
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/pg"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perpkeeper/pkg/operator/shadow"
 	"perpkeeper/pkg/operator/text"
-	"perpkeeper/pkg/shadow"
 )
 
 const (

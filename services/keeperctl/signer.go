@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/txmgr/lease"
 )
 
 // signers lets operators see and steer signers.

@@ -8,9 +8,9 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // obey acts as the sender does that holds the lease: it frees what was called off.

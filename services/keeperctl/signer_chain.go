@@ -13,13 +13,13 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/nonce"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // balances shows what signers can pay for gas with.
@@ -77,7 +77,7 @@ func (d signerCommands) nonces(ctx context.Context, node action.Accounts, chosen
 	}
 	if behind > 0 {
 		return fmt.Errorf("signers that are further on the chain than in the database: %d "+
-			"(docs/runbooks/signer-paused.md)", behind)
+			"(docs/runbooks/signers.md)", behind)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (d signerCommands) gaps(ctx context.Context, node action.Accounts, chosen [
 		return err
 	}
 	if blocked > 0 {
-		return fmt.Errorf("%d of %d gaps keep transactions from being mined (docs/runbooks/signer-paused.md)", blocked,
+		return fmt.Errorf("%d of %d gaps keep transactions from being mined (docs/runbooks/signers.md)", blocked,
 			found)
 	}
 	return nil

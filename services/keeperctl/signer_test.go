@@ -15,11 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
@@ -27,8 +26,9 @@ import (
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/nonce"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // bench is a keeper's database and a chain whose blocks the test makes, with one signer.

@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // statusOf runs the command on a session and returns the lines by what they are about, blanks made one.
@@ -54,7 +54,8 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready, metrics := http.StatusOK,
-		"# TYPE planner_jobs_live gauge\nplanner_jobs_live{kind=\"liquidation\"} 3\nplanner_jobs_live{kind=\"order\"} 0\n"
+		"# TYPE planner_jobs_live gauge\nplanner_jobs_live{kind=\"liquidation\"} 3\n"+
+			"planner_jobs_live{kind=\"order\"} 0\n"
 	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/readyz" {
 			w.WriteHeader(ready)
@@ -132,7 +133,7 @@ func TestLiquidationsList(t *testing.T) {
 	part, err := b.db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
 	b.must(err)
 	block := chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}}
-	applied := pg.AppliedBlock{Block: pg.Block{BlockRef: block},
+	applied := pg.AppliedBlock{BlockRef: block,
 		Changes: []pg.Change{{After: perp.Position{PositionKey: key, Status: perp.Active}}}}
 	b.must(part.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{applied}}))
 	j := job.Job{ID: job.LiquidationID(key, 1), Kind: job.Liquidation, Key: key, Class: job.ClassLiquidation,
@@ -149,7 +150,7 @@ func TestLiquidationsList(t *testing.T) {
 		out, complaint, code := ask(args...)
 		wantTold(t, out, key.Hex(), "LIQUIDATION_FAILED", j.ID, "refused", "cause\\u001b[2J")
 		if code != exitFindings || !strings.Contains(complaint, "could not be liquidated: 1 "+
-			"(docs/runbooks/liquidations.md)") {
+			"(docs/runbooks/jobs.md)") {
 			t.Errorf("%v: exit code %d, %q", args, code, complaint)
 		}
 	}

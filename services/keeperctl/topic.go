@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/deadletter"
-	"perpkeeper/pkg/wire"
 )
 
 // topicView is what of a topic is shown, and how.

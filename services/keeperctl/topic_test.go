@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // publish writes a message to a topic of the office.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perpkeeper/pkg/gmx"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // topicsCommand prints docs/topics.md's table, so that the document cannot differ from the code.
@@ -48,9 +48,8 @@ func markdown(t *table) string {
 		}
 		b.WriteString(" |\n")
 	}
-	b.WriteString("\nSettings that `keeperctl prepare` gives to every topic and each process asks for when it " +
-		"starts (`runbooks/topic-settings.md`), beside how long it is " +
-		"kept:\nat least `kafka.max_bytes` as `max.message.bytes`, all copies but one as `min.insync.replicas`")
+	b.WriteString("\nEvery topic has (`runbooks/topic-settings.md`) at least `kafka.max_bytes` as " +
+		"`max.message.bytes`, all copies but one as `min.insync.replicas`")
 	settings := wire.Topic{}.Settings()
 	delete(settings, "retention.ms")
 	for _, name := range slices.Sorted(maps.Keys(settings)) {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/operator/whynot"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/risk/due"
 )
 
 // whyNot reports why a position, order or request is not executed now, or that it is due: by the rules the planner
@@ -28,11 +28,11 @@ func whyNot(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	board, err := whynot.Reports(ctx, client, s.Keeper.ChainID, s.Own.PriceMaxAge)
+	board, err := whynot.Reports(ctx, client, s.Keeper.ChainID, due.PriceMaxAge)
 	if err != nil {
 		return notAsked(err)
 	}
-	moment, err := whynot.Present(ctx, db, board, s.rules(), s.Own.PriceMaxAge)
+	moment, err := whynot.Present(ctx, db, board, s.rules(), due.PriceMaxAge)
 	if err != nil {
 		return err
 	}
@@ -41,8 +41,7 @@ func whyNot(ctx context.Context, s *session, args []string) error {
 
 // rules are those of a planner with this command's settings.
 func (s *session) rules() due.Rules {
-	return due.Rules{FireRatio: s.Liquidation.FireRatio.Factor, SliceFactor: s.Liquidation.Slice.Factor,
-		FrozenRole: s.Own.FrozenRole}
+	return due.Rules{FireRatio: s.Liquidation.FireRatio.Factor, FrozenRole: s.Keeper.FrozenRole}
 }
 
 // explain finds what the key names and prints the decision.

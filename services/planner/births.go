@@ -2,8 +2,8 @@ package planner
 
 import (
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/risk/due"
 	"time"
 )
 

@@ -6,21 +6,22 @@ import (
 	"slices"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
-	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/risk/due"
+	"perpkeeper/pkg/risk/liquidation"
 )
 
-// book is what a planner knows: everybody's markets, measures and parameters, and what waits in its shards. It stands
-// for one block. It is for one goroutine at a time.
+// book is what a planner knows: everybody's markets, measures and parameters, the UI fees that its orders name, and
+// what waits in its shards. It stands for one block. It is for one goroutine at a time.
 type book struct {
 	block      chain.BlockRef // zero until there is a state
 	generation uint32
 	seen       pg.Seen // how far the state has been taken in
 	rows       rowIndex
-	shards     map[int]*shard // by partition
-	partitions int            // that there are
+	uiFees     map[chain.Hash]bool // keys of those that are among the rows, or were never set
+	shards     map[int]*shard      // by partition
+	partitions int                 // that there are
 
 	armed   perp.Uint // the indexes yield positions below this margin ratio
 	glvs    due.Glvs
@@ -29,7 +30,8 @@ type book struct {
 
 func newBook(armed perp.Uint) *book {
 	return &book{
-		rows: rowIndex{}, armed: armed, shards: map[int]*shard{}, byToken: map[chain.Address][]chain.Address{},
+		rows: rowIndex{}, uiFees: map[chain.Hash]bool{}, armed: armed, shards: map[int]*shard{},
+		byToken: map[chain.Address][]chain.Address{},
 	}
 }
 

@@ -19,8 +19,8 @@ const burstOpen, burstDue = 50_000, 1000
 // Of the due ones collateral is so little that $4500 takes it all, of each another amount; the others have plenty.
 func burst(b *testing.B) (p *Planner, tick func(usd uint64)) {
 	p, _ = brokered(b)
-	p.cfg.Planner.Signers = []chain.Address{{100}, {101}}
-	p.finder.signers = p.cfg.Planner.signers()
+	p.cfg.Keeper.Signers = []chain.Address{{100}, {101}}
+	p.finder.signers = p.cfg.signers()
 	d := &fixture{finder: p.finder, quotes: p.quotes, at: nowMs}
 	rows := make([]perp.Row, burstOpen)
 	for i := range rows {

@@ -1,11 +1,15 @@
 package planner
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 )
 
@@ -24,15 +28,15 @@ func TestBindings(t *testing.T) {
 			"the lane liquidation"},
 		"none for another": {[]Binding{{a, []string{"liquidation"}}, {b, []string{"order"}}},
 			"the lane maintenance"},
-		"somebody else": {[]Binding{{chain.Address{9}, []string{"order"}}}, "is not among planner.signers"},
+		"somebody else": {[]Binding{{chain.Address{9}, []string{"order"}}}, "is not among keeper.signers"},
 		"bound twice": {[]Binding{{a, []string{"order"}}, {a, []string{"liquidation"}}},
 			"bindings[1]: signer"},
 		"no lanes":                 {[]Binding{{a, nil}}, "has no lanes"},
 		"a lane that nobody knows": {[]Binding{{a, []string{"liquidations"}}}, `"liquidations" is no lane`},
 	} {
 		cfg := DefaultConfig()
-		cfg.Planner.Signers, cfg.Planner.Bindings = []chain.Address{a, b}, c.bindings
-		err := cfg.Planner.Validate()
+		cfg.Keeper.Signers, cfg.Planner.Bindings = []chain.Address{a, b}, c.bindings
+		err := cfg.Validate()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -42,11 +46,26 @@ func TestBindings(t *testing.T) {
 	}
 }
 
+// Sweeps that are too rare for who waits for a job's next word are refused.
+func TestRareSweepsAreRefused(t *testing.T) {
+	for every, want := range map[time.Duration]string{
+		100 * time.Millisecond:                 "",
+		job.SaidEvery:                          "",
+		job.SaidEvery + time.Millisecond:       "sweep_interval: 10.001s is not between 100ms and 10s",
+		10 * time.Minute:                       "sweep_interval: 10m0s is not between 100ms and 10s",
+		100*time.Millisecond - time.Nanosecond: "sweep_interval: 99.999999ms is not between 100ms and 10s",
+	} {
+		if err := (Settings{SweepInterval: every}).Validate(); fmt.Sprint(err) != cmp.Or(want, "<nil>") {
+			t.Errorf("%s: %v, want %q", every, err, want)
+		}
+	}
+}
+
 // Liquidations and deleveraging have a signer of their own where one is bound to their lane.
 func TestBoundSignersAreRoutedTo(t *testing.T) {
 	d := newFixture()
-	cfg := Settings{Signers: []chain.Address{{100}, {101}}, Bindings: []Binding{
-		{chain.Address{100}, []string{"liquidation"}}, {chain.Address{101}, []string{"order", "maintenance"}}}}
+	cfg := Config{Keeper: wire.Config{Signers: []chain.Address{{100}, {101}}}, Planner: Settings{Bindings: []Binding{
+		{chain.Address{100}, []string{"liquidation"}}, {chain.Address{101}, []string{"order", "maintenance"}}}}}
 	d.signers = cfg.signers()
 	d.load(long(alice, 1050), long(bob, 1010), order(perp.MarketIncrease, 0), order(perp.MarketDecrease, 0))
 	signers := map[job.Kind]chain.Address{job.Liquidation: {100}, job.Order: {101}}

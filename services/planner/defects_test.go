@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/service"
-	"perpkeeper/pkg/wire"
 )
 
 // Defects of published keepers, each as a test that this one does not have it.
@@ -44,7 +44,6 @@ func TestDefectGapPastTheTrigger(t *testing.T) {
 // judged with until it has the age of the setting by the state's own time, and not after.
 func TestDefectMillisecondsAgainstSeconds(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Planner.PriceMaxAge = 30 * time.Second
 	for age, fresh := range map[time.Duration]bool{0: true, 29 * time.Second: true, 30 * time.Second: true,
 		31 * time.Second: false, 5 * time.Hour: false} {
 		p := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), testClient(t, "127.0.0.1:1"), nil)
@@ -173,7 +172,7 @@ func TestDefectTwoExecutionsInOneBlock(t *testing.T) {
 	}
 	d.book.apply(pg.Changes{
 		Standing: pg.Standing{Generation: 1,
-			Watermark: pg.Block{BlockRef: chain.BlockRef{Number: 8, Hash: chain.Hash{8}, TimeMs: nowMs + 450}}},
+			Watermark: chain.BlockRef{Number: 8, Hash: chain.Hash{8}, TimeMs: nowMs + 450}},
 		Positions: pg.Delta[perp.Position]{Removed: []chain.Hash{first.PositionKey, second.PositionKey}},
 	})
 	if left := d.jobs(t); !slices.Equal(ids(left), []string{job.OrderID(third.Key, 1)}) {
@@ -207,5 +206,7 @@ func (s *told) Changes(context.Context, []int, pg.Seen) (pg.Changes, error) {
 func (s *told) Load(context.Context, []int, func(int, perp.Row) error) (pg.Changes, error) {
 	return pg.Changes{Standing: s.Standing}, nil
 }
+
+func (s *told) Parameters(context.Context, []chain.Hash) ([]perp.Parameter, error) { return nil, nil }
 
 func (s *told) MostProfitable(context.Context, pg.Gainers) ([]perp.Position, error) { return nil, nil }

@@ -17,9 +17,8 @@ import (
 func startDelayed(sh *service.Shell, cfg Config, db *pg.DB) {
 	scanner := newDelayed(cfg, service.Node(sh.Context()), delayed.NewMetrics(sh.Registry), sh.Log, db)
 	sh.Go("delayed", func(ctx context.Context) error { return runDelayed(ctx, scanner, db) })
-	if keep := cfg.Delayed.Keep; keep > 0 {
-		sh.Go("forget", func(ctx context.Context) error { return forget(ctx, db.Delayed(), keep, sh.Log) })
-	}
+	keep := cfg.Delayed.Keep
+	sh.Go("forget", func(ctx context.Context) error { return forget(ctx, db.Delayed(), keep, sh.Log) })
 }
 
 // forgetPause lies between two looks for delayed jobs that were done long ago: each look is at all of them.
@@ -47,7 +46,7 @@ func newDelayed(cfg Config, node string, metrics *delayed.Metrics, log zerolog.L
 	db *pg.DB) *delayed.Scanner {
 	store := db.Delayed()
 	kinds := []delayed.Kind{
-		delayed.Commissions{}, delayed.NewExpiries(metrics, log), delayed.Reports{Log: log},
+		delayed.Commissions{}, delayed.Expiries{Log: log}, delayed.Reports{Log: log},
 	}
 	sources := []delayed.Source{
 		delayed.Bookings(db.Wallets(), cfg.Keeper.ChainID, cfg.Commission), store.Expiries(),

@@ -67,7 +67,7 @@ func applyOneBlock(t *testing.T, db *pg.DB, signer chain.Address) {
 		{After: perp.Request{Kind: perp.Deposit, Key: chain.Hash{5}, Account: chain.Address{5},
 			UpdatedAtTime: perp.U64(1), Status: perp.Created}},
 	}
-	applied := pg.AppliedBlock{Block: pg.Block{BlockRef: block, Verified: true}, Changes: changes}
+	applied := pg.AppliedBlock{BlockRef: block, Changes: changes}
 	if err := p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{applied},
 		Finalized: block}); err != nil {
 		t.Fatal(err)

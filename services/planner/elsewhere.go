@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/risk/due"
 )
 
 // elsewhere knows the most profitable positions that other planners have, of the sides of markets that are to be

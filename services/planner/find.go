@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/risk/due"
 )
 
 // finder turns what waits in markets into jobs.
@@ -145,6 +145,7 @@ func (f *finder) deleveraged(then *due.Moment, market perp.Market, isLong bool, 
 func (f *finder) take(jobs []job.Job, m *due.Moment, d due.Decision, was func(*due.Moment) bool) []job.Job {
 	if d.Expired {
 		f.outlived.see(d.Job, m.Block.TimeMs)
+		d = m.Cancel(d)
 	}
 	if !d.Due {
 		return jobs

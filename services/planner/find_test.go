@@ -2,9 +2,9 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,14 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/risk/due"
+	"perpkeeper/pkg/risk/liquidation"
 )
 
 var (
@@ -77,7 +77,7 @@ func (d *fixture) load(rows ...perp.Row) {
 // changes are these rows, new or changed.
 func (d *fixture) changes(rows ...perp.Row) pg.Changes {
 	c := pg.Changes{Standing: pg.Standing{Generation: 1,
-		Watermark: pg.Block{BlockRef: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, TimeMs: d.at}}}}
+		Watermark: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, TimeMs: d.at}}}
 	for _, row := range rows {
 		switch row := row.(type) {
 		case perp.Position:
@@ -341,21 +341,6 @@ func TestEqualsTakeTurns(t *testing.T) {
 	}
 }
 
-// LIQ-13: contracts that cannot close parts of a position are not asked to, and whoever configures it is told in one
-// line.
-func TestSliceNeedsPartialLiquidations(t *testing.T) {
-	cfg := DefaultConfig()
-	if err := cfg.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	cfg.Liquidation.Slice.Factor = perp.Pow10(29)
-	err := cfg.Validate()
-	if err == nil || !strings.HasPrefix(err.Error(), "liquidation.slice: is 0.1, but") ||
-		strings.Contains(err.Error(), "\n") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // LIQ-13: on a venue that closes whole positions, large liquidations of one market are one a block apart; small ones
 // are not held.
 func TestLargeLiquidationsAreSpaced(t *testing.T) {
@@ -391,13 +376,13 @@ func TestNoReportNoLiquidation(t *testing.T) {
 }
 
 func TestBadSettingsAreAllNamed(t *testing.T) {
-	var s Settings
-	if err := s.Validate(); err == nil || len(err.(interface{ Unwrap() []error }).Unwrap()) != 3 {
-		t.Errorf("want three problems: %v", err)
+	var c Config
+	if bad := c.Planner.Validate(); bad == nil || c.Validate() == nil {
+		t.Errorf("want two problems: %v, %v", bad, c.Validate())
 	}
-	s = DefaultConfig().Planner
-	s.Signers = []chain.Address{{1}}
-	if err := s.Validate(); err != nil {
+	c = DefaultConfig()
+	c.Keeper.Signers = []chain.Address{{1}}
+	if err := errors.Join(c.Validate(), c.Planner.Validate()); err != nil {
 		t.Error(err)
 	}
 }
@@ -424,6 +409,40 @@ func TestExpiredIsTold(t *testing.T) {
 	if got := testutil.ToFloat64(d.outlived.metrics.expired.WithLabelValues("order")); got != 2 ||
 		len(d.outlived.reported) != 1 {
 		t.Errorf("told of %g, and %d are remembered", got, len(d.outlived.reported))
+	}
+}
+
+// What expired is cancelled from contracts v2.2c on, after everything that is executed, in place of the job it was; an
+// order that waits for a price is not. The venue told so, or this keeper, none is.
+func TestExpiredIsCancelled(t *testing.T) {
+	d := newFixture()
+	late, waits := order(perp.MarketIncrease, 0), order(perp.LimitIncrease, 4400)
+	late.UpdatedAtTime, waits.UpdatedAtTime = perp.U64(nowMs/1000-301), perp.U64(nowMs/1000-86_400)
+	shift := perp.Request{Kind: perp.Shift, Key: chain.Hash{0x51}, Account: bob, Market: ethMarket.MarketToken,
+		UpdatedAtTime: perp.U64(nowMs/1000 - 900), Status: perp.Created}
+	d.load(late, waits, shift, order(perp.MarketDecrease, 0))
+	pass := func(cancels bool, v perp.Version) []job.Job {
+		p := perp.HandlerVersion(chain.Address{}, v)
+		d.book.rows[p.RowKey()] = p
+		m := d.moment()
+		m.Rules.CancelExpired = cancels
+		if _, err := d.look(d.everywhere(), m); err != nil {
+			t.Fatal(err)
+		}
+		all := d.live.all()
+		d.live.order(all)
+		return all
+	}
+	if jobs := pass(true, perp.V22c); len(jobs) != 3 || jobs[0].Class != job.ClassMarketOrder ||
+		jobs[1].ID != job.CancelID(job.Job{ID: job.OrderID(late.Key, 1), Kind: job.Order}) || jobs[1].Signer.IsZero() ||
+		jobs[1].BirthMs != nowMs-1000 || jobs[2].ID != "cancelShift:"+shift.Key.Hex() || jobs[2].BirthMs != nowMs {
+		t.Errorf("%+v", jobs)
+	}
+	if jobs := pass(true, perp.V22b); len(jobs) != 1 {
+		t.Errorf("the venue is v2.2b: %v", ids(jobs))
+	}
+	if jobs := pass(false, perp.V22c); len(jobs) != 1 {
+		t.Errorf("switched off: %v", ids(jobs))
 	}
 }
 

@@ -5,17 +5,17 @@ import (
 	"slices"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/risk/due"
 )
 
 // apply brings the book to the state after changes.
 func (b *book) apply(c pg.Changes) {
 	b.stand(c)
-	merge(b.rows, perp.Markets, c.Markets)
-	merge(b.rows, perp.MarketValues, c.Values)
-	merge(b.rows, perp.Parameters, c.Parameters)
+	merge(b, perp.Markets, c.Markets)
+	merge(b, perp.MarketValues, c.Values)
+	merge(b, perp.Parameters, c.Parameters)
 	if len(c.Markets.Changed)+len(c.Markets.Removed) > 0 {
 		b.sortTokens()
 	}
@@ -53,9 +53,17 @@ func (b *book) take(partition int, row perp.Row) error {
 		b.shard(partition).put(row)
 	case perp.OracleSource: // nothing here asks for it
 	default:
-		b.rows[row.RowKey()] = row
+		b.put(row)
 	}
 	return nil
+}
+
+// put takes in a row of everybody's. A parameter that an account has set for itself counts for orders that name it.
+func (b *book) put(row perp.Row) {
+	if p, is := row.(perp.Parameter); is && p.Source == perp.FromAccount && !b.uiFees[p.Key] {
+		return
+	}
+	b.rows[row.RowKey()] = row
 }
 
 // loaded completes a book whose rows have all been taken.
@@ -70,13 +78,19 @@ func (b *book) loaded(c pg.Changes) {
 
 // stand sets the block that the book is as of.
 func (b *book) stand(c pg.Changes) {
-	b.block, b.generation, b.partitions, b.seen = c.Watermark.BlockRef, uint32(c.Generation), c.Partitions, c.Seen
+	b.block, b.generation, b.partitions, b.seen = c.Watermark, uint32(c.Generation), c.Partitions, c.Seen
 }
 
 // adopt takes the shards of another book of the same generation. Until the changes since both have been applied (see
 // [pg.Seen.With]) the book stands for no block.
 func (b *book) adopt(other *book) {
 	maps.Copy(b.shards, other.shards)
+	for key := range other.uiFees {
+		b.uiFees[key] = true
+		if row, known := other.rows[uiFee(key)]; known {
+			b.rows[uiFee(key)] = row
+		}
+	}
 	b.seen = b.seen.With(other.seen)
 }
 
@@ -90,12 +104,12 @@ func (x rowIndex) values(yield func(perp.MarketValue) bool) {
 }
 
 // merge takes the changes of a table that belongs to everybody.
-func merge[R perp.Row](rows rowIndex, table perp.Table, d pg.Delta[R]) {
+func merge[R perp.Row](b *book, table perp.Table, d pg.Delta[R]) {
 	for _, r := range d.Changed {
-		rows[r.RowKey()] = r
+		b.put(r)
 	}
 	for _, key := range d.Removed {
-		delete(rows, perp.RowKey{Table: table, Key: key})
+		delete(b.rows, perp.RowKey{Table: table, Key: key})
 	}
 }
 

@@ -71,6 +71,12 @@ func (p *Planner) read(ctx context.Context, b *book, partitions []int) (*book, e
 		return nil, err
 	}
 	b.loaded(c)
+	keys := b.named()
+	fees, err := p.lookUp(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	b.learn(keys, fees)
 	m := p.momentOf(b)
 	for market := range b.indexed() {
 		if ctx.Err() != nil {

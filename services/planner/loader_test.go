@@ -24,11 +24,14 @@ type partitioned struct {
 	rev        int64
 	halted     string
 	rows       map[int][]perp.Row
+	fees       map[chain.Hash]perp.Parameter
+	gone       []chain.Hash // orders
 	failing    error
+	feeless    error // of looking up fees alone
 }
 
 func (s *partitioned) look(partitions []int) pg.Changes {
-	at := pg.Block{BlockRef: chain.BlockRef{Number: uint64(s.rev), Hash: chain.Hash{byte(s.rev)}, TimeMs: nowMs}}
+	at := chain.BlockRef{Number: uint64(s.rev), Hash: chain.Hash{byte(s.rev)}, TimeMs: nowMs}
 	c := pg.Changes{Standing: pg.Standing{Generation: s.generation, Partitions: 2, Watermark: at, Halted: s.halted}}
 	c.Seen = pg.Seen{Generation: s.generation, Partitions: partitions, Revs: map[int]int64{0: s.rev, 1: s.rev}, At: at}
 	return c
@@ -44,12 +47,25 @@ func (s *partitioned) Changes(_ context.Context, partitions []int, since pg.Seen
 			continue
 		}
 		for _, row := range s.rows[part] {
-			if p, is := row.(perp.Position); is {
-				c.Positions.Changed, c.Positions.Parts = append(c.Positions.Changed, p), append(c.Positions.Parts, part)
+			switch r := row.(type) {
+			case perp.Position:
+				c.Positions.Changed, c.Positions.Parts = append(c.Positions.Changed, r), append(c.Positions.Parts, part)
+			case perp.Order:
+				c.Orders.Changed, c.Orders.Parts = append(c.Orders.Changed, r), append(c.Orders.Parts, part)
 			}
 		}
+		c.Parameters.Changed, c.Orders.Removed = slices.Collect(maps.Values(s.fees)), s.gone
 	}
 	return c, s.failing
+}
+
+func (s *partitioned) Parameters(_ context.Context, keys []chain.Hash) (found []perp.Parameter, err error) {
+	for _, key := range keys {
+		if p, known := s.fees[key]; known {
+			found = append(found, p)
+		}
+	}
+	return found, s.feeless
 }
 
 func (s *partitioned) Load(_ context.Context, partitions []int, take func(int, perp.Row) error) (pg.Changes, error) {
@@ -59,6 +75,9 @@ func (s *partitioned) Load(_ context.Context, partitions []int, take func(int, p
 	}
 	c.Reload = true
 	err := take(0, ethMarket)
+	for _, p := range s.fees {
+		err = errors.Join(err, take(0, p))
+	}
 	for _, part := range partitions {
 		for _, row := range s.rows[part] {
 			err = errors.Join(err, take(part, row))

@@ -2,9 +2,9 @@ package planner
 
 import (
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/risk/due"
 )
 
 // makers are the reports that make jobs due. They tell a job that a report made due from one that a change of the state

@@ -9,33 +9,29 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/liquidation"
-	"perpkeeper/pkg/metric"
+	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/risk/liquidation"
+	"perpkeeper/pkg/service/metric"
 )
 
 // Metrics are the metrics of the planner.
 type Metrics struct {
-	published *prometheus.CounterVec
-	liveJobs  *prometheus.GaugeVec
-	overdue   *overdue
-	open      *prometheus.GaugeVec
-	tiers     *prometheus.GaugeVec
-	block     prometheus.Gauge
-	skew      prometheus.Gauge
-	mode      prometheus.Gauge
-	missed    prometheus.Counter
-	expired   *prometheus.CounterVec
-	reborn    *prometheus.CounterVec
-	damaged   prometheus.Counter
-	unpriced  prometheus.Gauge
-	passes    prometheus.Histogram
-	ticks     prometheus.Histogram
-	sweeps    prometheus.Histogram
-	reported  prometheus.Histogram
-	received  prometheus.Histogram
+	liveJobs *prometheus.GaugeVec
+	overdue  *overdue
+	open     *prometheus.GaugeVec
+	tiers    *prometheus.GaugeVec
+	block    prometheus.Gauge
+	skew     prometheus.Gauge
+	mode     prometheus.Gauge
+	missed   prometheus.Counter
+	expired  *prometheus.CounterVec
+	reborn   *prometheus.CounterVec
+	unpriced prometheus.Gauge
+	ticks    prometheus.Histogram
+	reported prometheus.Histogram
+	received prometheus.Histogram
 }
 
 // NewMetrics registers the planner's metrics.
@@ -47,48 +43,37 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		return in.Histogram(name, help, bounds)
 	}
 	m := &Metrics{
-		published: in.Counters("planner_jobs_published_total",
-			"Jobs written to the job topic, repetitions at sweeps included.", "kind"),
-		overdue:  newOverdue(),
-		liveJobs: in.Gauges("planner_jobs_live", "Jobs that are due at the last pass.", "kind"),
+		overdue: newOverdue(),
+		liveJobs: in.Gauges("planner_jobs_live",
+			"Jobs due at the last pass.", "kind"),
 		open: in.Gauges("planner_open",
-			"Open positions, orders and requests of this planner's shards.", "what"),
+			"Open positions, orders and requests of this planner.", "what"),
 		tiers: in.Gauges("planner_positions",
-			"Positions by risk at the last sweep: watch below 200 % of the required collateral, armed below 110 "+
-				"%, fire = to be liquidated.", "tier"),
-		block: in.Gauge("planner_block", "Number of the block the last pass was made on."),
+			"Positions by risk at the last sweep: watch below 200 % of the required collateral, armed "+
+				"below 110 %, fire = to be liquidated.", "tier"),
+		block: in.Gauge("planner_block",
+			"Block of the last pass."),
 		skew: in.Gauge("planner_partition_skew_blocks",
-			"By how many blocks the foremost partition is ahead of the watermark."),
+			"Blocks that the foremost partition is ahead of the watermark."),
 		mode: in.Gauge("planner_mode",
-			"How volatile the markets are: 0 normal, 1 volatile (5 % within the window), 2 extreme (10 %)."),
+			"Volatility: 0 normal, 1 volatile (5 % within the window), 2 extreme (10 %)."),
 		missed: in.Counter("planner_index_miss_total",
-			"Liquidatable positions and limit swaps in reach that a sweep found and the index had missed. Must be "+
-				"0."),
+			"Due positions and limit swaps that a sweep found and the index had missed. Must be 0."),
 		expired: in.Counters("planner_expired_total",
-			"Market orders and requests that expired in the venue's eyes before any keeper had executed "+
-				"them.", "kind"),
+			"Market orders and requests that expired before any keeper executed them.", "kind"),
 		reborn: in.Counters("planner_jobs_reborn_total",
-			"Jobs whose condition held for 300 s without a break and that no keeper executed, each time they are "+
-				"born again.", "kind"),
-		damaged: in.Counter("planner_unreadable_prices_total",
-			"Records of the price topic that nobody can read and that were passed over; those read again at a "+
-				"start count again."),
+			"Times a job was born again, as its condition held for 300 s and nobody executed it.", "kind"),
 		unpriced: in.Gauge("planner_unpriced_tokens",
-			"Tokens that a market needs which is not disabled, and of which no price report has come: no source "+
-				"names them, and nothing of their markets is executed."),
-		passes: seconds("planner_pass_seconds", "Computing time of the slices of one pass over all markets "+
-			"through the index."),
-		ticks: seconds("planner_tick_seconds", "Time from a price report's arrival in this process to the "+
-			"candidates it makes, for each market whose price moved.",
+			"Tokens of enabled markets without any price report: nothing of these markets is executed."),
+		ticks: seconds("planner_tick_seconds",
+			"Time from a price report's arrival to the candidates it makes, by market whose price moved.",
 			0.5), // a bound, because none may wait for longer while partitions change hands
-		sweeps: seconds("planner_sweep_seconds", "Time of one exact judgement of every position."),
-		reported: seconds("planner_report_to_job_seconds", "Time from a price report's own time to the liquidation "+
-			"it makes due standing on the job topic; "+
-			"whole seconds of the source count. What a change of the state makes due is not counted."),
+		reported: seconds("planner_report_to_job_seconds",
+			"Time from a price report's own time to its liquidation standing on the job topic."),
 		// LIQ-16: detection.
-		received: seconds("planner_received_to_job_seconds", "Time from this keeper's receipt of a price report to "+
-			"the liquidation it makes due "+
-			"standing on the job topic.", 0.1), // a bound, so that rules count exactly what took longer
+		received: seconds("planner_received_to_job_seconds",
+			"Time from the arrival of a price report in this keeper to its liquidation standing on the job topic.",
+			0.1), // a bound, so that rules count exactly what took longer
 	}
 	reg.MustRegister(m.overdue)
 	return m
@@ -100,17 +85,15 @@ func RegisterMetrics(reg prometheus.Registerer) {
 	registerDelayed(reg)
 }
 
-// passOver counts a record that nobody can read, and logs where it is.
-func (m *Metrics) passOver(log zerolog.Logger) func(bus.Record, error) {
+// passOver logs where a record is that nobody can read.
+func passOver(log zerolog.Logger) func(bus.Record, error) {
 	return func(r bus.Record, why error) {
-		m.damaged.Inc()
 		log.Error().Err(why).Int64("offset", r.Offset).Msg("passing over a price record that nobody can read")
 	}
 }
 
 // passed notes a pass over everything.
-func (m *Metrics) passed(b *book, live map[job.Kind]int, took time.Duration) {
-	m.passes.Observe(took.Seconds())
+func (m *Metrics) passed(b *book, live map[job.Kind]int) {
 	m.block.Set(float64(b.block.Number))
 	positions, orders, requests := b.count()
 	m.open.WithLabelValues("positions").Set(float64(positions))
@@ -123,15 +106,11 @@ func (m *Metrics) passed(b *book, live map[job.Kind]int, took time.Duration) {
 
 func (m *Metrics) ticked(took time.Duration) { m.ticks.Observe(took.Seconds()) }
 
-func (m *Metrics) swept(s liquidation.Swept, took time.Duration) {
-	m.sweeps.Observe(took.Seconds())
+func (m *Metrics) swept(s liquidation.Swept) {
 	m.tiers.WithLabelValues("watch").Set(float64(s.Watch))
 	m.tiers.WithLabelValues("armed").Set(float64(s.Armed))
 	m.tiers.WithLabelValues("fire").Set(float64(len(s.Liquidatable)))
 }
-
-// announced notes a job that stands on the topic.
-func (m *Metrics) announced(j job.Job) { m.published.WithLabelValues(string(j.Kind)).Inc() }
 
 // madeDue notes that a new job which a report made due stands on the topic.
 func (m *Metrics) madeDue(r price.Report) {

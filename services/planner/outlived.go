@@ -37,7 +37,7 @@ func (o *outlived) see(j job.Job, nowMs uint64) {
 	o.reported[j.ID] = until
 	o.metrics.expired.WithLabelValues(string(j.Kind)).Inc()
 	o.log.Error().Str("job", j.ID).Str("account", j.Account.Hex()).Uint64("expired_ms", j.ExpiresMs).
-		Msg("no keeper has executed this job in time: the venue takes it no more, and only its owner can cancel it")
+		Msg("no keeper has executed this job in time: the venue takes it no more, and it can only be cancelled")
 }
 
 // waited takes a job that was due without a break for as long as jobs may be, and is born again.

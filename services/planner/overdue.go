@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/risk/due"
 )
 
 // overdue is a collector: for how long the oldest job of each kind has been due, without a break and whatever it was
@@ -28,9 +28,8 @@ const showEvery = time.Second
 func newOverdue() *overdue {
 	return &overdue{
 		desc: prometheus.NewDesc("planner_oldest_due_seconds",
-			"For how long, on the chain's clock, the oldest job of a kind that nobody has executed has been due "+
-				"without "+
-				"a break; 0 = none is due. It grows while the planner cannot look.", []string{"kind"}, nil),
+			"How long the oldest unexecuted job has been due, by the chain's clock. It grows while the "+
+				"planner cannot look.", []string{"kind"}, nil),
 		clock: time.Now,
 	}
 }

@@ -1,15 +1,17 @@
 package planner
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/risk/due"
 )
 
 // again is how long the planner waits after a failed pass before the next.
@@ -94,7 +96,7 @@ func (p *Planner) moment() *due.Moment { return p.momentOf(p.book) }
 
 func (p *Planner) momentOf(b *book) *due.Moment {
 	m := &due.Moment{Block: b.block, Generation: b.generation, Rows: b.rows, Glvs: b.glvs, Rules: p.rules}
-	return m.Quoted(maps.Keys(b.byToken), p.cfg.Planner.PriceMaxAge, p.quotes.latest)
+	return m.Quoted(maps.Keys(b.byToken), due.PriceMaxAge, p.quotes.latest)
 }
 
 // tick looks at the markets whose prices have moved (LIQ-2).
@@ -133,11 +135,10 @@ func (p *Planner) look(ctx context.Context) error {
 	for _, arrived := range looked.waited {
 		p.metrics.ticked(time.Since(arrived))
 	}
-	p.work.took += time.Since(began)
 	p.note(failures)
-	ended, took, after := p.work.end()
+	ended, after := p.work.end()
 	if ended {
-		p.metrics.passed(p.book, p.live.count(), took)
+		p.metrics.passed(p.book, p.live.count())
 		p.metrics.unpriced.Set(float64(p.book.unpriced(p.quotes.latest)))
 	}
 	if ended || p.metrics.overdue.stale() {
@@ -160,7 +161,9 @@ func (p *Planner) reload(ctx context.Context) error {
 	mine, kept := p.shards.mine()
 	before := len(p.book.shards)
 	c, joining, err := p.follow(ctx, mine, kept)
-	if err != nil {
+	keys := named(c.Orders.Changed, cmp.Or(joining, p.book).uiFees)
+	fees, failed := p.lookUp(ctx, keys)
+	if err = errors.Join(err, failed); err != nil {
 		p.stateReady.Fail(err.Error())
 		return err
 	}
@@ -190,6 +193,7 @@ func (p *Planner) reload(ctx context.Context) error {
 		return nil
 	}
 	p.book.apply(c)
+	p.book.learn(keys, fees)
 	return p.everything(ctx, false)
 }
 
@@ -239,7 +243,6 @@ func (p *Planner) announce(ctx context.Context, jobs []job.Job, fresh bool) erro
 	p.live.lost = false
 	p.jobsReady.OK()
 	for _, j := range jobs {
-		p.metrics.announced(j)
 		if report, made := p.finder.makers.report(j.Market); fresh && made && j.Kind == job.Liquidation {
 			p.metrics.madeDue(report)
 		}

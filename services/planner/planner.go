@@ -9,16 +9,16 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/risk/due"
+	"perpkeeper/pkg/risk/liquidation"
 	"perpkeeper/pkg/service"
-	"perpkeeper/pkg/wire"
 )
 
 // Planner finds jobs and publishes them.
@@ -60,6 +60,8 @@ type Store interface {
 	Changes(ctx context.Context, partitions []int, since pg.Seen) (pg.Changes, error)
 	// Load gives all rows of these partitions and of everybody's, one by one, and the look to go on from.
 	Load(ctx context.Context, partitions []int, take func(partition int, row perp.Row) error) (pg.Changes, error)
+	// Parameters looks them up by their keys; those that are not known are left out.
+	Parameters(ctx context.Context, keys []chain.Hash) ([]perp.Parameter, error)
 	// MostProfitable lists positions of a side by what they have gained.
 	MostProfitable(ctx context.Context, g pg.Gainers) ([]perp.Position, error)
 }
@@ -108,19 +110,20 @@ func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *
 	p := &Planner{
 		cfg: cfg, log: log, metrics: metrics, store: store, shards: newShards(), work: newWorklist(),
 		loads:  newLoader(),
-		quotes: newQuotes(metrics.passOver(log)), live: newLive(),
+		quotes: newQuotes(passOver(log)), live: newLive(),
 		book:  newBook(cfg.Liquidation.Armed()),
 		modes: liquidation.NewModes(cfg.Liquidation.VolatilityWindow),
 		rules: due.Rules{
-			FireRatio: cfg.Liquidation.FireRatio.Factor, SliceFactor: cfg.Liquidation.Slice.Factor,
-			FrozenRole: cfg.Planner.FrozenRole, AdlRole: cfg.Planner.AdlRole,
+			FireRatio:  cfg.Liquidation.FireRatio.Factor,
+			FrozenRole: cfg.Keeper.FrozenRole, AdlRole: cfg.Planner.AdlRole,
+			CancelExpired: cfg.Planner.CancelExpired,
 		},
 	}
 	p.finder = &finder{
 		book: p.book, births: newBirths(p.quotes), makers: newMakers(p.quotes.board),
 		spacing: newSpacing(cfg.Liquidation.Spacing.Factor),
 		others:  newElsewhere(store),
-		live:    p.live, signers: cfg.Planner.signers(), outlived: outlived{metrics: metrics, log: log},
+		live:    p.live, signers: cfg.signers(), outlived: outlived{metrics: metrics, log: log},
 	}
 	return p
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // publisher writes jobs to the partitions of their signers.

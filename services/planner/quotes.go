@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/risk/due"
 )
 
 // quotes is the board of price reports, fed from the price topic, and which tokens have news.
@@ -134,7 +134,7 @@ func (q *quotes) before(tokens []chain.Address, second uint64) (newest uint64, k
 }
 
 func quoteOf(r price.Report) due.Quote {
-	q := due.Quote{TimeMs: r.TimeMs, ID: r.ID()}
+	q := due.Quote{TimeMs: r.TimeMs, ID: r.ID(), Stuck: r.Stuck()}
 	q.Min, q.Max = r.Min, r.Max
 	return q
 }

@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/wire"
 )
 
 // A record of the price topic that nobody can read is reported and passed over; what stands behind it is judged with.

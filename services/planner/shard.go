@@ -2,19 +2,26 @@ package planner
 
 import (
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
-	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/risk/due"
+	"perpkeeper/pkg/risk/liquidation"
 )
 
-// shard is what waits in one partition: its open positions, orders and requests, kept in the order in which prices reach
-// them. It stands by itself, so that a partition can be loaded beside the others and let go at once.
+// shard is what waits in one partition: its open positions, orders and requests, kept in the order in which prices
+// reach them. It stands by itself, so that a partition can be loaded beside the others and let go at once.
 type shard struct {
 	index    *liquidation.Index
-	orders   map[chain.Hash]chain.Address // the market each of them is in
+	orders   map[chain.Hash]place
+	uiFees   map[chain.Hash]int           // how many of the orders name each UI fee
 	swaps    *due.Swaps                   // limit swaps, which have no market of their own
 	requests map[chain.Hash]chain.Address // the market each of them is in
 	markets  map[chain.Address]*marketBook
+}
+
+// place is where an order is to be found: its market, and the key of the UI fee that it names.
+type place struct {
+	market chain.Address
+	uiFee  chain.Hash // zero for none
 }
 
 // marketBook is what waits in one market. What has no market of its own (market swaps) is in that of the zero address.
@@ -27,8 +34,9 @@ type marketBook struct {
 // newShard makes a shard whose index yields positions below a margin ratio.
 func newShard(armed perp.Uint) *shard {
 	return &shard{
-		index: liquidation.NewIndex(armed), orders: map[chain.Hash]chain.Address{}, swaps: new(due.Swaps),
-		requests: map[chain.Hash]chain.Address{}, markets: map[chain.Address]*marketBook{},
+		index: liquidation.NewIndex(armed), orders: map[chain.Hash]place{},
+		uiFees: map[chain.Hash]int{}, swaps: new(due.Swaps), requests: map[chain.Hash]chain.Address{},
+		markets: map[chain.Address]*marketBook{},
 	}
 }
 
@@ -58,7 +66,12 @@ func (s *shard) putOrder(o perp.Order) {
 	if !o.Status.Pending() && o.Status != perp.Frozen {
 		return
 	}
-	s.orders[o.Key] = o.Market
+	at := place{market: o.Market}
+	if !o.UIFeeReceiver.IsZero() {
+		at.uiFee = perp.UIFeeKey(o.UIFeeReceiver)
+		s.uiFees[at.uiFee]++
+	}
+	s.orders[o.Key] = at
 	m := s.market(o.Market)
 	switch {
 	case o.OrderType.IsMarket():
@@ -71,8 +84,11 @@ func (s *shard) putOrder(o perp.Order) {
 }
 
 func (s *shard) removeOrder(key chain.Hash) {
-	if market, known := s.orders[key]; known {
-		m := s.market(market)
+	if at, known := s.orders[key]; known {
+		if s.uiFees[at.uiFee]--; s.uiFees[at.uiFee] <= 0 {
+			delete(s.uiFees, at.uiFee)
+		}
+		m := s.market(at.market)
 		delete(m.prompt, key)
 		m.triggers.Remove(key)
 		s.swaps.Remove(key)

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/kafka/bus"
 )
 
 // shards are the partitions of the log topic this planner is responsible for. It reads none of them: the group serves

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/risk/due"
 )
 
 // swapDesk has a pool of 1000 ETH and as much in USDC, without fees, and a limit swap of one ETH for $4600.

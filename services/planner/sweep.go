@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"perpkeeper/pkg/due"
-	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/risk/due"
+	"perpkeeper/pkg/risk/liquidation"
 )
 
 const (
@@ -23,9 +23,8 @@ type sweeping struct {
 	round  *liquidation.Round // nil while there is none
 	swept  liquidation.Swept
 	failed bool
-	took   time.Duration // for its slices
-	size   int           // of the next slice
-	turn   bool          // it has had the last of the slices that it shares with looks at markets
+	size   int  // of the next slice
+	turn   bool // it has had the last of the slices that it shares with looks at markets
 }
 
 func (s *sweeping) on() bool { return s.round != nil }
@@ -86,9 +85,8 @@ func (p *Planner) sweepSlice(ctx context.Context) error {
 	return p.endSweep(ctx, m)
 }
 
-// timed notes how long a slice took, and makes the next one larger or smaller by it.
+// timed makes the next slice larger or smaller by how long one took.
 func (s *sweeping) timed(took time.Duration) {
-	s.took += took
 	switch {
 	case took > sliceTime:
 		s.size = max(s.size/2, leastSlice)
@@ -112,6 +110,6 @@ func (p *Planner) endSweep(ctx context.Context, m *due.Moment) error {
 				Msg("the index missed a limit swap that is due: it was found by the sweep alone")
 		})
 	}
-	p.metrics.swept(s.swept, s.took)
+	p.metrics.swept(s.swept)
 	return p.everything(ctx, true)
 }

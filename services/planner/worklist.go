@@ -19,7 +19,6 @@ type worklist struct {
 
 	left    map[chain.Address]bool // of the pass
 	passing bool                   // a pass is under way
-	took    time.Duration          // for its slices
 	repeat  bool                   // it publishes all that is due, and not only what is new
 	after   *bool                  // another pass is to follow it, and whether that repeats; nil for none
 }
@@ -55,17 +54,17 @@ func (w *worklist) begin(markets map[chain.Address]bool, repeat bool) {
 		w.after = &repeat
 		return
 	}
-	w.left, w.passing, w.repeat, w.took = markets, true, repeat, 0
+	w.left, w.passing, w.repeat = markets, true, repeat
 }
 
-// end ends the pass, if nothing is left of it. It returns how long the pass took, and whether another is to follow.
-func (w *worklist) end() (ended bool, took time.Duration, after *bool) {
+// end ends the pass, if nothing is left of it. It returns whether another is to follow.
+func (w *worklist) end() (ended bool, after *bool) {
 	if !w.passing || len(w.left) > 0 {
-		return false, 0, nil
+		return false, nil
 	}
 	after = w.after
 	w.passing, w.after = false, nil
-	return true, w.took, after
+	return true, after
 }
 
 // looked is what a slice has looked at.

@@ -8,9 +8,9 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/wire"
 )
 
 // errNotFinal means that the chain is not as far as an audit wants to look.
@@ -41,7 +41,6 @@ func (t *tenure) auditWords(ctx context.Context) error {
 			tries.Reset()
 		case err != nil:
 			t.status.audited(err)
-			t.metrics.auditFailures.Inc()
 			t.log.Warn().Err(err).Msg("the words of the exchange's DataStore could not all be compared with the " +
 				"chain; trying again")
 			tries.Failed(err)
@@ -85,6 +84,9 @@ func (t *tenure) auditOnce(ctx context.Context) error {
 	if !may {
 		return errNotFinal
 	}
+	if err := t.collector.handlers.look(ctx, t.collector.venue.Venue(), final); err != nil {
+		return auditError(err, final)
+	}
 	a, err := t.collector.store.audit(ctx, t.cfg.Scanner.Params, final)
 	if err != nil {
 		return auditError(err, final)
@@ -96,8 +98,11 @@ func (t *tenure) auditOnce(ctx context.Context) error {
 		}
 	}
 	passed, held := a.passed()
-	t.words.offer(differing, passed)
-	t.metrics.audited(a, len(held))
+	t.words.offer(final.Number, differing, passed)
+	t.words.decide(perp.DecidingWords(a.markets))
+	if unread, _ := a.unread(); unread == 0 {
+		t.metrics.auditTime.SetToCurrentTime()
+	}
 	t.log.Info().Uint64("block", final.Number).Int("words", len(a.words)).Int("said", len(differing)).
 		Int("markets", len(passed)).Int("held", len(held)).
 		Msg("the words of the exchange's DataStore were compared with the chain")

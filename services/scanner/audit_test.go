@@ -5,36 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // audited is what a reader makes of one partition, by the rules of the design and nothing of the scanner's own code: a
 // dumb twin of its readers.
 type audited struct {
-	blocks      []auditedBlock // the branch as it stands
-	finalized   chain.BlockRef
-	epochs      []uint64
-	unclaimed   int // records before the first EPOCH
-	stale       int // records of an epoch that was over, or that nobody has claimed
-	reorgs      []chain.Reorg
-	corrections []wire.Correction
-	proven      []wire.Proven
-	halt        *wire.Halt
-	ranges      []wire.RangeEnd
-	attempt     uint32         // the highest since the last range
-	parts       int            // batches that were not the last of their block
-	seen        []auditedBlock // every block there ever was, also those taken back
+	blocks    []auditedBlock // the branch as it stands
+	finalized chain.BlockRef
+	epochs    []uint64
+	unclaimed int // records before the first EPOCH
+	stale     int // records of an epoch that was over, or that nobody has claimed
+	reorgs    []chain.Reorg
+	halt      *wire.Halt
+	ranges    []wire.RangeEnd
+	parts     int            // batches that were not the last of their block
+	seen      []auditedBlock // every block there ever was, also those taken back
 }
 
 // auditedBlock is a block, of a range also one of which nothing is known but its number.
 type auditedBlock struct {
-	end    wire.BlockEnd
-	ranged bool
-	params []wire.Param
-	logs   []chain.Log
-	txs    []chain.Tx
+	end      wire.BlockEnd
+	ranged   bool
+	params   []wire.Param
+	versions []wire.Param
+	logs     []chain.Log
+	txs      []chain.Tx
 }
 
 // hash is zero for a block inside a range, of which only the number is known.
@@ -132,7 +131,11 @@ func (a *audited) take(m wire.Message, r wire.Record, open *[]auditedBlock, reco
 		if err != nil || len(b.logs)+len(b.txs) > 0 {
 			return fmt.Errorf("a PARAM after logs or transactions: %v", err)
 		}
-		b.params = append(b.params, m)
+		if strings.HasPrefix(m.Name, "HANDLER_VERSION") { // no word of the DataStore
+			b.versions = append(b.versions, m)
+		} else {
+			b.params = append(b.params, m)
+		}
 	case wire.Audit:
 		b, err := into(open, m.Block.Number, m.Block.Hash)
 		if err != nil || len(b.params)+len(b.logs)+len(b.txs) > 0 || m.Read.Number >= m.Block.Number {
@@ -189,10 +192,6 @@ func (a *audited) end(b auditedBlock, records []wire.Record) error {
 			return fmt.Errorf("block %d %s does not follow block %d %s", ref.Number, ref.Hash, last.Number, last.Hash)
 		}
 	}
-	if b.end.Attempt < a.attempt {
-		return fmt.Errorf("block %d has attempt %d after attempt %d", ref.Number, b.end.Attempt, a.attempt)
-	}
-	a.attempt = b.end.Attempt
 	a.blocks, a.seen = append(a.blocks, b), append(a.seen, b)
 	if b.end.FinalDepth == 0 {
 		return nil
@@ -234,7 +233,7 @@ func (a *audited) history(m wire.RangeEnd, open []auditedBlock, records []wire.R
 		if number == m.Last.Number {
 			b.end.Block = m.Last
 		}
-		b.end.Verified, b.ranged = m.Verified, true
+		b.ranged = true
 		a.blocks = append(a.blocks, b)
 		if !b.hash().IsZero() {
 			a.seen = append(a.seen, b)
@@ -243,7 +242,6 @@ func (a *audited) history(m wire.RangeEnd, open []auditedBlock, records []wire.R
 	if len(open) > 0 {
 		return fmt.Errorf("the range up to block %d holds block %+v", m.Last.Number, open[0].end.Block)
 	}
-	a.attempt = 0
 	a.ranges = append(a.ranges, m)
 	return nil
 }
@@ -268,27 +266,6 @@ func (a *audited) control(m wire.Message) error {
 			a.halt, a.finalized = nil, m.Ancestor
 		}
 		a.reorgs = append(a.reorgs, m.Reorg)
-	case wire.Correction:
-		if a.halt != nil || m.Attempt <= a.attempt || m.Reason == "" {
-			return fmt.Errorf("a correction of attempt %d after attempt %d, halted %t", m.Attempt, a.attempt,
-				a.halt != nil)
-		}
-		if err := a.rewind(m.Reorg); err != nil {
-			return err
-		}
-		a.attempt = m.Attempt
-		a.corrections = append(a.corrections, m)
-	case wire.Proven:
-		at := slices.IndexFunc(a.blocks, func(b auditedBlock) bool {
-			return b.end.Block.Hash == m.Block.Hash &&
-				b.end.Attempt == m.Attempt
-		})
-		if at < 0 || a.blocks[at].end.Verified {
-			return fmt.Errorf("block %d, attempt %d is proven, and it is not on the branch, or was verified",
-				m.Block.Number, m.Attempt)
-		}
-		a.blocks[at].end.Verified = true
-		a.proven = append(a.proven, m)
 	case wire.Halt:
 		if a.halt != nil || m.Reason == "" {
 			return errors.New("a second HALT, or one without a reason")

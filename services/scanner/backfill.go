@@ -2,7 +2,6 @@ package scanner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -10,8 +9,8 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/wire"
 )
 
 // backfill publishes what is final as ranges if a partition is far below it. Ranges are read side by side and written
@@ -19,9 +18,6 @@ import (
 func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
 	if err := t.begin(ctx); err != nil || !t.farBelow(head.Number) {
 		return err
-	}
-	if t.singlyTo = max(t.singlyTo, t.uneven()); t.lowestTip() < t.singlyTo {
-		return nil
 	}
 	final, err := t.chain.Finalized(ctx)
 	if err != nil {
@@ -31,69 +27,14 @@ func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
 	if !t.farBelow(final.Number) {
 		return nil
 	}
-	if err := t.settleTails(ctx, final.Number); err != nil || t.lowestTip() < t.singlyTo {
-		return err
-	}
 	cuts, err := t.cuts(ctx, final.Number)
 	if err != nil || len(cuts) == 0 {
 		return err
 	}
-	t.collector.survey(ctx, cuts[0], final.Number)
 	t.progress.begin(cuts[0], final.Number)
 	defer t.progress.end()
 	t.log.Info().Uint64("from", cuts[0]+1).Uint64("to", final.Number).Msg("publishing history in ranges")
-	if err := t.fill(ctx, cuts, head.Number); !errors.Is(err, errCorrectable) {
-		return err
-	}
-	t.singlyTo = final.Number
-	t.log.Info().Uint64("to", final.Number).Msg("blocks that cannot be proven now, and can still be corrected, are " +
-		"published one by one")
-	return nil
-}
-
-// uneven is the block up to which nothing goes out in ranges because a partition holds an unproven one that another
-// lacks: its writer was killed between them. Such a block is in doubt only once all hold it, and below a range nothing
-// could take it back. It is 0 where there is none.
-func (t *tenure) uneven() (to uint64) {
-	for _, st := range t.streams {
-		for _, p := range st.branch.blocks {
-			lacks := func(other *stream) bool { return other.branch.lacks(p) }
-			if !p.verified && slices.ContainsFunc(t.streams, lacks) {
-				to = max(to, p.Number+1)
-			}
-		}
-	}
-	return to
-}
-
-// settleTails proves or corrects what the partitions end with before a range follows: below a range nothing can be
-// taken back. What is corrected is published again one by one, and so are the blocks above what nobody can prove now,
-// as long as that could still be corrected.
-func (t *tenure) settleTails(ctx context.Context, final uint64) error {
-	tip := t.lowestTip()
-	unproven, wrong, err := t.settleOpen(ctx)
-	switch {
-	case err != nil:
-		return retry.Stop(err)
-	case wrong:
-		t.singlyTo = tip
-	case unproven > 0 && unproven+chain.UndoHorizon > final:
-		t.singlyTo = final
-		t.log.Info().Uint64("unproven", unproven).Uint64("to", final).
-			Msg("blocks below cannot be proven now, and can still be corrected: what follows is published one by one")
-	}
-	return nil
-}
-
-// errCorrectable means that a range holds what nobody has proven and could be corrected, if it was published block by
-// block.
-var errCorrectable = errors.New("not proven, and above what can be undone")
-
-// correctable reports whether anything unproven of a stretch lies so high that readers can still undo it. A range they
-// cannot.
-func (s *stretch) correctable(head uint64) bool {
-	return slices.ContainsFunc(s.blocks,
-		func(f found) bool { return !f.verified && f.block.Number+chain.UndoHorizon > head })
+	return t.fill(ctx, cuts)
 }
 
 // farBelow reports whether so many blocks of history are missing that ranges are worth it.
@@ -137,21 +78,20 @@ func (t *tenure) cuts(ctx context.Context, final uint64) ([]uint64, error) {
 // newestOnChain is a partition's newest block that the chain has not left.
 func (t *tenure) newestOnChain(ctx context.Context, st *stream) (chain.BlockRef, error) {
 	for _, p := range slices.Backward(st.branch.blocks) {
-		block, err := t.chain.BlockAt(ctx, p.Number)
+		hash, err := t.chain.HashAt(ctx, p.Number)
 		if err != nil {
 			return chain.BlockRef{}, err
 		}
-		if block.Hash == p.Hash {
-			return p.BlockRef, nil
+		if hash == p.Hash {
+			return p, nil
 		}
 	}
 	return chain.BlockRef{}, retry.Stop(&otherChainError{topic: t.topic, partition: st.partition,
 		oldest: st.branch.oldest(), whole: st.remembersAll()})
 }
 
-// fill reads the ranges between the cuts side by side, and writes them in order, up to one of which errCorrectable is
-// true.
-func (t *tenure) fill(ctx context.Context, cuts []uint64, head uint64) error {
+// fill reads the ranges between the cuts side by side, and writes them in order.
+func (t *tenure) fill(ctx context.Context, cuts []uint64) error {
 	cfg := t.cfg.Scanner.Backfill
 	budget := newBudget(cfg)
 	group, ctx := errgroup.WithContext(ctx)
@@ -170,9 +110,6 @@ func (t *tenure) fill(ctx context.Context, cuts []uint64, head uint64) error {
 		for result := range results {
 			select {
 			case s := <-result:
-				if s.correctable(head) {
-					return errCorrectable
-				}
 				if err := t.publishStretch(ctx, s); err != nil {
 					return err
 				}
@@ -242,6 +179,9 @@ func (t *tenure) publishStretch(ctx context.Context, s stretch) error {
 	if h.blocks, err = t.contents(ctx, s, params); err != nil {
 		return err
 	}
+	if err := t.addVersions(ctx, h.blocks); err != nil {
+		return err
+	}
 	pieces, err := h.pieces(len(t.streams), t.cfg.Kafka.MaxBytes, t.encodeTo)
 	if err != nil {
 		return retry.Stop(err)
@@ -250,12 +190,11 @@ func (t *tenure) publishStretch(ctx context.Context, s stretch) error {
 		if err := t.each(func(st *stream) error { return t.writeRange(ctx, st, p) }); err != nil {
 			return err
 		}
-		t.metrics.ranges.Inc()
 	}
 	for _, c := range h.blocks {
 		t.words.reached(c)
 	}
-	t.metrics.publishedRange(h)
+	t.metrics.block.Set(float64(h.last().Number))
 	t.status.reached(h.last())
 	t.progress.add(h.last().Number, len(s.refs), s.logs)
 	t.status.set(t.progress.String())
@@ -274,7 +213,7 @@ func (t *tenure) firstWords(ctx context.Context, block chain.BlockRef) ([]wire.P
 func (t *tenure) contents(ctx context.Context, s stretch, words []wire.Param) ([]content, error) {
 	blocks := s.blocks
 	if first := s.refs[0]; len(words) > 0 && (len(blocks) == 0 || blocks[0].block.Hash != first.Hash) {
-		blocks = slices.Insert(slices.Clone(blocks), 0, found{block: first, verified: true})
+		blocks = slices.Insert(slices.Clone(blocks), 0, found{block: first})
 	}
 	contents := make([]content, len(blocks))
 	for i, f := range blocks {
@@ -293,7 +232,7 @@ func (t *tenure) writeRange(ctx context.Context, st *stream, p piece) error {
 		return nil
 	}
 	failpoint.Hit("scanner.range.before")
-	if _, _, err := t.produce(ctx, st, p.batches[st.partition]); err != nil {
+	if err := t.produce(ctx, st, p.batches[st.partition]); err != nil {
 		return fmt.Errorf("publishing blocks %d to %d: %w", p.before.Number+1, p.last().Number, err)
 	}
 	failpoint.Hit("scanner.range.after")

@@ -12,9 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/lab/devnet/evmnode"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // old makes a chain with history: logs here and there among empty blocks. KEEPER_LONG=1 makes it twice as long.
@@ -50,11 +49,6 @@ func ranged(t *testing.T, all []audited, final uint64) {
 			t.Errorf("partition %d: ranges up to %d, final was %d, the tip is %+v", p, last, final,
 				a.blocks[len(a.blocks)-1].end.Block)
 		}
-		for _, r := range a.ranges {
-			if !r.Verified {
-				t.Errorf("partition %d: the range up to %d is not verified", p, r.Last.Number)
-			}
-		}
 		if len(a.blocks[0].params) != 1 || a.blocks[0].params[0].Value[31] != 42 {
 			t.Errorf("partition %d: PARAMs of the first block: %+v", p, a.blocks[0].params)
 		}
@@ -64,25 +58,16 @@ func ranged(t *testing.T, all []audited, final uint64) {
 // History goes out in ranges, the rest block by block, and nothing is missing or twice where the two meet (PIPE-2).
 func TestBackfill(t *testing.T) {
 	for _, p := range []int{1, 4} {
-		for _, signers := range []bool{false, true} {
-			t.Run(fmt.Sprintf("P=%d signers=%t", p, signers), func(t *testing.T) {
-				withPartitions(t, p)
-				d, k := old(t), startKafka(t)
-				tr := newTruth(d)
-				cfg := inRanges(testConfig(d, k.Addr()))
-				if !signers {
-					cfg.Scanner.Signers, tr.signer = nil, emitter
-				}
-				final := d.Head().Number.Uint64() - 2
-				s := start(t, cfg, k)
-				ranged(t, settle(t, k, tr), final)
-				d.trade(50)
-				settle(t, k, tr)
-				if n := testutil.ToFloat64(s.metrics.ranges); n < float64(final/16) {
-					t.Errorf("%v ranges for %d blocks", n, final)
-				}
-			})
-		}
+		t.Run(fmt.Sprintf("P=%d", p), func(t *testing.T) {
+			withPartitions(t, p)
+			d, k := old(t), startKafka(t)
+			tr := newTruth(d)
+			final := d.Head().Number.Uint64() - 2
+			start(t, inRanges(testConfig(d, k.Addr())), k)
+			ranged(t, settle(t, k, tr), final)
+			d.trade(50)
+			settle(t, k, tr)
+		})
 	}
 }
 
@@ -137,7 +122,7 @@ func TestTakeoverInTheMiddleOfHistory(t *testing.T) {
 	})
 	newer := start(t, cfg, k)
 	settle(t, k, tr)
-	if testutil.ToFloat64(newer.metrics.epoch) < 2 {
+	if newer.status.report().Epoch < 2 {
 		t.Error("the newer scanner has claimed no epoch of its own")
 	}
 	door.open()
@@ -168,59 +153,37 @@ func (p *switching) Produce(ctx context.Context, partition int, records []wire.R
 	return p.now.Produce(ctx, partition, records)
 }
 
-// What a node hides of history holds the scanner up until it is there, because a range cannot be corrected. A node that
-// refuses receipts outright is believed, and its ranges are unverified.
+// What a node hides of history holds the scanner up until it is there (PIPE-13).
 func TestLiesAboutHistory(t *testing.T) {
 	brokenLink := func(_ []json.RawMessage, honest json.RawMessage) json.RawMessage {
 		return json.RawMessage(strings.Replace(string(honest), `"parentHash":"0x`, `"parentHash":"0xf`, 1))
 	}
-	for name, told := range map[string]lies{
-		"receipts are pruned":            {getReceipts: pruned},
-		"a log is left out of a receipt": {getReceipts: leavesOutOfReceipts, getLogs: refuses},
-		"receipts are left out":          {getReceipts: leavesOut(1)},
-		"headers do not fit":             {"eth_getBlockByNumber": brokenLink},
+	for name, told := range map[string]struct {
+		method string
+		lie    lie
+	}{
+		"receipts are refused":           {getReceipts, refuses},
+		"receipts are pruned":            {getReceipts, pruned},
+		"a log is left out of a receipt": {getReceipts, leavesOutOfReceipts},
+		"receipts are left out":          {getReceipts, leavesOut(1)},
+		"headers do not fit":             {"eth_getBlockByNumber", brokenLink},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, k := old(t), startKafka(t)
 			tr := newTruth(d)
 			final := d.Head().Number.Uint64() - 2
 			node := startLiar(t, d)
-			method := getReceipts
-			if told[method] == nil {
-				method = "eth_getBlockByNumber"
-			}
 			cfg := inRanges(through(testConfig(d, k.Addr()), node))
-			cfg.Scanner.Signers, tr.signer = nil, emitter
-			s := start(t, cfg, k, func(*Scanner) { node.tellAll(told) })
+			s := start(t, cfg, k, func(*Scanner) { node.tell(told.method, told.lie) })
 			eventually(t, "the node has lied", func() error {
-				if lied, _ := node.count(method); lied < 3 || s.status.following() == nil {
+				if lied, _ := node.count(told.method); lied < 3 || s.status.following() == nil {
 					return errNotYet
 				}
 				return nil
 			})
-			node.repent(told)
-			ranged(t, proven(t, k, tr, s), final)
+			node.tell(told.method, nil)
+			ranged(t, proven(t, k, tr), final)
 		})
-	}
-}
-
-// Where nodes refuse receipts for good, history that lies deeper than can be undone is published as they tell it, and
-// called unverified.
-func TestHistoryWithoutReceipts(t *testing.T) {
-	d, k := old(t), startKafka(t)
-	d.mine(chain.UndoHorizon)
-	tr := newTruth(d)
-	node := startLiar(t, d)
-	node.tell(getReceipts, refuses)
-	start(t, inRanges(through(testConfig(d, k.Addr()), node)), k)
-	unverified := 0
-	for _, r := range settle(t, k, tr)[0].ranges {
-		if !r.Verified {
-			unverified++
-		}
-	}
-	if unverified == 0 {
-		t.Error("every range is called verified")
 	}
 }
 

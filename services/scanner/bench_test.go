@@ -12,9 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/chain"
+	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/services/devnet/evmnode"
 )
 
 // Publishing history: blocks and logs per second in ranges, against the same block by block, with a node at hand and
@@ -32,28 +31,16 @@ func BenchmarkBackfill(b *testing.B) {
 	}
 }
 
-// Publishing history with signers, who have sent a transaction without logs in every two hundredth block, from a node
-// that takes 20 ms to answer. Run it by: go test -run '^$' -bench BackfillWithSigners -benchtime 1x ./services/scanner.
-func BenchmarkBackfillWithSigners(b *testing.B) {
-	for _, logsEvery := range []uint64{0, 100} {
-		b.Run(fmt.Sprintf("logs_every=%d", logsEvery), func(b *testing.B) {
-			benchBackfill(b, workload{blocks: 6000, delayMS: 20, logsEvery: logsEvery, sentEvery: 200}, true)
-		})
-	}
-}
-
 // workload is a history: how long, how late its node answers, and what is in it.
-type workload struct{ blocks, delayMS, logsEvery, sentEvery uint64 }
+type workload struct{ blocks, delayMS, logsEvery uint64 }
 
 func benchBackfill(b *testing.B, w workload, ranges bool) {
-	blocks := float64(w.blocks)
+	blocks, logs := float64(w.blocks), 0.0
 	d := startDevnet(b)
 	for n := range w.blocks {
 		if w.logsEvery > 0 && n%w.logsEvery == 0 {
 			d.emit(0, orderCreated(byte(n)), marketUpdated(byte(n)), orderExecuted(byte(n)))
-		}
-		if w.sentEvery > 0 && n%w.sentEvery == 0 {
-			d.send(2, chain.Address{0xdd}, nil)
+			logs += 3
 		}
 		d.mine(1)
 	}
@@ -67,9 +54,7 @@ func benchBackfill(b *testing.B, w workload, ranges bool) {
 		k := startKafka(b)
 		cfg := testConfig(d, k.Addr())
 		cfg.Chain.HedgeAfter = time.Second // one node under two names: asking it twice would only slow it down
-		if w.sentEvery == 0 {
-			cfg.Scanner.Signers, cfg.Scanner.Backfill.MaxRange = nil, 64
-		}
+		cfg.Scanner.Backfill.MaxRange = 64
 		if !ranges {
 			cfg.Scanner.Backfill.MinBlocks = 1 << 30
 		}
@@ -97,7 +82,7 @@ func benchBackfill(b *testing.B, w workload, ranges bool) {
 		node.Close()
 		b.ReportMetric(blocks/seconds, "blocks/s")
 		b.ReportMetric(float64(cpu.Microseconds())/blocks, "CPU-µs/block") // the node's and the broker's too
-		b.ReportMetric(testutil.ToFloat64(metrics.records.WithLabelValues("log"))/seconds, "logs/s")
+		b.ReportMetric(logs/seconds, "logs/s")
 	}
 }
 

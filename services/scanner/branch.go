@@ -7,42 +7,26 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// placed is a block of a branch and how it stands in its partition.
-type placed struct {
-	chain.BlockRef
-	attempt  uint32
-	verified bool
-	first    int64 // offset of its first record
-	end      int64 // offset of its BLOCK_END
-}
-
-// verifiedBlock is a block that is known to be there, and of which nothing else matters.
-func verifiedBlock(block chain.BlockRef) placed { return placed{BlockRef: block, verified: true} }
-
 // branch is a run of blocks, each the child of the one before, the newest ones of a partition. It is pure.
 type branch struct {
-	blocks []placed
+	blocks []chain.BlockRef
 	// endsRange reports that the oldest block is the end of a range: what is below it cannot be undone, and is never
 	// needed.
 	endsRange bool
-	// attempt is the highest that was seen, of blocks and of corrections. Blocks that follow are published under at
-	// least this one, so that no block is ever twice in a partition under one attempt with different ancestors' logs. A
-	// range begins anew at 0.
-	attempt uint32
 }
 
 func (b *branch) empty() bool { return len(b.blocks) == 0 }
 
 // tip is the newest block. The branch must not be empty.
-func (b *branch) tip() chain.BlockRef { return b.blocks[len(b.blocks)-1].BlockRef }
+func (b *branch) tip() chain.BlockRef { return b.blocks[len(b.blocks)-1] }
 
 // oldest is the oldest block that is remembered. The branch must not be empty.
-func (b *branch) oldest() chain.BlockRef { return b.blocks[0].BlockRef }
+func (b *branch) oldest() chain.BlockRef { return b.blocks[0] }
 
 // at returns the block of a number.
-func (b *branch) at(number uint64) (placed, bool) {
+func (b *branch) at(number uint64) (chain.BlockRef, bool) {
 	if b.empty() || number < b.oldest().Number || number > b.tip().Number {
-		return placed{}, false
+		return chain.BlockRef{}, false
 	}
 	return b.blocks[number-b.oldest().Number], true
 }
@@ -59,39 +43,26 @@ func (b *branch) reaches(ancestor chain.BlockRef) bool {
 	return b.tip().Number-ancestor.Number <= chain.UndoHorizon
 }
 
-// lacks reports whether a block is neither on the branch nor below what it remembers.
-func (b *branch) lacks(block placed) bool {
-	return block.Number >= b.oldest().Number && !b.has(block.BlockRef)
-}
-
-// prove notes that a block is verified, if it is on the branch under this attempt.
-func (b *branch) prove(ref chain.BlockRef, attempt uint32) {
-	if known, on := b.at(ref.Number); on && known.Hash == ref.Hash && known.attempt == attempt {
-		b.blocks[ref.Number-b.oldest().Number].verified = true
-	}
-}
-
 // find returns the block of a hash.
-func (b *branch) find(hash chain.Hash) (placed, bool) {
-	i := slices.IndexFunc(b.blocks, func(p placed) bool { return p.Hash == hash })
+func (b *branch) find(hash chain.Hash) (chain.BlockRef, bool) {
+	i := slices.IndexFunc(b.blocks, func(p chain.BlockRef) bool { return p.Hash == hash })
 	if i < 0 {
-		return placed{}, false
+		return chain.BlockRef{}, false
 	}
 	return b.blocks[i], true
 }
 
 // push adds a child of the tip. Onto an empty branch it puts the block and, under it, what is known of its parent: a
 // reorg may go back to it.
-func (b *branch) push(block placed) error {
+func (b *branch) push(block chain.BlockRef) error {
 	if b.empty() {
-		b.blocks = []placed{verifiedBlock(chain.BlockRef{Number: block.Number - 1, Hash: block.Parent})}
+		b.blocks = []chain.BlockRef{{Number: block.Number - 1, Hash: block.Parent}}
 	}
 	if !block.Follows(b.tip()) {
 		return fmt.Errorf("block %d %s, child of %s, does not follow block %d %s", block.Number, block.Hash,
 			block.Parent, b.tip().Number, b.tip().Hash)
 	}
 	b.blocks = append(b.blocks, block)
-	b.attempt = max(b.attempt, block.attempt)
 	if len(b.blocks) > 2*chain.UndoHorizon {
 		b.blocks = slices.Clone(b.blocks[len(b.blocks)-chain.UndoHorizon-1:])
 		b.endsRange = false
@@ -106,7 +77,7 @@ func (b *branch) extend(before, last chain.BlockRef) error {
 		return fmt.Errorf("a range behind block %d %s does not follow block %d %s", before.Number, before.Hash, b.tip().
 			Number, b.tip().Hash)
 	}
-	*b = branch{blocks: []placed{verifiedBlock(last)}, endsRange: true}
+	*b = branch{blocks: []chain.BlockRef{last}, endsRange: true}
 	return nil
 }
 
@@ -117,17 +88,6 @@ func (b *branch) cut(ancestor chain.BlockRef) bool {
 	}
 	b.blocks = b.blocks[:ancestor.Number-b.oldest().Number+1]
 	return true
-}
-
-// corrected is the newest block that was published under a lower attempt than the highest: what the newest correction
-// goes back to. There is none if every block that is remembered follows that correction.
-func (b *branch) corrected() (chain.BlockRef, bool) {
-	for _, p := range slices.Backward(b.blocks) {
-		if p.attempt < b.attempt {
-			return p.BlockRef, true
-		}
-	}
-	return chain.BlockRef{}, false
 }
 
 // need is what a branch needs so that a block becomes its tip, or stays below it.
@@ -149,7 +109,7 @@ func (b *branch) needs(block chain.BlockRef) (n need, ancestor chain.BlockRef) {
 		return child, chain.BlockRef{}
 	}
 	if parent, ok := b.at(block.Number - 1); ok && parent.Hash == block.Parent {
-		return fork, parent.BlockRef
+		return fork, parent
 	}
 	return lower, chain.BlockRef{}
 }

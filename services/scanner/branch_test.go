@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // ref makes a block; salt tells branches apart.
@@ -21,7 +21,7 @@ func TestBranchNeeds(t *testing.T) {
 		var b branch
 		all := []chain.BlockRef{ref(99, 0, chain.BlockRef{})} // every block there ever was: a tree
 		start := ref(100, 0, all[0])
-		if err := b.push(placed{BlockRef: start}); err != nil {
+		if err := b.push(start); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, start)
@@ -52,7 +52,7 @@ func TestBranchNeeds(t *testing.T) {
 					on = slices.Clone(on[:parentAt+1])
 				}
 				if n != held && n != lower {
-					if err := b.push(placed{BlockRef: block}); err != nil {
+					if err := b.push(block); err != nil {
 						t.Fatal(err)
 					}
 					on = append(on, block)
@@ -66,7 +66,7 @@ func TestBranchRemembersTheHorizon(t *testing.T) {
 	var b branch
 	tip := ref(1, 0, ref(0, 0, chain.BlockRef{}))
 	for n := uint64(1); n < 5*chain.UndoHorizon; n++ {
-		if err := b.push(placed{BlockRef: tip}); err != nil {
+		if err := b.push(tip); err != nil {
 			t.Fatal(err)
 		}
 		if n > chain.UndoHorizon && len(b.blocks) < chain.UndoHorizon || len(b.blocks) > 2*chain.UndoHorizon {
@@ -81,7 +81,7 @@ func TestBranchRemembersTheHorizon(t *testing.T) {
 	if n, _ := b.needs(below); n != held {
 		t.Errorf("a block below the memory needs %d", n)
 	}
-	if err := b.push(placed{BlockRef: ref(7, 9, chain.BlockRef{})}); err == nil {
+	if err := b.push(ref(7, 9, chain.BlockRef{})); err == nil {
 		t.Error("a block that does not follow was pushed")
 	}
 	if b.cut(below) {
@@ -121,7 +121,7 @@ func writers(t *rapid.T) []written {
 		}
 		put(epoch, wire.Log{})
 		put(epoch, wire.BlockEnd{Block: next})
-		_ = b.push(placed{BlockRef: next})
+		_ = b.push(next)
 	}
 	rewind := func(epoch uint64) {
 		b := branches[epoch]
@@ -129,7 +129,7 @@ func writers(t *rapid.T) []written {
 			return
 		}
 		back := rapid.IntRange(1, len(b.blocks)-2).Draw(t, "back")
-		ancestor := b.blocks[len(b.blocks)-1-back].BlockRef
+		ancestor := b.blocks[len(b.blocks)-1-back]
 		put(epoch, wire.Reorg{Reorg: chain.Reorg{Ancestor: ancestor, OldTip: b.tip()}})
 		b.cut(ancestor)
 	}
@@ -154,8 +154,8 @@ func writers(t *rapid.T) []written {
 
 func replay(log []written, whole bool) (*stream, error) {
 	s := &stream{whole: whole}
-	for i, w := range log {
-		if err := s.apply(w.m, w.meta, int64(i)); err != nil {
+	for _, w := range log {
+		if err := s.apply(w.m, w.meta); err != nil {
 			return s, err
 		}
 	}
@@ -253,32 +253,23 @@ func TestBrokenStreams(t *testing.T) {
 	}
 }
 
-// What takes blocks back counts once, however often it is said: what has grown on the ancestor since stays.
+// A reorg counts once, however often it is said: what has grown on the ancestor since stays.
 func TestTakenBackOnce(t *testing.T) {
 	meta := wire.Meta{Epoch: 1}
 	first := ref(100, 0, ref(99, 0, chain.BlockRef{}))
 	old, second := ref(101, 0, first), ref(101, 1, first)
 	third := ref(102, 1, second)
 	back := chain.Reorg{Ancestor: first, OldTip: old}
-	for name, again := range map[string]struct {
-		taken   wire.Message
-		attempt uint32
-	}{
-		"a reorg":      {wire.Reorg{Reorg: back}, 0},
-		"a correction": {wire.Correction{Reorg: back, Attempt: 1}, 1},
-	} {
-		end := func(b chain.BlockRef, attempt uint32) written {
-			return written{wire.BlockEnd{Block: b, Attempt: attempt}, meta}
-		}
-		log := []written{
-			{wire.Epoch{Number: 1}, meta}, end(first, 0), end(old, 0),
-			{again.taken, meta}, end(second, again.attempt), end(third, again.attempt),
-			{again.taken, meta}, end(second, again.attempt), end(third, again.attempt),
-		}
-		for upTo := 7; upTo <= len(log); upTo++ {
-			if s, err := replay(log[:upTo], true); err != nil || s.branch.tip() != third {
-				t.Errorf("%s said again, after %d records: %+v, %v", name, upTo, s.branch.tip(), err)
-			}
+	reorg := written{wire.Reorg{Reorg: back}, meta}
+	end := func(b chain.BlockRef) written { return written{wire.BlockEnd{Block: b}, meta} }
+	log := []written{
+		{wire.Epoch{Number: 1}, meta}, end(first), end(old),
+		reorg, end(second), end(third),
+		reorg, end(second), end(third),
+	}
+	for upTo := 7; upTo <= len(log); upTo++ {
+		if s, err := replay(log[:upTo], true); err != nil || s.branch.tip() != third {
+			t.Errorf("after %d records: %+v, %v", upTo, s.branch.tip(), err)
 		}
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/failpoint"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // filterVersion counts the changes of what the scanner asks nodes for: the EventEmitter's three events.
@@ -42,12 +42,8 @@ type tenure struct {
 	words    *words
 	caughtUp chan struct{} // closed when this tenure has first published the head
 	// the first block of the topic, if a partition is known from its first record on; 0 otherwise
-	first    uint64
-	singlyTo uint64 // blocks up to here are not published as ranges: they can be corrected
-	attempt  uint32 // blocks are published under it
-	doubts   *doubts
-	findings chan finding
-	called   chain.BlockRef // the newest block that was called final, whether or not a partition has been told
+	first  uint64
+	called chain.BlockRef // the newest block that was called final, whether or not a partition has been told
 }
 
 // claim makes this scanner the owner of the topic, or returns a replacedError when another one was faster.
@@ -55,8 +51,8 @@ func (s *Scanner) claim(ctx context.Context) (*tenure, error) {
 	s.status.set("claiming the log topic")
 	t := &tenure{
 		Scanner: s, owner: uuid.NewString(), producer: s.newProducer(s.topic),
-		streams: make([]*stream, s.cfg.Keeper.LogPartitions),
-		doubts:  newDoubts(s.status.unproven), findings: make(chan finding), words: newWords(s.cfg.Venue.EventEmitter),
+		streams:  make([]*stream, s.cfg.Keeper.LogPartitions),
+		words:    newWords(s.decidingSpan),
 		caughtUp: make(chan struct{}),
 	}
 	tails, tailing := errgroup.WithContext(ctx)

@@ -14,25 +14,21 @@ const clockHeads = 31
 // node made up nor one that came late. It runs on when heads stop: what is judged by it does not stop with them. It is
 // behind the chain by as long as a head is on its way. It is safe for concurrent use.
 type chainClock struct {
-	metrics *Metrics
-	begin   time.Time
+	begin time.Time
 
 	mu sync.Mutex
 	// of the newest heads, oldest first: the head's time (Unix ms) less what had passed since begin (ms) when it came
 	leads []int64
 }
 
-func newChainClock(metrics *Metrics) *chainClock {
-	return &chainClock{metrics: metrics, begin: time.Now()}
-}
+func newChainClock() *chainClock { return &chainClock{begin: time.Now()} }
 
 // head notes a head's own time (Unix ms) and when it came.
 func (c *chainClock) head(headMs uint64, at time.Time) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.leads = append(c.leads, int64(headMs)-at.Sub(c.begin).Milliseconds())
 	c.leads = c.leads[max(0, len(c.leads)-clockHeads):]
-	c.mu.Unlock()
-	c.metrics.clockLead.Set(float64(int64(c.now(at))-at.UnixMilli()) / 1000)
 }
 
 // now returns the chain's time (Unix ms) at a moment; 0 before the first head.

@@ -3,14 +3,12 @@ package scanner
 import (
 	"testing"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // The chain's clock is that of most heads: neither one that was made up moves it, nor this machine's clock, nor the end
 // of heads.
 func TestChainClock(t *testing.T) {
-	c := newChainClock(newMetrics(prometheus.NewRegistry()))
+	c := newChainClock()
 	begin, chainMs := c.begin, uint64(1_700_000_000_000) // whatever this machine's clock says
 	if got := c.now(begin); got != 0 {
 		t.Errorf("without a head it is %d", got)

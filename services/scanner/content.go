@@ -2,19 +2,17 @@ package scanner
 
 import (
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // content is what the topic holds of one block.
 type content struct {
-	block    chain.BlockRef
-	params   []wire.Param
-	audits   []wire.Audit
-	logs     []routedLog // in the order of their index
-	txs      []chain.Tx  // in the order of theirs
-	verified bool
+	block  chain.BlockRef
+	params []wire.Param
+	audits []wire.Audit
+	logs   []routedLog // in the order of their index
+	txs    []chain.Tx  // in the order of theirs
 }
 
 // routedLog is a log and its key, which decides the partition.
@@ -26,11 +24,11 @@ type routedLog struct {
 // encoder makes a record of a message under a routing key.
 type encoder func(key chain.Hash, m wire.Message) (wire.Record, error)
 
-// spread appends the block's records to what each partition gets: PARAMs and the logs that set parameters to all
+// spread appends the block's records to what each partition gets: PARAMs, and the logs of [gmx.Everywhere], to all
 // partitions, AUDITs to that of their market, every other log to that of its key, TX records to partition 0.
 func (c content) spread(batches [][]wire.Record, encode encoder) error {
 	for _, param := range c.params {
-		if err := toAll(batches, encode, param); err != nil {
+		if err := toAll(batches, encode, chain.Hash{}, param); err != nil {
 			return err
 		}
 	}
@@ -41,8 +39,8 @@ func (c content) spread(batches [][]wire.Record, encode encoder) error {
 	}
 	for _, l := range c.logs {
 		var err error
-		if gmx.IsParameter(l.Log) {
-			err = toAll(batches, encode, wire.Log{Log: l.Log})
+		if gmx.Everywhere(l.Log) {
+			err = toAll(batches, encode, l.key, wire.Log{Log: l.Log})
 		} else {
 			err = toOne(batches, encode, l.key, wire.Log{Log: l.Log})
 		}
@@ -65,8 +63,8 @@ func toOne(batches [][]wire.Record, encode encoder, key chain.Hash, m wire.Messa
 	return err
 }
 
-func toAll(batches [][]wire.Record, encode encoder, m wire.Message) error {
-	record, err := encode(chain.Hash{}, m)
+func toAll(batches [][]wire.Record, encode encoder, key chain.Hash, m wire.Message) error {
+	record, err := encode(key, m)
 	for p := range batches {
 		batches[p] = append(batches[p], record)
 	}
@@ -75,7 +73,7 @@ func toAll(batches [][]wire.Record, encode encoder, m wire.Message) error {
 
 // batches makes the batch of each partition: its records, and BLOCK_END behind them. Depths is by partition how far
 // below the block lies what its end calls final.
-func (c content) batches(depths []uint32, attempt uint32, encode encoder) ([][]wire.Record, error) {
+func (c content) batches(depths []uint32, encode encoder) ([][]wire.Record, error) {
 	batches := make([][]wire.Record, len(depths))
 	if err := c.spread(batches, encode); err != nil {
 		return nil, err
@@ -83,8 +81,7 @@ func (c content) batches(depths []uint32, attempt uint32, encode encoder) ([][]w
 	for p, depth := range depths {
 		records := batches[p]
 		end, err := encode(chain.Hash{}, wire.BlockEnd{
-			Block: c.block, Records: uint32(len(records)), Digest: wire.Digest(records), Verified: c.verified,
-			Attempt: attempt, FinalDepth: depth,
+			Block: c.block, Records: uint32(len(records)), Digest: wire.Digest(records), FinalDepth: depth,
 		})
 		if err != nil {
 			return nil, err
@@ -92,17 +89,4 @@ func (c content) batches(depths []uint32, attempt uint32, encode encoder) ([][]w
 		batches[p] = append(records, end)
 	}
 	return batches, nil
-}
-
-// chosen returns the logs of receipts that a filter chooses, in order.
-func chosen(receipts []evm.Receipt, filter evm.Filter) []chain.Log {
-	var logs []chain.Log
-	for _, r := range receipts {
-		for _, l := range r.Logs {
-			if filter.Matches(l) {
-				logs = append(logs, l)
-			}
-		}
-	}
-	return logs
 }

@@ -8,9 +8,9 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/wire"
 )
 
 // caller executes messages on the state after a block.
@@ -210,6 +210,20 @@ func (d dataStore) markets(ctx context.Context, block chain.BlockRef) ([]perp.Ma
 			ShortToken: tokens[2].Address()}
 	}
 	return markets, nil
+}
+
+// tokens lists the tokens of the exchange's markets after a block, each once.
+func (d dataStore) tokens(ctx context.Context, block chain.BlockRef) (tokens []chain.Address, err error) {
+	markets, err := d.markets(ctx, block)
+	seen := map[chain.Address]bool{{}: true}
+	for _, m := range markets {
+		for _, token := range m.Tokens() {
+			if !seen[token] {
+				seen[token], tokens = true, append(tokens, token)
+			}
+		}
+	}
+	return tokens, err
 }
 
 // marketList reads the set MARKET_LIST (MarketStoreUtils.getMarketKeys).

@@ -15,12 +15,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/lab/devnet/evmnode"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 )
 
-// labelOf names a batch by what closes it: "EPOCH/0", "block 5/2", "again 5/2" (under a higher attempt), "REORG/1".
+// labelOf names a batch by what closes it: "EPOCH/0", "block 5/2", "REORG/1".
 func labelOf(partition int, records []wire.Record) string {
 	m, meta, err := wire.Decode(records[len(records)-1])
 	if err != nil {
@@ -28,9 +28,6 @@ func labelOf(partition int, records []wire.Record) string {
 	}
 	switch m := m.(type) {
 	case wire.BlockEnd:
-		if m.Attempt > 0 {
-			return fmt.Sprintf("again %d/%d", m.Block.Number, partition)
-		}
 		return fmt.Sprintf("block %d/%d", m.Block.Number, partition)
 	case wire.Part:
 		return fmt.Sprintf("part %d/%d", m.Block.Number, partition)

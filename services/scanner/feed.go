@@ -3,12 +3,15 @@ package scanner
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/wire"
 )
 
 // prices copies price reports to the price topic (PIPE-9). It goes its own road: neither the chain nor the log topic
@@ -17,24 +20,42 @@ type prices struct {
 	feed        *price.Feed
 	topic       string
 	newProducer func(topic string) producer
-	producer    producer
+	static      *staticPrices // nil in tests of the feed alone
+
+	mu       sync.Mutex // guards producer: fixed prices are published beside the feed's
+	producer producer
 }
 
 // newPrices judges reports by the chain's clock.
-func newPrices(cfg Config, sources []price.Member, clock *chainClock, kafka *bus.Client, log zerolog.Logger,
-	metrics *price.Metrics) *prices {
+func newPrices(cfg Config, sources []price.Member, clock *chainClock, static *staticPrices, kafka *bus.Client,
+	log zerolog.Logger, metrics *price.Metrics) *prices {
 	feed := price.NewFeed(sources, cfg.Scanner.Price.Gates, cfg.Scanner.Price.Failover, log, metrics)
 	feed.SetClock(clock.now)
 	return &prices{
 		feed: feed, topic: wire.PriceTopic(cfg.Keeper.ChainID),
-		newProducer: func(topic string) producer { return kafka.Producer(topic) },
+		newProducer: func(topic string) producer { return kafka.Producer(topic) }, static: static,
 	}
 }
 
 // run publishes reports until ctx ends.
 func (p *prices) run(ctx context.Context) error {
 	p.producer = p.newProducer(p.topic)
-	return p.feed.Run(ctx, p.publish)
+	if p.static == nil {
+		return p.feed.Run(ctx, p.publish)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.feed.Run(ctx, p.fromFeeds) })
+	group.Go(func() error { return p.static.run(ctx, p.publish) })
+	return group.Wait()
+}
+
+// fromFeeds publishes reports but for those of tokens whose price is fixed: the exchange refuses them.
+func (p *prices) fromFeeds(ctx context.Context, reports []price.Report) error {
+	reports = slices.DeleteFunc(slices.Clone(reports), func(r price.Report) bool { return p.static.fixed(r.Token) })
+	if len(reports) == 0 {
+		return nil
+	}
+	return p.publish(ctx, reports)
 }
 
 // publish writes reports to the topic's only partition. After a lost reply they are written again by the feed: readers
@@ -48,6 +69,8 @@ func (p *prices) publish(ctx context.Context, reports []price.Report) error {
 			return err
 		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	const onlyPartition = 0
 	_, err := p.producer.Produce(ctx, onlyPartition, records)
 	if bus.OutcomeUnknown(err) {

@@ -7,10 +7,9 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/wire"
 )
 
 // finalPause is how long a partition waits for a block whose end names what is final, before it is published by a
@@ -25,7 +24,6 @@ func (t *tenure) finalize(ctx context.Context) {
 		t.log.Debug().Err(err).Msg("no new block is called final")
 		return
 	}
-	t.metrics.finalized.Set(float64(final.Number))
 	t.status.final(final)
 	t.called = final
 }
@@ -82,20 +80,12 @@ func (v *violation) Error() string {
 		v.final.Number, v.final.Hash, v.ancestor.Number, v.ancestor.Hash, v.ancestor.Hash)
 }
 
-// checkFinality returns a violation if a block of the chain can follow only where something final was taken back, or
-// stands in the place of a final block that a correction has taken back. The maximum is our own over all partitions,
-// since a node's word may go backwards.
+// checkFinality returns a violation if a block of the chain can follow only where something final is taken back. The
+// final block is our own maximum over all partitions, since a node's word may go backwards.
 func (t *tenure) checkFinality(block chain.BlockRef) error {
 	final := t.final()
 	for _, st := range t.streams {
-		n, ancestor := st.branch.needs(block)
-		replaces := n == child && block.Number == final.Number && block.Hash != final.Hash
-		if replaces {
-			// the newest block that can be gone back to: something has to be taken back
-			below, _ := st.branch.at(block.Number - 2)
-			ancestor = below.BlockRef
-		}
-		if replaces || n == fork && ancestor.Number < final.Number {
+		if n, ancestor := st.branch.needs(block); n == fork && ancestor.Number < final.Number {
 			return retry.Stop(&violation{final, ancestor, block})
 		}
 	}
@@ -121,13 +111,13 @@ func (t *tenure) doubted(ctx context.Context, left, served chain.BlockRef, what 
 	if err == nil && settled != left.Hash {
 		return nil
 	}
-	source := t.chain.ServedBy(served.Hash, evm.PartHeader)
+	source := t.chain.ServedBy(served.Hash)
 	if source != "" {
 		other, failed := t.chain.Elsewhere(source).BlockAt(ctx, left.Number)
 		if failed == nil && other.Hash == left.Hash {
 			reason := fmt.Sprintf("its chain lacks block %d %s, %s; %s has it", left.Number, left.Hash, what,
 				other.Source)
-			t.chain.Suspect(served.Hash, evm.PartHeader, reason)
+			t.chain.Suspect(served.Hash, reason)
 			return fmt.Errorf("endpoint %s: %s", source, reason)
 		}
 	}
@@ -219,7 +209,7 @@ func (t *tenure) accepted(ctx context.Context) (ancestor chain.BlockRef, named b
 	}
 	for _, st := range t.streams {
 		block, on := st.branch.find(hash)
-		if on && !st.branch.reaches(block.BlockRef) {
+		if on && !st.branch.reaches(block) {
 			return chain.BlockRef{}, false,
 				retry.Stop(fmt.Errorf("scanner.accept_reorg_to: block %d lies more than %d blocks below block %d, the "+
 					"newest of %s/%d, and no reader can go back to it (rebuild the topic)", block.Number,
@@ -230,17 +220,17 @@ func (t *tenure) accepted(ctx context.Context) (ancestor chain.BlockRef, named b
 				retry.Stop(fmt.Errorf("scanner.accept_reorg_to: %s/%d holds no block %s that could be gone back to "+
 					"(name the block the HALT names, or one below it)", t.topic, st.partition, hash))
 		}
-		ancestor = block.BlockRef
+		ancestor = block
 	}
 	if t.highestTip().Hash == hash {
 		return chain.BlockRef{}, false,
 			retry.Stop(fmt.Errorf("scanner.accept_reorg_to: %s is the newest block there is (name an older one)", hash))
 	}
-	block, err := t.chain.BlockAt(ctx, ancestor.Number)
+	at, err := t.chain.HashAt(ctx, ancestor.Number)
 	if err != nil {
 		return chain.BlockRef{}, false, err
 	}
-	if block.Hash != hash {
+	if at != hash {
 		return chain.BlockRef{}, false,
 			retry.Stop(fmt.Errorf("scanner.accept_reorg_to: the chain has left block %d %s too (name an older one)",
 				ancestor.Number, hash))

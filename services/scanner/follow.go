@@ -11,8 +11,8 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/wire"
 )
 
 // run publishes the chain until ctx ends, another scanner takes over, or something cannot be mended by trying again.
@@ -20,24 +20,25 @@ func (t *tenure) run(ctx context.Context, heads <-chan chain.BlockRef) error {
 	group, ctx := errgroup.WithContext(ctx)
 	from := t.streams[0].next
 	group.Go(func() error { return t.watch(ctx, from) })
-	group.Go(func() error { return t.verify(ctx) })
 	group.Go(func() error { return t.auditWords(ctx) })
+	group.Go(func() error { return t.compareDeciding(ctx) })
 	group.Go(func() error { return t.serve(ctx, heads) })
 	return group.Wait()
 }
 
-// serve follows the chain for as long as it does not contradict itself, and rests on a topic that has halted, or at a
-// record that no batch can hold: ending the process would leave an EPOCH on the topic at each restart. A chain that has
-// left more than readers can undo ends it all the same, at that price: the next start may find another node's branch.
+// serve follows the chain for as long as it does not contradict itself, and rests on a topic that has halted, at a
+// record that no batch can hold, or at a log that nobody can route: ending the process would leave an EPOCH on the
+// topic at each restart. A chain that has left more than readers can undo ends it all the same, at that price: the
+// next start may find another node's branch.
 func (t *tenure) serve(ctx context.Context, heads <-chan chain.BlockRef) error {
 	err := t.follow(ctx, heads)
 	if v, broken := errors.AsType[*violation](err); broken {
 		err = t.halt(ctx, wire.Halt{Block: v.final, Reason: v.Error()})
 	}
-	if large, stuck := errors.AsType[*tooLargeError](err); stuck {
-		t.log.Error().Uint64("block", large.block).Msg(large.Error())
-		t.stuckAt = large.block
-		return t.rest(ctx, heads, large)
+	if at, stuck := stuckBlock(err); stuck {
+		t.log.Error().Uint64("block", at).Msg(err.Error())
+		t.stuckAt = at
+		return t.rest(ctx, heads, err)
 	}
 	if h, halted := t.halted(); halted && err == nil {
 		return t.rest(ctx, heads, errors.New(h.Reason))
@@ -45,18 +46,24 @@ func (t *tenure) serve(ctx context.Context, heads <-chan chain.BlockRef) error {
 	return err
 }
 
-// follow publishes up to each head, and corrects what is found to be wrong. It returns without an error on a topic that
-// has halted.
+// stuckBlock is the block that an error keeps from being published until this process runs otherwise.
+func stuckBlock(err error) (number uint64, stuck bool) {
+	if large, is := errors.AsType[*tooLargeError](err); is {
+		return large.block, true
+	}
+	if unroutable, is := errors.AsType[*unroutableError](err); is {
+		return unroutable.block, true
+	}
+	return 0, false
+}
+
+// follow publishes up to each head. It returns without an error on a topic that has halted.
 func (t *tenure) follow(ctx context.Context, heads <-chan chain.BlockRef) error {
 	if h, halted := t.halted(); halted {
 		if lifted, err := t.liftHalt(ctx, h); err != nil || !lifted {
 			return err
 		}
 	}
-	if err := t.completeCorrection(ctx); err != nil {
-		return err
-	}
-	t.doubtAll()
 	var head chain.BlockRef // none at first: the newest may have been announced before this tenure
 	for {
 		if err := t.reach(ctx, head); err != nil {
@@ -69,23 +76,8 @@ func (t *tenure) follow(ctx context.Context, heads <-chan chain.BlockRef) error 
 	}
 }
 
-// settle publishes a finding.
-func (t *tenure) settle(ctx context.Context, f finding) error {
-	act := t.prove
-	if f.wrong {
-		act = t.correct
-	}
-	if err := act(ctx, f); err != nil {
-		return err
-	}
-	t.doubts.settle(f.doubt)
-	close(f.published)
-	return nil
-}
-
-// next waits for a head, and settles what is found meanwhile about blocks without proof. After a correction it returns
-// none: the blocks that were taken back are to be published again at once. Where no head comes for a while it publishes
-// what is final, and asks again until the tip is: a chain that makes no blocks may still call some final.
+// next waits for a head. Where none comes for a while it publishes what is final, and asks again until the tip is: a
+// chain that makes no blocks may still call some final.
 func (t *tenure) next(ctx context.Context, heads <-chan chain.BlockRef) (head chain.BlockRef, err error) {
 	pause := time.NewTimer(finalPause)
 	defer pause.Stop()
@@ -102,18 +94,14 @@ func (t *tenure) next(ctx context.Context, heads <-chan chain.BlockRef) (head ch
 			}
 		case head = <-heads:
 			return head, context.Cause(ctx)
-		case f := <-t.findings:
-			if err := t.settle(ctx, f); err != nil || f.wrong {
-				return chain.BlockRef{}, err
-			}
 		case <-ctx.Done():
 			return chain.BlockRef{}, context.Cause(ctx)
 		}
 	}
 }
 
-// reach publishes up to a head, or up to the node's own where none is given or something went wrong. What the node does
-// not answer is asked again without end.
+// reach publishes up to a head, or up to the node's own where none is given or something went wrong. What the node
+// does not answer is asked again without end.
 func (t *tenure) reach(ctx context.Context, head chain.BlockRef) error {
 	policy := retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second,
 		OnRetry: func(attempt int, err error, _ time.Duration) {
@@ -133,8 +121,11 @@ func (t *tenure) reach(ctx context.Context, head chain.BlockRef) error {
 			}
 		}
 		t.status.saw(target)
-		if err := t.advance(ctx, target); err != nil {
-			return t.mend(ctx, err)
+		if err = t.advance(ctx, target); err != nil {
+			err = t.mend(ctx, target, err)
+		}
+		if err != nil {
+			return err
 		}
 		t.status.set("")
 		t.isCaughtUp()
@@ -152,11 +143,8 @@ func (t *tenure) isCaughtUp() {
 	}
 }
 
-// errLifted means that a violation of finality was accepted, so that publishing goes on.
-var errLifted = errors.New("the operator has accepted the reorg")
-
-// mend does what can be done about an error of publishing, and returns what is left of it.
-func (t *tenure) mend(ctx context.Context, err error) error {
+// mend does what can be done about an error of publishing up to a head, and returns what is left of it.
+func (t *tenure) mend(ctx context.Context, head chain.BlockRef, err error) error {
 	if other, is := errors.AsType[*otherChainError](err); is {
 		return cmp.Or(t.doubted(ctx, other.oldest, other.block, "the oldest that readers can go back to"), err)
 	}
@@ -172,7 +160,7 @@ func (t *tenure) mend(ctx context.Context, err error) error {
 	case failed != nil:
 		return failed
 	case lifted:
-		return errLifted
+		return final(t.advance(ctx, head))
 	default:
 		return err
 	}
@@ -197,11 +185,11 @@ func (t *tenure) advance(ctx context.Context, head chain.BlockRef) error {
 			return err
 		}
 		for _, block := range path {
-			if behind := head.Number - min(head.Number, block.Number); behind > stride {
-				t.status.set(fmt.Sprintf("catching up: block %d of %d", block.Number, head.Number))
-			}
 			if err := t.publish(ctx, block); err != nil {
 				return err
+			}
+			if behind := head.Number - min(head.Number, block.Number); behind > stride {
+				t.status.set(fmt.Sprintf("catching up: block %d of %d", block.Number, head.Number))
 			}
 		}
 		if len(path) == 0 || path[len(path)-1].Hash == head.Hash {

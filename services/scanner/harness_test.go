@@ -19,15 +19,15 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/lab/devnet/evmnode"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx/gmxtest"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/devnet/evmnode"
 )
 
 // The sender cache of go-ethereum's chain is a global that never ends.
@@ -57,8 +57,9 @@ var (
 	relayCode = common.FromHex("60005b368110600a57005b80602001358082" +
 		"60c0016000378160a00135826080013583606001358460400135" +
 		"84600087358060021460425760031460" + "4a57a4604d565b50a25050604d565ba3505b0160c0016002" + "56")
-	// storeCode answers every function with the word at its first argument, as the DataStore's getters do.
-	storeCode = common.FromHex("60043554600052602060" + "00f3")
+	// storeCode answers every function with the word at its first argument, as the DataStore's getters do. Given two
+	// words alone it keeps the second under the first, and no event says so.
+	storeCode = common.FromHex("366040146013" + "57" + "60043554600052602060" + "00f3" + "5b602035600035" + "5500")
 )
 
 // devnet is a running chain with the relay at the emitter's address, and accounts to send from.
@@ -82,6 +83,9 @@ func startDevnet(t testing.TB) *devnet {
 	for i := range d.keys {
 		alloc[common.Address(d.account(i))] = types.Account{Balance: new(big.Int).
 			Exp(big.NewInt(10), big.NewInt(20), nil)}
+	}
+	for at, code := range handlerCodes {
+		alloc[common.Address(at)] = types.Account{Code: code, Balance: new(big.Int)}
 	}
 	for key, word := range stored {
 		alloc[common.Address(store)].Storage[common.Hash(key)] = common.Hash(word)
@@ -174,16 +178,6 @@ func (d *devnet) send(from int, to chain.Address, data []byte) chain.Hash {
 	return chain.Hash(tx.Hash())
 }
 
-// signerSends has an empty transaction of the signer mined. The pool may put one off by a block.
-func (d *devnet) signerSends(to chain.Address) {
-	d.t.Helper()
-	before := d.nonceOf(2)
-	d.send(2, to, nil)
-	for d.nonceOf(2) == before {
-		d.mine(1)
-	}
-}
-
 // emit puts a transaction into the pool that leaves the given logs.
 func (d *devnet) emit(from int, logs ...chain.Log) chain.Hash {
 	d.t.Helper()
@@ -219,7 +213,7 @@ func (d *devnet) reorg(depth uint64, style evmnode.ForkStyle) {
 }
 
 // trade mines a few blocks with all that matters in them: logs for accounts, markets and everybody, several in one
-// transaction; a signer's transaction without a log; a stranger's; empty blocks.
+// transaction; transactions without a log; empty blocks.
 func (d *devnet) trade(seed byte) {
 	d.t.Helper()
 	d.emit(0, orderCreated(seed), marketUpdated(seed), parameterSet(seed))
@@ -336,7 +330,6 @@ func testConfig(d *devnet, brokers string) Config {
 	cfg.Kafka.Brokers = []string{brokers}
 	cfg.Venue.EventEmitter, cfg.Venue.DataStore = emitter, store
 	cfg.Scanner.StartBlock = 1
-	cfg.Scanner.Signers = []chain.Address{d.account(2)}
 	cfg.Scanner.Params = []Param{{Name: "SOME_FACTOR", Args: []string{marketOf(1).Hex()}, Kind: "uint"}}
 	return cfg
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // history is what the topic holds of a range of finalized blocks.
@@ -19,7 +19,6 @@ func (h history) last() chain.BlockRef { return h.refs[len(h.refs)-1] }
 // batches makes the batch of each partition: the records of the blocks one after the other, and RANGE_END behind them.
 func (h history) batches(partitions int, encode encoder) ([][]wire.Record, error) {
 	batches, ends := make([][]wire.Record, partitions), make([]wire.RangeEnd, partitions)
-	verified := true
 	for _, c := range h.blocks {
 		before := lengths(batches)
 		if err := c.spread(batches, encode); err != nil {
@@ -30,11 +29,10 @@ func (h history) batches(partitions int, encode encoder) ([][]wire.Record, error
 				ends[p].Blocks = append(ends[p].Blocks, c.block)
 			}
 		}
-		verified = verified && c.verified
 	}
 	for p, records := range batches {
 		end := ends[p]
-		end.Before, end.Last, end.Verified = h.before, h.last(), verified
+		end.Before, end.Last = h.before, h.last()
 		end.Records, end.Digest = uint32(len(records)), wire.Digest(records)
 		record, err := encode(chain.Hash{}, end)
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // histories draws a range of blocks with something in some of them.
@@ -19,7 +19,7 @@ func histories(t *rapid.T) history {
 		last = ref(last.Number+1, 0, last)
 		last.TimeMs = 1000 * last.Number
 		h.refs = append(h.refs, last)
-		c := content{block: last, verified: true}
+		c := content{block: last}
 		for i := range rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(t, "logs") {
 			account := accountOf(rapid.Byte().Draw(t, "account"))
 			l := orderCreated(byte(i))

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/failpoint"
-	"perpkeeper/services/devnet/evmnode"
 )
 
 // process is the scanner's binary at work, built with failpoints.
@@ -46,11 +46,10 @@ func launch(t *testing.T, binary string, cfg Config, point string) *process {
 	p := &process{t: t, cmd: exec.CommandContext(t.Context(), binary,
 		fmt.Sprintf("--keeper.chain_id=%d", cfg.Keeper.ChainID),
 		fmt.Sprintf("--keeper.log_partitions=%d", cfg.Keeper.LogPartitions),
-		"--chain.urls="+strings.Join(urls, ","), "--chain.poll_interval=20ms",
+		"--chain.urls="+strings.Join(urls, ","),
 		"--kafka.brokers="+strings.Join(cfg.Kafka.Brokers, ","),
 		"--venue.event_emitter="+cfg.Venue.EventEmitter.Hex(), "--venue.data_store="+cfg.Venue.DataStore.Hex(),
-		"--scanner.start_block=1", "--scanner.signers="+cfg.Scanner.Signers[0].Hex(), "--scanner.accept_reorg_to="+
-			cfg.Scanner.AcceptReorgTo.Hex(),
+		"--scanner.start_block=1", "--scanner.accept_reorg_to="+cfg.Scanner.AcceptReorgTo.Hex(),
 		fmt.Sprintf("--scanner.backfill.min_blocks=%d", b.MinBlocks),
 		fmt.Sprintf("--scanner.backfill.max_range=%d", b.MaxRange),
 		"--http.listen=127.0.0.1:0",
@@ -172,28 +171,6 @@ func killProcessAt(t *testing.T, binary, point string) {
 		cfg.Scanner.AcceptReorgTo = ancestor
 		launch(t, binary, cfg, "")
 		settle(t, k, tr)
-		return
-	case "correction":
-		told := lies{getLogs: leavesOut(1), getReceipts: refuses}
-		node := startLiar(t, d)
-		cfg = through(cfg, node)
-		node.tellAll(told)
-		d.trade(1)
-		p := launch(t, binary, cfg, point)
-		eventually(t, "something wrong is published", func() error {
-			_, err := compare(t.Context(), k, tr, 1)
-			if _, wrong := errors.AsType[*wrongContentError](err); !wrong {
-				return fmt.Errorf("%w: %w", errNotYet, err)
-			}
-			return nil
-		})
-		node.repent(told)
-		p.dies()
-		launch(t, binary, cfg, "")
-		eventually(t, "it is corrected", func() error {
-			_, err := compare(t.Context(), k, tr, 1)
-			return err
-		})
 		return
 	default:
 		d.trade(1)

@@ -49,6 +49,12 @@ func (l *liar) tell(method string, f lie) {
 	l.lies[method] = f
 }
 
+func (l *liar) tellAll(all map[string]lie) {
+	for method, f := range all {
+		l.tell(method, f)
+	}
+}
+
 func (l *liar) count(method string) (lied, asked int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,16 +205,16 @@ func asFailed(_ []json.RawMessage, honest json.RawMessage) json.RawMessage {
 	return bytes.ReplaceAll(honest, []byte(`"status":"0x1"`), []byte(`"status":"0x0"`))
 }
 
-// ofAnotherFork gives every log of a list the hash of a block nobody asked for.
+// ofAnotherFork gives every entry of a list the hash of a block nobody asked for.
 func ofAnotherFork(_ []json.RawMessage, honest json.RawMessage) json.RawMessage {
-	var logs []map[string]json.RawMessage
-	if json.Unmarshal(honest, &logs) != nil || len(logs) == 0 {
+	var list []map[string]json.RawMessage
+	if json.Unmarshal(honest, &list) != nil || len(list) == 0 {
 		return nil
 	}
-	for _, l := range logs {
+	for _, l := range list {
 		l["blockHash"] = json.RawMessage(fmt.Sprintf("%q", chain.Hash{0xbb}))
 	}
-	out, err := json.Marshal(logs)
+	out, err := json.Marshal(list)
 	if err != nil {
 		return nil
 	}

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"perpkeeper/lab/devnet/evmnode"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/broker"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // drop deletes the log topic, as a broker does that has lost its disk.
@@ -109,7 +109,7 @@ func TestTopicMadeAnewBesideAStandBy(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)
 	tr := newTruth(d)
 	cfg := testConfig(d, k.Addr())
-	cfg.Scanner.TakeoverAfter = 10 * time.Second // far longer than a claim needs
+	cfg.Scanner.TakeoverAfter = 20 * time.Second // far longer than a claim needs
 	older := start(t, cfg, k)
 	d.trade(1)
 	settle(t, k, tr)

@@ -1,19 +1,21 @@
 package scanner
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/lab/devnet/evmnode"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/broker"
-	"perpkeeper/pkg/gmx/gmxtest"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // A node that is away, at the start or later, is waited for. Who has never reached one does not claim the topic:
@@ -51,6 +53,35 @@ func TestNodeDownAndUp(t *testing.T) {
 	settle(t, k, tr)
 	eventually(t, "the scanner follows again",
 		func() error { return errors.Join(s.chain.Health(), s.status.following()) })
+}
+
+// Brokers that refuse this user its topic, at the start or later, are waited for, and readiness says so.
+func TestTopicAuthorizationFailed(t *testing.T) {
+	d, k := startDevnet(t), startKafka(t)
+	tr := newTruth(d)
+	d.trade(1)
+	refuse := func() (lift func()) { return k.Deny(wire.LogTopic(evmnode.DefaultChainID)) }
+	says := func(s *running) {
+		eventually(t, "the scanner says what is refused", func() error {
+			if err := s.status.following(); err == nil || !strings.Contains(err.Error(), "Topic Authorization Failed") {
+				return errNotYet
+			}
+			return nil
+		})
+	}
+	lift := refuse()
+	s := start(t, testConfig(d, k.Addr()), k)
+	says(s)
+	lift()
+	settle(t, k, tr)
+
+	lift = refuse()
+	d.mine(1)
+	says(s)
+	lift()
+	d.trade(2)
+	settle(t, k, tr)
+	eventually(t, "the scanner follows again", s.status.following)
 }
 
 // Brokers that are away are waited for.
@@ -102,67 +133,44 @@ func TestKafkaDownAndUp(t *testing.T) {
 	}
 }
 
-// Without receipts by block everything is published, and said to be unverified.
-func TestNoBlockReceipts(t *testing.T) {
-	d, k := startDevnet(t), startKafka(t)
-	tr := newTruth(d)
-	fault := evmnode.Fault{Method: "eth_getBlockReceipts",
-		Error: "the method eth_getBlockReceipts does not exist/is not available", Code: -32601}
-	if err := d.Inject(fault); err != nil {
-		t.Fatal(err)
-	}
-	s := start(t, testConfig(d, k.Addr()), k)
-	d.trade(1)
-	eventually(t, "the scanner has published", func() error {
-		if testutil.ToFloat64(s.metrics.block) < float64(d.Head().Number.Uint64()) {
-			return errNotYet
-		}
-		return nil
-	})
-	_ = s.stop()
-	d.ClearFaults() // the audit wants receipts too
-	unverified := 0
-	for _, b := range settle(t, k, tr)[0].blocks {
-		if !b.end.Verified {
-			unverified++
-		}
-	}
-	if counted := testutil.ToFloat64(s.metrics.unverified.WithLabelValues("no_receipts")); unverified == 0 ||
-		counted < float64(unverified) {
-		t.Errorf("%d blocks are unverified, %v were counted", unverified, counted)
-	}
-}
-
 // An event that names an order and no account is routed by the account in the DataStore, unless memory knows it; also
 // after a restart.
 func TestOwnersAreLookedUp(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)
 	tr := newTruth(d)
-	s := start(t, testConfig(d, k.Addr()), k)
+	node, asked := startLiar(t, d), map[chain.Hash]*atomic.Int32{lostOrder: {}, order(101): {}}
+	node.tell("eth_call", func(params []json.RawMessage, _ json.RawMessage) json.RawMessage {
+		for key, n := range asked {
+			if bytes.Contains(params[0], []byte(strings.TrimPrefix(accountKey(key).Hex(), "0x"))) {
+				n.Add(1)
+			}
+		}
+		return nil
+	})
+	s := start(t, through(testConfig(d, k.Addr()), node), k)
 	d.trade(1)
 	d.emit(0, orderResized(lostOrder))
 	d.mine(2)
 	settle(t, k, tr)
-	if n := testutil.ToFloat64(s.metrics.lookUps); n != 1 {
-		t.Errorf("%v look-ups, want 1", n)
+	if n := asked[lostOrder].Load(); n != 1 {
+		t.Errorf("%d look-ups, want 1", n)
 	}
 	_ = s.stop()
 
-	s = start(t, testConfig(d, k.Addr()), k)
+	start(t, through(testConfig(d, k.Addr()), node), k)
 	const waiting = 101 // created by the trade, and not executed
 	owners[order(waiting)] = accountOf(waiting).Hash()
 	t.Cleanup(func() { delete(owners, order(waiting)) })
 	d.emit(0, orderResized(order(waiting))) // created before the restart: the tail of the topic tells whose it is
 	d.mine(2)
 	settle(t, k, tr)
-	if n := testutil.ToFloat64(s.metrics.lookUps); n != 0 {
-		t.Errorf("%v look-ups, want none", n)
+	if n := asked[order(waiting)].Load(); n != 0 {
+		t.Errorf("%d look-ups, want none", n)
 	}
 }
 
 // What the scanner cannot understand or mend ends it, with a line that says what it is.
 func TestWhatEndsAScanner(t *testing.T) {
-	unknown := gmxtest.Log(emitter, "NeverHeardOf", nil, nil)
 	foreign := func(d *devnet, k *kafka) {
 		record, err := wire.Encode(nil, wire.BlockEnd{
 			Block: chain.BlockRef{Number: 2, Hash: chain.Hash{2}, Parent: chain.Hash{1}}, Digest: wire.Digest(nil),
@@ -186,10 +194,6 @@ func TestWhatEndsAScanner(t *testing.T) {
 		spoil   func(*Config)
 		want    string
 	}{
-		"an unknown event": {func(d *devnet, _ *kafka) { d.emit(0, unknown); d.trade(1) }, nil,
-			`unknown event "NeverHeardOf"`},
-		"an unknown owner": {func(d *devnet, _ *kafka) { d.emit(0, orderResized(order(99))); d.trade(1) }, nil,
-			order(99).Hex() + " is unknown"},
 		"another chain":   {foreign, nil, "was written for another chain"},
 		"a missing topic": {nil, func(c *Config) { c.Keeper.ChainID = 1337 + 1 }, "does not exist"},
 		"too many partitions": {nil, func(c *Config) { c.Keeper.LogPartitions = 5 },

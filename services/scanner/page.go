@@ -12,16 +12,15 @@ import (
 // report is the status page.
 type report struct {
 	// State is what holds the scanner up; "following the head" if nothing does.
-	State            string           `json:"state"`
-	Epoch            uint64           `json:"epoch"`
-	Tip              blockReport      `json:"tip"`       // the newest block this process has published
-	Finalized        blockReport      `json:"finalized"` // the newest block two hosts call final
-	Head             blockReport      `json:"head"`
-	LagBlocks        uint64           `json:"lag_blocks"`
-	UnverifiedBlocks int              `json:"unverified_blocks"` // published without proof and not proven since
-	Backfill         *backfillReport  `json:"backfill,omitempty"`
-	OneWord          string           `json:"one_word,omitempty"` // why nobody's word can be compared with another's
-	Endpoints        []endpointReport `json:"endpoints"`
+	State     string           `json:"state"`
+	Epoch     uint64           `json:"epoch"`
+	Tip       blockReport      `json:"tip"`       // the newest block this process has published
+	Finalized blockReport      `json:"finalized"` // the newest block two hosts call final
+	Head      blockReport      `json:"head"`
+	LagBlocks uint64           `json:"lag_blocks"`
+	Backfill  *backfillReport  `json:"backfill,omitempty"`
+	OneWord   string           `json:"one_word,omitempty"` // why nobody's word can be compared with another's
+	Endpoints []endpointReport `json:"endpoints"`
 }
 
 type blockReport struct {
@@ -71,7 +70,7 @@ func (s *status) report() report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := report{State: s.busy, Epoch: s.epoch, Tip: reportBlock(s.tip), Finalized: reportBlock(s.finalized),
-		Head: reportBlock(s.head), UnverifiedBlocks: s.doubts}
+		Head: reportBlock(s.head)}
 	if r.State == "" {
 		r.State = "following the head"
 	}

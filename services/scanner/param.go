@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/service/check"
 )
 
 // Param is one [[scanner.param]] table: a word of the DataStore, by name and arguments or by its whole key; or one for

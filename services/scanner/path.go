@@ -15,7 +15,7 @@ const stride = 64
 
 // path returns the blocks that lead some partition to the head, oldest first: from where the partitions leave the
 // chain, at most a stride beyond the newest block all of them have. It is empty if the head brings nothing new.
-func (t *tenure) path(ctx context.Context, head chain.BlockRef) ([]evm.Block, error) {
+func (t *tenure) path(ctx context.Context, head chain.BlockRef) ([]evm.Header, error) {
 	if err := t.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -23,7 +23,7 @@ func (t *tenure) path(ctx context.Context, head chain.BlockRef) ([]evm.Block, er
 	if err != nil {
 		return nil, err
 	}
-	var path []evm.Block
+	var path []evm.Header
 	for {
 		missing, connected, err := t.compare(block.BlockRef)
 		if err != nil {
@@ -36,7 +36,7 @@ func (t *tenure) path(ctx context.Context, head chain.BlockRef) ([]evm.Block, er
 			slices.Reverse(path)
 			return path, nil
 		}
-		if block, err = t.chain.Block(ctx, block.Parent); err != nil {
+		if block, err = t.chain.Header(ctx, block.Parent); err != nil {
 			return nil, err
 		}
 	}
@@ -51,25 +51,25 @@ func (t *tenure) begin(ctx context.Context) error {
 		if !st.branch.empty() {
 			continue
 		}
-		block, err := t.chain.BlockAt(ctx, t.first)
+		block, err := t.chain.HeaderAt(ctx, t.first)
 		if err != nil {
 			return fmt.Errorf("the first block of the topic: %w", err)
 		}
-		st.branch = branch{blocks: []placed{verifiedBlock(chain.BlockRef{Number: block.Number - 1,
-			Hash: block.Parent})}}
+		st.branch = branch{blocks: []chain.BlockRef{{Number: block.Number - 1, Hash: block.Parent}}}
 	}
 	return nil
 }
 
-// target is the block to publish up to: the head, or one on its way that is not too far off.
-func (t *tenure) target(ctx context.Context, head chain.BlockRef) (evm.Block, error) {
+// target is the block to publish up to: the head, or one on its way that is not too far off. An announced header will
+// do where the block is to be read anyway: it may lack its milliseconds.
+func (t *tenure) target(ctx context.Context, head chain.BlockRef) (evm.Header, error) {
 	if near := t.lowestTip() + stride; head.Number > near {
-		return t.chain.BlockAt(ctx, near)
+		return t.chain.HeaderAt(ctx, near)
 	}
-	if header, known := t.chain.Announced(head.Hash); known && t.collector.filter.MayMatch(header.Bloom) {
-		return t.chain.BlockWithReceipts(ctx, head.Hash)
+	if header, known := t.chain.Announced(head.Hash); known && t.collector.concerns(header) {
+		return header, nil
 	}
-	return t.chain.Block(ctx, head.Hash)
+	return t.chain.Header(ctx, head.Hash)
 }
 
 // compare reports whether a block is missing in some partition, and whether all partitions can go on from it or its

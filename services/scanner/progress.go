@@ -52,10 +52,8 @@ func (p *progress) add(at uint64, blocks, logs int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.at, p.blocks, p.logs = at, p.blocks+blocks, p.logs+logs
-	now := time.Now()
 	p.metrics.backfillLeft.Set(float64(p.to - at))
-	p.metrics.backfillETA.Set(p.report(now).ETASeconds)
-	p.show(now, false)
+	p.show(time.Now(), false)
 }
 
 // end shows the last state, if anything was published.
@@ -64,7 +62,6 @@ func (p *progress) end() {
 	defer p.mu.Unlock()
 	p.show(time.Now(), true)
 	p.metrics.backfillLeft.Set(0)
-	p.metrics.backfillETA.Set(0)
 	p.to = 0
 }
 

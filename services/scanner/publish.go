@@ -6,62 +6,72 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/wire"
 )
 
 // publish brings one block to every partition that lacks it. What is final is published before anything is taken back,
 // and by a record of its own where it lies deeper than readers of the block's end remember.
-func (t *tenure) publish(ctx context.Context, block evm.Block) error {
-	if t.forks(block.BlockRef) || block.Number-t.called.Number > chain.UndoHorizon {
+func (t *tenure) publish(ctx context.Context, header evm.Header) error {
+	block := header.BlockRef
+	if _, is := t.forkOf(block); is || block.Number-t.called.Number > chain.UndoHorizon {
 		if err := t.publishFinal(ctx); err != nil {
 			return err
 		}
 	}
-	if err := t.checkFinality(block.BlockRef); err != nil {
+	if err := t.checkFinality(block); err != nil {
 		return err
 	}
-	if err := t.checkDepth(block.BlockRef); err != nil {
+	if err := t.checkDepth(block); err != nil {
 		return err
 	}
-	began := time.Now()
-	content, err := t.collector.collect(ctx, block, block.Number == t.first)
+	collected, err := t.collector.collect(ctx, header, block.Number == t.first)
 	if err != nil {
 		return err
 	}
-	if t.isNew(block.BlockRef) {
-		params, audits := t.words.next(block.BlockRef)
+	block = collected.block
+	if ancestor, is := t.forkOf(block); is {
+		t.words.forgetAbove(ancestor.Number) // before what was read on the other branch is published on this one
+	}
+	one := []content{collected}
+	if err := t.addVersions(ctx, one); err != nil {
+		return err
+	}
+	content := one[0]
+	if t.isNew(block) {
+		t.addInForce(&content)
+		params, audits := t.words.next(block)
 		content.params, content.audits = append(content.params, params...), audits
 	}
-	depths := t.depths(block.BlockRef)
-	batches, err := content.batches(depths, t.attempt, t.encodeTo)
+	depths := t.depths(block)
+	batches, err := content.batches(depths, t.encodeTo)
 	if err != nil {
 		return retry.Stop(err)
 	}
-	parts, err := splitAll(batches, block.BlockRef, t.cfg.Kafka.MaxBytes, t.encodeTo)
+	parts, err := splitAll(batches, block, t.cfg.Kafka.MaxBytes, t.encodeTo)
 	if err != nil {
 		return retry.Stop(err)
 	}
-	at := placed{BlockRef: block.BlockRef, attempt: t.attempt, verified: content.verified}
 	err = t.each(func(st *stream) error {
-		if err := t.write(ctx, st, at, parts[st.partition]); err != nil {
+		if err := t.write(ctx, st, block, parts[st.partition]); err != nil {
 			return err
 		}
-		st.finalizeBelow(block.BlockRef, depths[st.partition])
+		st.finalizeBelow(block, depths[st.partition])
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	t.words.reached(content)
-	t.doubt(block.BlockRef)
-	t.metrics.published(content, time.Since(began))
-	t.status.reached(block.BlockRef)
+	for _, l := range content.logs {
+		t.static.observe(wire.Log{Log: l.Log})
+	}
+	t.metrics.block.Set(float64(block.Number))
+	t.status.reached(block)
 	return nil
 }
 
@@ -73,12 +83,15 @@ func (t *tenure) isNew(block chain.BlockRef) bool {
 	})
 }
 
-// forks reports whether a partition has to take something back before a block can follow.
-func (t *tenure) forks(block chain.BlockRef) bool {
-	return slices.ContainsFunc(t.streams, func(st *stream) bool {
-		n, _ := st.branch.needs(block)
-		return n == fork
-	})
+// forkOf returns the lowest block above which a partition has to take something back before a block can follow, and
+// whether there is one.
+func (t *tenure) forkOf(block chain.BlockRef) (lowest chain.BlockRef, is bool) {
+	for _, st := range t.streams {
+		if n, ancestor := st.branch.needs(block); n == fork && (!is || ancestor.Number < lowest.Number) {
+			lowest, is = ancestor, true
+		}
+	}
+	return lowest, is
 }
 
 // each does something for all partitions at once, and waits for all even if one fails: what has begun to be written is
@@ -94,8 +107,8 @@ func (t *tenure) each(do func(*stream) error) error {
 }
 
 // write brings a block to a partition, after taking back what left the chain.
-func (t *tenure) write(ctx context.Context, st *stream, block placed, parts [][]wire.Record) error {
-	n, ancestor := st.branch.needs(block.BlockRef)
+func (t *tenure) write(ctx context.Context, st *stream, block chain.BlockRef, parts [][]wire.Record) error {
+	n, ancestor := st.branch.needs(block)
 	switch n {
 	case held:
 		return nil
@@ -108,28 +121,21 @@ func (t *tenure) write(ctx context.Context, st *stream, block placed, parts [][]
 	case child:
 	}
 	failpoint.Hit("scanner.block.before")
-	var err error
-	if block.first, block.end, err = t.produce(ctx, st, parts); err != nil {
+	if err := t.produce(ctx, st, parts); err != nil {
 		return fmt.Errorf("publishing block %d: %w", block.Number, err)
 	}
 	failpoint.Hit("scanner.block.after")
 	return st.branch.push(block)
 }
 
-// produce writes the batches of a block or range one after the other, and returns the offsets of its first and last
-// record. Nothing of it counts before the last is written.
-func (t *tenure) produce(ctx context.Context, st *stream, parts [][]wire.Record) (first, end int64, err error) {
-	for i, batch := range parts {
-		base, err := t.producer.Produce(ctx, st.partition, batch)
-		if err != nil {
-			return 0, 0, err
+// produce writes the batches of a block or range one after the other. Nothing of it counts before the last is written.
+func (t *tenure) produce(ctx context.Context, st *stream, parts [][]wire.Record) error {
+	for _, batch := range parts {
+		if _, err := t.producer.Produce(ctx, st.partition, batch); err != nil {
+			return err
 		}
-		if i == 0 {
-			first = base
-		}
-		end = base + int64(len(batch)) - 1
 	}
-	return first, end, nil
+	return nil
 }
 
 // checkDepth refuses a block that can follow only where a partition takes back more than its readers can undo.
@@ -146,7 +152,7 @@ func (t *tenure) checkDepth(block chain.BlockRef) error {
 // shows; the zero block where none was served.
 func (t *tenure) tooDeep(st *stream, block chain.BlockRef) error {
 	oldest, _ := st.branch.at(st.branch.tip().Number - chain.UndoHorizon)
-	return retry.Stop(&otherChainError{topic: t.topic, partition: st.partition, oldest: oldest.BlockRef, block: block})
+	return retry.Stop(&otherChainError{topic: t.topic, partition: st.partition, oldest: oldest, block: block})
 }
 
 // takeBack writes a REORG to a partition, which must reach the ancestor.
@@ -162,14 +168,13 @@ func (t *tenure) takeBack(ctx context.Context, st *stream, ancestor chain.BlockR
 	return nil
 }
 
-// noteReorg counts a reorg, of all partitions once.
+// noteReorg notes a reorg, of all partitions once.
 func (t *tenure) noteReorg(st *stream, reorg chain.Reorg) {
-	t.doubts.forgetAbove(reorg.Ancestor.Number)
 	t.words.forgetAbove(reorg.Ancestor.Number)
 	if st.partition != 0 {
 		return
 	}
-	t.metrics.reorgs.Observe(float64(reorg.OldTip.Number - reorg.Ancestor.Number))
+	t.static.look()
 	t.log.Warn().Uint64("ancestor", reorg.Ancestor.Number).Uint64("old_tip", reorg.OldTip.Number).
 		Stringer("old_hash", reorg.OldTip.Hash).Msg("reorg")
 }

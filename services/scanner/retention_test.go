@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // A log topic that has dropped its beginning is gone on with, also where it now begins inside of an epoch; one that has

@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // gate holds batches back while it is closed, and lets them through whatever became of the scanner that wrote them: as

@@ -9,12 +9,12 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/wire"
 )
 
 // Scanner copies the chain to the log topic. Run it once.
@@ -28,66 +28,95 @@ type Scanner struct {
 	status      *status
 	clock       *chainClock
 	progress    *progress
+	static      *staticPrices
 	log         zerolog.Logger
 	metrics     *Metrics
 	stuckAt     uint64 // a block of which this configuration cannot publish a record; 0 = none
 	epoch       uint64 // the highest that this process has tried to claim, or found claimed
+	// decidingSpan is in milliseconds; a test may shorten it
+	decidingSpan uint64
 }
 
 // New wires a scanner. It asks nothing yet.
 func New(cfg Config, node *evm.Client, kafka *bus.Client, log zerolog.Logger, metrics *Metrics) *Scanner {
-	at := newStatus(metrics)
+	at, venue, clock := newStatus(metrics), followVenue(cfg.Venue, node, log), newChainClock()
+	store := dataStore{cfg.Venue.DataStore, node, at.newest}
 	return &Scanner{
 		cfg: cfg, topic: wire.LogTopic(cfg.Keeper.ChainID), chain: node, kafka: kafka, log: log, metrics: metrics,
-		status:      at,
-		clock:       newChainClock(metrics),
+		status: at, decidingSpan: decidingSpan,
+		clock:       clock,
+		static:      newStaticPrices(venue, store, node.Head, clock.now, log),
 		progress:    newProgress(log, metrics),
 		newProducer: func(topic string) producer { return kafka.Producer(topic) },
 		collector: &collector{
-			chain: node, nonces: node, settled: newNonceHistory(),
-			filter: evm.Filter{Addresses: []chain.Address{cfg.Venue.EventEmitter}, Topics: gmx.Topics()[0]},
-			own:    cfg.Scanner, targets: append(cfg.Venue.Handlers(), cfg.Scanner.Signers...), // these by cancelling
-			store: dataStore{cfg.Venue.DataStore, node, at.newest}, log: log, metrics: metrics,
+			chain: node,
+			venue: venue, handlers: &handlers{node: node}, own: cfg.Scanner,
+			store: store, log: log, metrics: metrics,
 			readers: make(chan struct{}, cfg.Scanner.Backfill.Workers),
-			router:  gmx.NewRouter(cfg.Venue.EventEmitter, remembered),
+			router:  gmx.NewRouter(remembered),
+			decoder: cfg.Venue.Decoder(), named: map[string]bool{},
 		},
 	}
 }
 
 // Run publishes the chain until ctx ends. Nodes and brokers that are away are waited for. It fails where waiting does
-// not help: a topic that is missing at the start or has another number of partitions, another chain, an event it does
-// not know, a topic it cannot make sense of. A topic that is lost later is waited for, and claimed anew.
+// not help: a topic that is missing at the start or has another number of partitions, another chain, a topic it cannot
+// make sense of. A topic that is lost later is waited for, and claimed anew, and so is one that this user may not use
+// for now.
 func (s *Scanner) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	heads := s.watchHeads(ctx)
-	if err := s.kafka.Verify(ctx, bus.Specs(s.cfg.Keeper.Named(s.topic)...)); err != nil {
-		return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
-	}
+	go func() { _ = s.collector.venue.Run(ctx) }()
 	tries := retry.New(retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second})
 	for tries.Next(ctx) {
+		err := s.verify(ctx)
+		if err == nil {
+			break
+		}
+		if !bus.Denied(err) {
+			return fmt.Errorf("checking the topics (keeperctl prepare creates missing ones): %w", err)
+		}
+		s.denied(err)
+		tries.Failed(err)
+	}
+	tries.Reset()
+	for tries.Next(ctx) {
 		err := s.own(ctx, heads)
-		rival, isReplaced := replaced(err)
-		switch {
-		case ctx.Err() != nil:
+		lasting := err
+		switch rival, isReplaced := replaced(err); {
 		case isReplaced:
 			s.epoch = max(s.epoch, rival.epoch)
-			if err := s.standBy(ctx, heads, rival); err != nil {
-				return err
+			if lasting = s.standBy(ctx, heads, rival); lasting == nil {
+				tries.Reset()
 			}
-			tries.Reset()
 		case bus.LostLog(err):
-			if err := s.awaitTopic(ctx, err); err != nil {
-				return err
-			}
+			lasting = s.awaitTopic(ctx, err)
 		case unclear(err):
 			s.log.Warn().Err(err).Msg("claiming the topic anew, which settles what was written")
+			lasting = nil
+		}
+		switch {
+		case lasting == nil || ctx.Err() != nil:
+		case bus.Denied(lasting):
+			s.denied(lasting)
 		default:
-			return err
+			return lasting
 		}
 		tries.Failed(err)
 	}
 	return context.Cause(ctx)
+}
+
+func (s *Scanner) verify(ctx context.Context) error {
+	return s.kafka.Verify(ctx, bus.Specs(s.cfg.Keeper.Named(s.topic)...))
+}
+
+// denied says in readiness what the brokers refuse this user. It is waited for.
+func (s *Scanner) denied(err error) {
+	err = fmt.Errorf("the brokers refuse this user what it needs (kafka-acls.sh gives it the right): %w", err)
+	s.status.fail(err)
+	s.log.Error().Err(err).Msg("nothing is published until it is given")
 }
 
 // awaitTopic waits for a log topic that was lost beneath a tenure to be there again.
@@ -99,7 +128,7 @@ func (s *Scanner) awaitTopic(ctx context.Context, lost error) error {
 			s.status.fail(fmt.Errorf("the log topic is gone (keeperctl prepare creates it): %w", err))
 		}}
 	return retry.Do(ctx, policy, func(ctx context.Context) error {
-		err := s.kafka.Verify(ctx, bus.Specs(s.cfg.Keeper.Named(s.topic)...))
+		err := s.verify(ctx)
 		if err != nil && !bus.NoTopic(err) {
 			return retry.Stop(fmt.Errorf("checking the topics: %w", err))
 		}
@@ -138,8 +167,8 @@ func (s *Scanner) own(ctx context.Context, heads <-chan chain.BlockRef) error {
 	return t.run(ctx, heads)
 }
 
-// awaitChain waits until a node answers: whoever cannot publish anything, for a wrong address perhaps, must not take
-// the topic from one who can.
+// awaitChain waits until a node answers and the exchange is found: whoever cannot publish anything, for a wrong address
+// perhaps, must not take the topic from one who can.
 func (s *Scanner) awaitChain(ctx context.Context) error {
 	policy := retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second,
 		OnRetry: func(attempt int, err error, _ time.Duration) {
@@ -150,10 +179,11 @@ func (s *Scanner) awaitChain(ctx context.Context) error {
 		}}
 	return retry.Do(ctx, policy, func(ctx context.Context) error {
 		head, err := s.chain.Head(ctx)
-		if err == nil {
-			s.status.saw(head)
+		if err != nil {
+			return final(err)
 		}
-		return final(err)
+		s.status.saw(head)
+		return final(s.collector.venue.Look(ctx))
 	})
 }
 
@@ -183,6 +213,7 @@ func (s *Scanner) beside(ctx context.Context, heads <-chan chain.BlockRef) error
 	if err != nil {
 		return err
 	}
+	s.static.look()
 	tips := make(chan uint64)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.followTip(ctx, tail, tips) })
@@ -235,7 +266,7 @@ func (s *Scanner) followTip(ctx context.Context, tail *stream, tips chan<- uint6
 				return context.Cause(ctx)
 			}
 		}
-		if err := tail.readTo(ctx, s.kafka, s.topic, tail.next+1, nil); err != nil {
+		if err := tail.readTo(ctx, s.kafka, s.topic, tail.next+1, s.static.observe); err != nil {
 			return err
 		}
 	}

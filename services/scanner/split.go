@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // tooLargeError reports that one record alone is larger than a batch may be. Nothing of its block is published, and

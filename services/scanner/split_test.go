@@ -11,11 +11,11 @@ import (
 	"github.com/rs/zerolog"
 	"pgregory.net/rapid"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx/gmxtest"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/wire"
 )
 
 // Cut for any size of batch, a block's records stay what and where they are, and every batch but the last says how many
@@ -31,7 +31,7 @@ func TestSplit(t *testing.T) {
 			c.logs = append(c.logs, routedLog{chain.Log{Data: make([]byte, n), Topics: make([]chain.Hash, 2),
 				Index: uint32(len(c.logs))}, chain.Hash{}})
 		}
-		whole, err := c.batches([]uint32{0}, 0, encode)
+		whole, err := c.batches([]uint32{0}, encode)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,36 +164,6 @@ func TestKilledInTheMiddleOfABlock(t *testing.T) {
 				settle(t, k, tr)
 			})
 		}
-	}
-}
-
-// What was published in several batches without proof is proven, or corrected, as one block.
-func TestLargeBlockWithoutProof(t *testing.T) {
-	for name, told := range map[string]lies{
-		"right": {getReceipts: refuses},
-		"wrong": {getReceipts: refuses, getLogs: leavesOut(1)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d, k := startDevnet(t), startKafka(t)
-			tr := newTruth(d)
-			node := startLiar(t, d)
-			d.mine(1)
-			cfg := smallBatches(d, k, t)
-			cfg.Scanner.Signers = nil
-			s := start(t, through(cfg, node), k)
-			settle(t, k, tr)
-			node.tellAll(told)
-			largeBlock(d)
-			published(t, s, d)
-			node.repent(told)
-			parts := 0
-			for _, a := range proven(t, k, tr, s) {
-				parts += a.parts
-			}
-			if parts == 0 {
-				t.Error("no block was cut")
-			}
-		})
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/sources"
 	"perpkeeper/pkg/service"
@@ -31,6 +31,7 @@ func Start(sh *service.Shell, cfg Config) error {
 		sh.Watch(name, func(context.Context) error { return healthy() })
 	}
 	watch("chain", node.Health)
+	watch("venue", func() error { return s.collector.venue.Healthy() })
 	watch("head", func() error { return s.status.fresh(cfg.Scanner.MaxHeadAge) })
 	watch("kafka", kafka.Health)
 	watch("log", s.status.following)
@@ -40,7 +41,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	if metrics := price.NewMetrics(sh.Registry); cfg.Scanner.Price.IsSet() {
 		members, closeIdle := sources.Open(cfg.Scanner.Price, node, cfg.Venue.DataStore)
 		sh.OnStop("price feed", func(context.Context) error { closeIdle(); return nil })
-		p := newPrices(cfg, members, s.clock, kafka, sh.Log, metrics)
+		p := newPrices(cfg, members, s.clock, s.static, kafka, sh.Log, metrics)
 		watch("prices", p.feed.Health)
 		sh.Go("prices", func(ctx context.Context) error {
 			if err := kafka.Verify(ctx, bus.Specs(cfg.Keeper.Named(p.topic)...)); err != nil {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/metric"
 )
 
 // status is what the scanner is at, for readiness, metrics and the status page.
@@ -20,7 +19,6 @@ type status struct {
 	tip       chain.BlockRef // the newest block this scanner has published to all partitions
 	finalized chain.BlockRef
 	epoch     uint64
-	doubts    int       // blocks published without proof and not proven since
 	words     error     // why the last audit of words did not pass
 	finality  error     // why no block is called final
 	since     time.Time // when that began
@@ -37,12 +35,18 @@ func (s *status) set(busy string) {
 }
 
 // fail reports why the scanner cannot go on at the moment.
-func (s *status) fail(err error) { s.set(err.Error()) }
+func (s *status) fail(err error) {
+	s.set(err.Error())
+	if waits, is := errors.AsType[*unprovenError](err); is {
+		s.metrics.unproven.Set(float64(waits.block))
+	}
+}
 
 func (s *status) standBy(rival *replacedError) {
 	s.set(fmt.Sprintf("standing by: %v", rival))
 	s.audited(nil) // it is the owner's
 	s.metrics.standingBy.Set(1)
+	s.metrics.unproven.Set(0)
 }
 
 // saw notes a head. The same head again does not make it younger.
@@ -54,7 +58,6 @@ func (s *status) saw(head chain.BlockRef) {
 	}
 	s.head = head
 	s.metrics.headNumber.Set(float64(head.Number))
-	s.metrics.headTime.Set(float64(head.TimeMs) / 1000)
 	s.metrics.headAge.reset()
 }
 
@@ -63,6 +66,7 @@ func (s *status) reached(tip chain.BlockRef) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tip = tip
+	s.metrics.unproven.Set(0)
 }
 
 // final notes the newest block a node calls final.
@@ -77,15 +81,6 @@ func (s *status) claimed(epoch uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.epoch = epoch
-	s.metrics.epoch.Set(float64(epoch))
-}
-
-// unproven notes how many blocks are on the topic without proof.
-func (s *status) unproven(blocks int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.doubts = blocks
-	s.metrics.unproven.Set(float64(blocks))
 }
 
 // following is nil if the scanner follows the head.
@@ -121,7 +116,6 @@ func (s *status) newest() uint64 {
 func (s *status) decided(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.metrics.undecided.Set(metric.Bool(err != nil))
 	if s.finality == nil && err != nil {
 		s.since = time.Now()
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // stream is what stands in one partition of the log topic, as its readers understand it.
@@ -14,9 +14,6 @@ type stream struct {
 	next      int64 // offset of the first record that has not been read
 	whole     bool  // everything from the partition's first claim on has been read
 	unclaimed int64 // records before that claim, which count for nothing
-
-	begun int64 // offset of the first record of the block that has not ended yet
-	count int   // its records so far; 0 if there is no such block
 
 	claim     wire.Claim // in force; what is written under another one counts for nothing
 	known     bool       // the claim was read, or everything was
@@ -32,31 +29,23 @@ type stream struct {
 // remembersAll reports whether every block of the partition is remembered, from its first one's parent on.
 func (s *stream) remembersAll() bool { return s.whole && s.branch.oldest().Number < s.start }
 
-// apply reads on by one record, which stands at an offset.
-func (s *stream) apply(m wire.Message, meta wire.Meta, offset int64) error {
+// apply reads on by one record.
+func (s *stream) apply(m wire.Message, meta wire.Meta) error {
 	s.seen = max(s.seen, meta.Epoch)
 	if !s.counts(m, meta) {
 		return nil
 	}
 	switch m := m.(type) {
-	case wire.Log, wire.Tx, wire.Param, wire.Audit:
-		s.gather(offset)
 	case wire.BlockEnd:
-		err := s.block(placed{BlockRef: m.Block, attempt: m.Attempt, verified: m.Verified, first: s.firstOf(m, offset),
-			end: offset})
+		err := s.block(m.Block)
 		s.finalizeBelow(m.Block, m.FinalDepth)
 		return err
 	case wire.RangeEnd:
-		s.count = 0
 		return s.history(m.Before, m.Last)
 	case wire.Reorg:
 		return s.reorg(m)
-	case wire.Correction:
-		return s.correct(m.Ancestor, m.Attempt)
 	case wire.Finalized:
 		s.finalize(m.Block)
-	case wire.Proven:
-		s.branch.prove(m.Block, m.Attempt)
 	case wire.Halt:
 		s.halted = &m
 	}
@@ -74,49 +63,31 @@ func (s *stream) counts(m wire.Message, meta wire.Meta) bool {
 		return false
 	}
 	if claims {
-		s.owner, s.known, s.count = epoch.Owner, true, 0 // parts of a block whose writer ended before its last are void
+		s.owner, s.known = epoch.Owner, true
 	}
 	return true
 }
 
-// guess reports whether a record counts where reading began behind the EPOCH record of the claim in force, which is taken
-// to be the highest epoch. What was read of lower ones until now came behind that EPOCH too, and counts for nothing.
+// guess reports whether a record counts where reading began behind the EPOCH record of the claim in force, which is
+// taken to be the highest epoch. What was read of lower ones until now came behind that EPOCH too, and counts for
+// nothing.
 func (s *stream) guess(epoch uint64) bool {
 	first := s.claim == 0
 	s.doubtful = s.doubtful || !first && epoch != uint64(s.claim)
 	if !first && epoch > uint64(s.claim) {
-		s.owner, s.branch, s.finalized, s.halted, s.count = "", branch{}, chain.BlockRef{}, nil, 0
+		s.owner, s.branch, s.finalized, s.halted = "", branch{}, chain.BlockRef{}, nil
 	}
 	s.claim = max(s.claim, wire.Claim(epoch))
 	return epoch == uint64(s.claim)
 }
 
-// gather notes a record of a block that has not ended yet.
-func (s *stream) gather(offset int64) {
-	if s.count == 0 {
-		s.begun = offset
-	}
-	s.count++
-}
-
-// firstOf is the offset of the first record of a block that ends at an offset. Where reading began inside the block it
-// is computed.
-func (s *stream) firstOf(end wire.BlockEnd, offset int64) int64 {
-	first := offset - int64(end.Records)
-	if s.count > 0 && s.count == int(end.Records) {
-		first = s.begun
-	}
-	s.count = 0
-	return first
-}
-
 // block adds a block. One that comes again is read over.
-func (s *stream) block(p placed) error {
-	if known, on := s.branch.at(p.Number); on && known.Hash == p.Hash && p.attempt <= known.attempt {
+func (s *stream) block(block chain.BlockRef) error {
+	if s.branch.has(block) {
 		return nil
 	}
-	s.begin(p.Number)
-	return s.branch.push(p)
+	s.begin(block.Number)
+	return s.branch.push(block)
 }
 
 // history adds a range.
@@ -149,19 +120,6 @@ func (s *stream) reorg(m wire.Reorg) error {
 	return nil
 }
 
-// correct takes back what was published wrong. Attempts rise with each correction, so one that is not above the
-// branch's is published again.
-func (s *stream) correct(ancestor chain.BlockRef, attempt uint32) error {
-	if s.branch.has(ancestor) && attempt <= s.branch.attempt {
-		return nil
-	}
-	if err := s.rewind(ancestor); err != nil {
-		return err
-	}
-	s.branch.attempt = max(s.branch.attempt, attempt)
-	return nil
-}
-
 func (s *stream) finalize(block chain.BlockRef) {
 	if block.Number > s.finalized.Number {
 		s.finalized = block
@@ -172,7 +130,7 @@ func (s *stream) finalize(block chain.BlockRef) {
 // is no longer remembered.
 func (s *stream) finalizeBelow(block chain.BlockRef, depth uint32) {
 	if final, on := s.branch.at(block.Number - uint64(depth)); on && depth > 0 && s.branch.has(block) {
-		s.finalize(final.BlockRef)
+		s.finalize(final)
 	}
 }
 
@@ -184,7 +142,7 @@ func (s *stream) rewind(ancestor chain.BlockRef) error {
 	if s.whole || s.branch.endsRange || !s.branch.empty() && ancestor.Number >= s.branch.oldest().Number {
 		return fmt.Errorf("going back to block %d %s, which is not there", ancestor.Number, ancestor.Hash)
 	}
-	s.branch = branch{blocks: []placed{verifiedBlock(ancestor)}, attempt: s.branch.attempt}
+	s.branch = branch{blocks: []chain.BlockRef{ancestor}}
 	return nil
 }
 

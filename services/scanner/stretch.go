@@ -16,7 +16,7 @@ import (
 // read.
 type stretch struct {
 	refs   []chain.BlockRef
-	blocks []found // those of which something was found, or not proven
+	blocks []found // those of which something was found
 	logs   int
 	bytes  int // about what it holds in memory
 }
@@ -63,27 +63,20 @@ func (c *collector) stretch(ctx context.Context, from, to uint64, failed func(er
 	return all, nil
 }
 
-// readStretch reads a range once: all headers, linked, and the blocks that may hold something of ours. Logs the blooms
-// tell; transactions of signers the nonces, or where nobody can tell these, every block is read.
+// readStretch reads a range once: all headers, linked, and the blocks whose blooms may hold logs of ours.
 func (c *collector) readStretch(ctx context.Context, from, to uint64) (stretch, error) {
-	ours := ownSearch{collector: c, from: from, to: to}
-	headers, err := ours.begin(ctx)
+	headers, err := c.chain.Blocks(ctx, from, to)
 	if err != nil {
 		return stretch{}, err
 	}
-	read := make([]*found, len(headers))
-	if err := c.readThose(ctx, headers, read, func(h evm.Header) bool {
-		return ours.everyBody || c.filter.MayMatch(h.Bloom)
-	}); err != nil {
-		return stretch{}, err
-	}
-	if err := ours.complete(ctx, headers, read); err != nil {
+	read, err := c.readThose(ctx, headers)
+	if err != nil {
 		return stretch{}, err
 	}
 	var s stretch
 	for i, f := range read {
 		s.refs, s.bytes = append(s.refs, headers[i].BlockRef), s.bytes+sizeOfRef
-		if f != nil && (len(f.logs)+len(f.txs) > 0 || !f.verified) {
+		if f != nil && len(f.logs)+len(f.txs) > 0 {
 			s.blocks = append(s.blocks, *f)
 			s.logs, s.bytes = s.logs+len(f.logs), s.bytes+f.size()
 		}
@@ -91,13 +84,13 @@ func (c *collector) readStretch(ctx context.Context, from, to uint64) (stretch, 
 	return s, nil
 }
 
-// readThose reads the chosen ones of the blocks that have not been read, side by side.
-func (c *collector) readThose(ctx context.Context, headers []evm.Header, read []*found,
-	chosen func(evm.Header) bool) error {
+// readThose reads the blocks that may hold logs of ours, side by side; the places of the others stay empty.
+func (c *collector) readThose(ctx context.Context, headers []evm.Header) ([]*found, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(c.own.Backfill.Workers)
+	read := make([]*found, len(headers))
 	for i, header := range headers {
-		if read[i] != nil || !chosen(header) {
+		if !c.concerns(header) {
 			continue
 		}
 		group.Go(func() error {
@@ -106,20 +99,16 @@ func (c *collector) readThose(ctx context.Context, headers []evm.Header, read []
 			return err
 		})
 	}
-	return group.Wait()
+	return read, group.Wait()
 }
 
-// readOld reads a block of history with its transactions, by its header.
+// readOld reads a block of history, by its header.
 func (c *collector) readOld(ctx context.Context, header evm.Header) (found, error) {
 	if !send(ctx, c.readers, struct{}{}) {
 		return found{}, context.Cause(ctx)
 	}
 	defer func() { <-c.readers }()
-	block, err := c.chain.BlockWithReceipts(ctx, header.Hash)
-	if err != nil {
-		return found{}, err
-	}
-	return c.read(ctx, block, true)
+	return c.read(ctx, header)
 }
 
 // What values take in memory, roughly.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // readTo reads records up to an offset, exclusive, and shows each message to look, if that is not nil.
@@ -23,7 +23,7 @@ func (s *stream) readTo(ctx context.Context, client *bus.Client, topic string, e
 		for _, r := range records {
 			m, meta, err := wire.Decode(r)
 			if err == nil {
-				err = s.apply(m, meta, r.Offset)
+				err = s.apply(m, meta)
 			}
 			if err != nil {
 				return &brokenError{topic, s.partition, r.Offset, err}

@@ -6,8 +6,8 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/wire"
 )
 
 // words is what this tenure knows of the DataStore: every word that events or PARAMs of the topic have set, and what
@@ -15,7 +15,9 @@ import (
 // whatever it is: the fold knows whether it differs. It is safe for concurrent use.
 type words struct {
 	decoder *gmx.Decoder
-	wake    chan struct{} // holds a token if something asks for an audit
+	wake    chan struct{}       // holds a token if something asks for an audit
+	turn    chan chain.BlockRef // holds a block at which the words that decide are to be compared
+	every   uint64              // ms of the chain's time from one such block to the next
 
 	mu      sync.Mutex
 	inTopic map[chain.Hash]topicWord // by key
@@ -24,6 +26,10 @@ type words struct {
 	least   uint64                   // the next audit is to read this block or a later one
 	tip     uint64                   // the newest block that was published
 	final   chain.BlockRef           // the newest block of the topic that is final
+
+	deciding []perp.Word
+	span     uint64         // of the chain's time; the first block in it was read, or is being
+	asked    chain.BlockRef // that block; none once a reorg has taken it back
 }
 
 // topicWord is the last value that the topic has of a word.
@@ -34,8 +40,9 @@ type topicWord struct {
 	event bool
 }
 
-func newWords(emitter chain.Address) *words {
-	return &words{decoder: gmx.NewDecoder(emitter), wake: make(chan struct{}, 1), inTopic: map[chain.Hash]topicWord{}}
+func newWords(every uint64) *words {
+	return &words{decoder: gmx.NewDecoder(), wake: make(chan struct{}, 1), every: every,
+		turn: make(chan chain.BlockRef, 1), inTopic: map[chain.Hash]topicWord{}}
 }
 
 // observe notes a message of the topic, of what was there before this tenure.
@@ -46,8 +53,6 @@ func (w *words) observe(m wire.Message) {
 	case wire.Log:
 		w.note(m.Log)
 	case wire.Reorg:
-		w.drop(m.Ancestor.Number)
-	case wire.Correction:
 		w.drop(m.Ancestor.Number)
 	}
 }
@@ -71,6 +76,14 @@ func (w *words) note(l chain.Log) {
 	}
 }
 
+// said is what the topic has of a word.
+func (w *words) said(key chain.Hash) (value chain.Hash, known bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s, known := w.inTopic[key]
+	return s.value, known
+}
+
 // ask asks for an audit of a block or a later one. The mutex is held.
 func (w *words) ask(block uint64) {
 	w.least = max(w.least, block)
@@ -80,8 +93,9 @@ func (w *words) ask(block uint64) {
 	}
 }
 
-// drop forgets what was published above a block. The mutex is held.
+// drop forgets what was published, or read, above a block. The mutex is held.
 func (w *words) drop(ancestor uint64) {
+	w.forgetTurn(ancestor)
 	for key, s := range w.inTopic {
 		if s.in > ancestor {
 			delete(w.inTopic, key)
@@ -107,7 +121,7 @@ func (w *words) reached(c content) {
 		if !p.Audited() {
 			read = p.Block.Number
 		}
-		if known := w.inTopic[p.Key]; !known.event || known.block < read {
+		if known := w.inTopic[p.Key]; known.block < read || known.block == read && !known.event {
 			w.inTopic[p.Key] = topicWord{p.Value, read, c.block.Number, false}
 		}
 	}
@@ -115,6 +129,7 @@ func (w *words) reached(c content) {
 		w.note(l.Log)
 	}
 	w.settle(c)
+	w.takeTurn(c.block)
 }
 
 // settle takes out of what waits what a block has published. The mutex is held.
@@ -164,23 +179,39 @@ func (w *words) next(block chain.BlockRef) ([]wire.Param, []wire.Audit) {
 	return nil, audits
 }
 
-// differ reports whether a word as an audit has read it at a block is not what was published. An event of that block or
-// a later one is the better witness.
+// differ reports whether a word as it was read at a block is not what was published. An event of that block, or what
+// is known of a later one, is the better witness.
 func (w *words) differ(key, value chain.Hash, read uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.differs(key, value, read)
+}
+
+// differs is differ with the mutex held.
+func (w *words) differs(key, value chain.Hash, read uint64) bool {
 	known, is := w.inTopic[key]
-	if is && known.event && known.block >= read {
+	if is && (known.block > read || known.block == read && known.event) {
 		return false
 	}
 	return !is || known.value != value
 }
 
-// offer takes in what an audit has found, in place of what an earlier one has found and has not been published yet.
-func (w *words) offer(differing []wire.Param, passed []wire.Audit) {
+// offer takes in what an audit has found at a block, in place of what was found there or before and has not been
+// published yet.
+func (w *words) offer(read uint64, differing []wire.Param, passed []wire.Audit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pending, w.passed = differing, passed
+	newer := map[chain.Hash]bool{}
+	w.pending = keep(w.pending, func(p wire.Param) bool {
+		newer[p.Key] = newer[p.Key] || p.Read.Number > read
+		return p.Read.Number > read
+	})
+	w.pending = append(keep(differing, func(p wire.Param) bool { return !newer[p.Key] }), w.pending...)
+	w.passed = passed
+}
+
+func keep(list []wire.Param, which func(wire.Param) bool) []wire.Param {
+	return slices.DeleteFunc(list, func(p wire.Param) bool { return !which(p) })
 }
 
 // begin returns the final block that an audit may read: one that was published, from the topic's first block on, and

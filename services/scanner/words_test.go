@@ -5,8 +5,8 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx/gmxtest"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/wire"
 )
 
 // at is a block of the tests.
@@ -22,7 +22,7 @@ func auditAt(w *words, final uint64, read map[chain.Hash]chain.Hash) (differing 
 			params = append(params, wire.Param{Key: key, Value: value, Read: at(final)})
 		}
 	}
-	w.offer(params, []wire.Audit{{Market: marketOf(1), Read: at(final)}})
+	w.offer(final, params, []wire.Audit{{Market: marketOf(1), Read: at(final)}})
 	return len(params)
 }
 
@@ -41,7 +41,7 @@ func mineWords(w *words, number uint64, logs ...chain.Log) (params []wire.Param,
 // What differs is said once, its market is called audited in a later block, an unchanged word is not said again, and
 // what a reorg takes back is.
 func TestWordsAreSaidWhenTheyDiffer(t *testing.T) {
-	w := newWords(emitter)
+	w := newWords(decidingSpan)
 	key, other := chain.Hash{1}, chain.Hash{2}
 	if n := auditAt(w, 5, map[chain.Hash]chain.Hash{key: {}, other: {9}}); n != 2 {
 		t.Fatalf("%d words of which nothing is known are said", n)
@@ -78,7 +78,7 @@ func TestWordsAreSaidWhenTheyDiffer(t *testing.T) {
 // An event of the block that was read, or of a later one, is the better witness; one of before is checked against the
 // chain.
 func TestEventsAndAudits(t *testing.T) {
-	w := newWords(emitter)
+	w := newWords(decidingSpan)
 	key, value := chain.Hash{4}, perp.U64(42).Bytes32()
 	set := func(n uint64) chain.Log {
 		return gmxtest.Event(emitter, "SetUint",
@@ -111,7 +111,7 @@ func TestEventsAndAudits(t *testing.T) {
 // An audit reads a final block that was published, from the topic's first on, and not below the market that asked for
 // it.
 func TestAuditWaitsForAFinalBlock(t *testing.T) {
-	w := newWords(emitter)
+	w := newWords(decidingSpan)
 	if _, may := w.begin(1); may {
 		t.Error("an audit begins before anything is final")
 	}
@@ -140,7 +140,7 @@ func TestAuditWaitsForAFinalBlock(t *testing.T) {
 
 // More words than one block is to hold are said in several, and only then are the markets called audited.
 func TestManyWords(t *testing.T) {
-	w := newWords(emitter)
+	w := newWords(decidingSpan)
 	read := map[chain.Hash]chain.Hash{}
 	for i := range 2*mostPerBlock + 1 {
 		read[chain.Hash(perp.U64(uint64(i)).Bytes32())] = chain.Hash{1}

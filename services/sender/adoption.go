@@ -4,17 +4,19 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/signer"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/signer"
 )
 
 // adoption works, in worker-queue mode, the signers whose process is gone, until the group has given their partitions
-// to somebody: it waits for a silent member for longer than a signer may rest. It is for one goroutine.
+// to somebody: it waits for a silent member for longer than a signer may rest. It also works those that nobody holds,
+// as whoever got their partition may not have their keys. It is for one goroutine.
 type adoption struct {
 	s    *Sender
 	stop func() // returns when nothing is worked any more
@@ -34,9 +36,21 @@ func (a *adoption) begin(ctx context.Context, own []int) {
 	a.stop = func() { cancel(); running.Wait() }
 }
 
-// await waits until the signer's holder is gone, and works the signer and its partition then, until ctx ends.
+// await waits until the signer's holder is gone, and works the signer and its partition then, until ctx ends. Where the
+// group is at rest and nobody holds the signer, it is worked here until the group changes.
 func (a *adoption) await(ctx context.Context, key signer.Signer, partition int) {
+	free := time.Now() // since when nobody has been seen to hold it
 	for retry.Sleep(ctx, lease.Rest(a.s.cfg.Sender.LeaseTTL)) {
+		at, failed := a.s.session.Standing(ctx, key.Address())
+		if failed != nil || at.Left > 0 {
+			free = time.Now()
+		}
+		if time.Since(free) >= a.s.cfg.Kafka.SessionTimeout {
+			a.s.log.Warn().Str("signer", key.Address().Hex()).Int("partition", partition).
+				Msg("nobody works it: it is worked here until the group changes")
+			_ = a.s.manager.Work(ctx, key) // which ends with ctx alone
+			return
+		}
 		if gone, err := a.s.session.Gone(ctx, key.Address()); err != nil || !gone {
 			continue // a database that is away is told by others
 		}

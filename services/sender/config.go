@@ -6,19 +6,18 @@ import (
 	"slices"
 	"time"
 
-	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/retention"
-	"perpkeeper/pkg/signer"
+	"perpkeeper/pkg/pg/retention"
+	"perpkeeper/pkg/service/check"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/sender/preflight"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/signer"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // Config is the whole configuration of the process.
@@ -36,32 +35,37 @@ type Config struct {
 
 // Settings is the [sender] section.
 type Settings struct {
-	Node        string        `toml:"node" help:"name of this process in leases and logs, for people; empty = the container's name, or host name and process id"`
+	// Node: name of this process in leases and logs, for people; empty = the container's name, or host name and process
+	// id.
+	Node        string        `toml:"-"`
 	Mode        string        `toml:"mode" help:"worker-queue: a signer's lease goes with its partition of the job topic; basic: any sender may have it; shadow: without keys, every job is simulated and nothing is sent"`
 	LeaseTTL    time.Duration `toml:"lease_ttl" help:"for how long a signer's lease is taken; a sender that dies is succeeded after a second, or, where its database session cannot tell, after this long"`
 	SignerWatch time.Duration `toml:"signer_watch" help:"how long signers that are new to the database are watched for others' transactions before the first is sent"`
-	MaxJobAge   time.Duration `toml:"max_job_age" help:"how far back the job topic is read at take-over, and how long a job may wait for its moment"`
-	Cooldown    time.Duration `toml:"cooldown" help:"how long a job that was done, here or elsewhere, is not taken up again; failures have their own pauses"`
-	FrozenRole  bool          `toml:"frozen_role" help:"this keeper's signers hold the frozen-order role"`
+	// MaxJobAge: how far back the job topic is read at take-over, and how long a job may wait for its moment.
+	MaxJobAge time.Duration `toml:"-"`
+	// Cooldown: how long a job that was done, here or elsewhere, is not taken up again; failures have their own pauses.
+	Cooldown time.Duration `toml:"-"`
 
-	MaxInFlight     int `toml:"max_in_flight" help:"most transactions of one signer that are sent and not mined yet"`
-	Reserved        int `toml:"reserved_in_flight" help:"how many of these places only liquidations and deleveragings may take"`
-	Batch           int `toml:"batch" help:"most jobs of one signer that are looked at side by side and claimed in one statement"`
-	MaxLiquidations int `toml:"max_liquidations" help:"most liquidations that are sent and not mined yet, over all senders of the keeper"`
+	MaxInFlight int `toml:"max_in_flight" help:"most transactions of one signer that are sent and not mined yet"`
+	// Reserved: how many of these places only liquidations and deleveragings may take.
+	Reserved int `toml:"-"`
+	// Batch: most jobs of one signer that are looked at side by side and claimed in one statement.
+	Batch int `toml:"-"`
+	// MaxLiquidations: most liquidations that are sent and not mined yet, over all senders of the keeper.
+	MaxLiquidations int `toml:"-"`
 
 	PrivateOnly     []string      `toml:"private_only" help:"lanes whose transactions only chain.private_urls get at first: liquidation, order, maintenance; none by default"`
 	PrivateDeadline time.Duration `toml:"private_deadline" help:"how long after its first broadcast such a transaction goes to the public endpoints too, if it is not mined"`
 
-	ConfirmTimeout time.Duration `toml:"confirm_timeout" help:"after how long without a receipt people are told; the transaction goes on being broadcast"`
+	// MaxLag bounds three ages: of the newest block, of the state, and of the block by the time that reports or a
+	// second endpoint show, the later of the two.
+	MaxLag time.Duration `toml:"max_lag" help:"nothing new is signed when what is known of the chain is further behind than this: its newest block, or the state in Postgres"`
+	// PriceMaxAge: a job is not signed for while the newest report of any of its tokens is older than the newest block
+	// by more than this.
+	PriceMaxAge time.Duration `toml:"-"`
 
-	HeadMaxAge  time.Duration `toml:"head_max_age" help:"nothing new is signed when the newest block came longer ago than this"`
-	HeadMaxSkew time.Duration `toml:"head_max_skew" help:"nothing new is signed when the newest block is further than this from the time that price reports or a second endpoint's newest block show, the later of the two; nor a job of which a report is further ahead"`
-	StateMaxLag time.Duration `toml:"state_max_lag" help:"nothing new is signed when the state in Postgres is further behind the chain than this"`
-	PriceMaxAge time.Duration `toml:"price_max_age" help:"a job is not signed for while the newest report of any of its tokens is older than the newest block by more than this"`
-
-	Fee      txm.Policy    `toml:"fee"`
-	Volatile Volatile      `toml:"nervous"`
-	Gas      preflight.Gas `toml:"gas"`
+	Fee      txm.Policy `toml:"fee"`
+	Volatile Volatile   `toml:"-"`
 }
 
 // The modes (NON-9). A shadow holds no lease and signs nothing. For the others jobs are stored before anything is done
@@ -83,10 +87,10 @@ func DefaultConfig() Config {
 		Sender: Settings{
 			Mode: workerQueue, LeaseTTL: lease.DefaultTTL, MaxJobAge: 300 * time.Second, Cooldown: 10 * time.Second,
 			MaxInFlight: 16, Reserved: 4, Batch: 8, MaxLiquidations: 10,
-			PrivateDeadline: 2 * time.Second, ConfirmTimeout: 10 * time.Second,
-			HeadMaxAge: fresh.Head, HeadMaxSkew: fresh.Skew, StateMaxLag: fresh.Watermark,
-			PriceMaxAge: fresh.Price,
-			Fee:         txm.DefaultPolicy(), Volatile: defaultVolatile(),
+			PrivateDeadline: 2 * time.Second,
+			MaxLag:          fresh.Head,
+			PriceMaxAge:     fresh.Price,
+			Fee:             txm.DefaultPolicy(), Volatile: defaultVolatile(),
 		},
 	}
 }
@@ -100,10 +104,10 @@ func (c Config) Validate() error {
 	if c.Tier.Monitor {
 		return nil
 	}
-	problems := []error{c.Venue.Demand(job.Order, job.Liquidation, job.Deposit, job.Withdrawal)}
 	if c.Sender.Mode == Shadow {
-		return errors.Join(problems...) // nor does this
+		return nil // nor does this
 	}
+	var problems []error
 	if err := c.Signer.Demand(); err != nil {
 		problems = append(problems, fmt.Errorf("signer.%w", err))
 	}
@@ -111,14 +115,15 @@ func (c Config) Validate() error {
 		problems = append(problems, errors.New("sender.private_only: there is no private endpoint (name one in "+
 			"chain.private_urls, or leave private_only empty)"))
 	}
+	turn := c.Tier.Window - tier.Guard
+	problems = append(problems, check.Refuse(len(c.Sender.PrivateOnly) > 0 && c.Tier.Enabled &&
+		c.Tier.Policy == tier.PolicyWindows && c.Sender.PrivateDeadline >= turn, "sender.private_deadline: %s is not "+
+		"over within a turn by tier.window, %s (shorten it)", c.Sender.PrivateDeadline, turn))
 	return errors.Join(problems...)
 }
 
-// What nobody means to configure.
-const (
-	mostInFlight     = 200
-	mostLiquidations = 1000
-)
+// mostInFlight is more than nodes keep of one account.
+const mostInFlight = 200
 
 // Validate names every setting that cannot work.
 func (s Settings) Validate() error {
@@ -128,18 +133,9 @@ func (s Settings) Validate() error {
 			s.Mode, workerQueue, basic, Shadow),
 		check.Refuse(badTTL != nil, "lease_ttl: %w", badTTL),
 		check.Between("signer_watch", s.SignerWatch, 0, 10*time.Minute),
-		check.Between("max_job_age", s.MaxJobAge, 10*time.Second, time.Hour),
-		check.Between("cooldown", s.Cooldown, 0, 10*time.Minute),
 		check.Between("private_deadline", s.PrivateDeadline, 100*time.Millisecond, 20*time.Second),
-		check.Between("confirm_timeout", s.ConfirmTimeout, time.Second, 10*time.Minute),
-		check.Between("head_max_age", s.HeadMaxAge, 100*time.Millisecond, time.Minute),
-		check.Between("head_max_skew", s.HeadMaxSkew, 100*time.Millisecond, time.Minute),
-		check.Between("state_max_lag", s.StateMaxLag, 100*time.Millisecond, time.Minute),
-		check.Between("price_max_age", s.PriceMaxAge, 100*time.Millisecond, 5*time.Minute),
+		check.Between("max_lag", s.MaxLag, time.Second, time.Minute),
 		check.Between("max_in_flight", s.MaxInFlight, 1, mostInFlight),
-		check.Between("batch", s.Batch, 1, 100),
-		check.Between("max_liquidations", s.MaxLiquidations, 1, mostLiquidations),
-		check.Between("reserved_in_flight", s.Reserved, 0, mostInFlight),
 	}
 	for _, lane := range s.PrivateOnly {
 		problems = append(problems, check.Refuse(!slices.Contains(job.Lanes(), job.Lane(lane)),
@@ -159,7 +155,7 @@ func (c Config) database() pg.Config {
 
 // bounds are those of the freshness gate.
 func (s Settings) bounds() tier.Bounds {
-	return tier.Bounds{Head: s.HeadMaxAge, Skew: s.HeadMaxSkew, Watermark: s.StateMaxLag, Price: s.PriceMaxAge}
+	return tier.Bounds{Head: s.MaxLag, Skew: s.MaxLag, Watermark: s.MaxLag, Price: s.PriceMaxAge}
 }
 
 // flights are the limits of what is pending while the markets are calm.

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
 
@@ -15,8 +14,7 @@ import (
 
 func TestDefaultsNeedOnlyTheSite(t *testing.T) {
 	cfg := DefaultConfig()
-	for name, err := range map[string]error{"sender": cfg.Sender.Validate(), "gas": cfg.Sender.Gas.Validate(),
-		"fee": cfg.Sender.Fee.Validate()} {
+	for name, err := range map[string]error{"sender": cfg.Sender.Validate(), "fee": cfg.Sender.Fee.Validate()} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -25,13 +23,11 @@ func TestDefaultsNeedOnlyTheSite(t *testing.T) {
 
 func TestSettingsNameEveryProblem(t *testing.T) {
 	var s Settings
-	s.Cooldown = -1
 	err := s.Validate()
 	if err == nil {
 		t.Fatal("the zero settings were accepted")
 	}
-	for _, key := range []string{"lease_ttl", "max_job_age", "cooldown", "head_max_age", "state_max_lag",
-		"price_max_age", "max_in_flight", "max_liquidations"} {
+	for _, key := range []string{"lease_ttl", "max_lag", "max_in_flight"} {
 		if !strings.Contains(err.Error(), key+": ") {
 			t.Errorf("nothing is said of %s", key)
 		}
@@ -53,23 +49,6 @@ func TestDatabaseTimesSuitTheLease(t *testing.T) {
 	cfg.Postgres.StatementTimeout = time.Millisecond
 	if cfg.database().StatementTimeout != time.Millisecond {
 		t.Error("a shorter time is kept")
-	}
-}
-
-// A sender that could not execute what every exchange of the kind has is refused at start, not when the first such job
-// comes.
-func TestHandlersAreDemanded(t *testing.T) {
-	cfg := DefaultConfig()
-	cfg.Venue.OrderHandler, cfg.Venue.DepositHandler, cfg.Venue.WithdrawalHandler = chain.Address{1}, chain.Address{2},
-		chain.Address{3}
-	err := cfg.Validate()
-	if err == nil || !strings.Contains(err.Error(), "venue.liquidation_handler: no address given") ||
-		strings.Contains(err.Error(), "order_handler") {
-		t.Errorf("a sender without a liquidation handler: %v", err)
-	}
-	cfg.Venue.LiquidationHandler = chain.Address{4}
-	if err := cfg.Validate(); err == nil || strings.Contains(err.Error(), "venue.") {
-		t.Errorf("a sender with every handler but the optional ones: %v", err)
 	}
 }
 

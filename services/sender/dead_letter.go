@@ -3,9 +3,9 @@ package sender
 import (
 	"strconv"
 
-	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // newDeadLetters publishes the jobs that this keeper has given up: written to the dead letter topic as they were
@@ -37,7 +37,7 @@ func deadLetter(e txm.Ended, cfg wire.Config) (bus.Record, error) {
 			Value: []byte(strconv.Itoa(wire.SignerPartition(i.Signer, cfg.JobPartitions)))},
 		bus.Header{Key: "source.key", Value: i.Signer[:]},
 		bus.Header{Key: "job", Value: []byte(i.Job.ID)},
-		bus.Header{Key: "arm", Value: []byte(strconv.FormatUint(uint64(i.Attempt), 10))},
+		bus.Header{Key: "attempt", Value: []byte(strconv.FormatUint(uint64(i.Attempt), 10))},
 		bus.Header{Key: "outcome", Value: []byte(i.Outcome)},
 		bus.Header{Key: "tx", Value: []byte(tx)},
 		bus.Header{Key: "error", Value: []byte(wire.Legible(i.Reason))},

@@ -15,11 +15,11 @@ import (
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
+	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // tap sees the transactions that come by a front, on the node's side of the connection.
@@ -116,7 +116,7 @@ func TestProcessKilled(t *testing.T) {
 	}
 	for _, label := range labels(t) {
 		if strings.HasPrefix(label, "sender.retry.") {
-			continue // a job that failed on the chain; pkg/txmanager's TestRetriesOutliveTheirProcess
+			continue // a job that failed on the chain; pkg/txmgr/txmanager's TestRetriesOutliveTheirProcess
 		}
 		if !slices.ContainsFunc(deaths, func(d death) bool { return d.point == label }) {
 			t.Errorf("nobody is killed at %s", label)
@@ -133,7 +133,7 @@ func TestProcessKilled(t *testing.T) {
 // labels are the points in the sources.
 func labels(t *testing.T) (all []string) {
 	t.Helper()
-	files, err := filepath.Glob("../../pkg/txmanager/*.go")
+	files, err := filepath.Glob("../../pkg/txmgr/txmanager/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

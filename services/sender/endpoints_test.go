@@ -16,11 +16,11 @@ import (
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
+	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/services/devnet/evmnode"
 )
 
 // headStart is how much earlier the bad endpoint answers than the good ones, so that a sender asks it first.

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/services/devnet/exchange"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // Finality stands still for 300 blocks. What is mined takes no place while it waits to be final: everything is sent and

@@ -1,20 +1,23 @@
 package sender
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // consume works one partition of the job topic while it is ours: its jobs become intents, whoever owns their signers.
@@ -35,47 +38,77 @@ func (s *Sender) consume(ctx context.Context, c bus.Claim) error {
 }
 
 // intake stores the jobs of the partition, beginning as far back as a job may be old: what a former owner read and did
-// not store, it did not do. Records that nobody can read become dead letters.
+// not store, it did not do. Planners say all that is due again with every sweep, so that of a backlog only the newest
+// record of each job is stored, the most urgent first. Records that nobody can read become dead letters.
 func (s *Sender) intake(ctx context.Context, partition int, committed func(next int64)) error {
 	part := fmt.Sprintf("partition %d", partition)
 	defer s.notices.set(part, "")
 	topic := wire.JobTopic(s.cfg.Keeper.ChainID)
 	back := max(s.cfg.Sender.MaxJobAge, s.cfg.Tier.JobMaxAge)
-	offset, _, err := s.client.OffsetBack(ctx, topic, partition, back)
+	offset, end, err := s.client.OffsetBack(ctx, topic, partition, back)
 	if err != nil {
 		return fmt.Errorf("looking for the jobs of the last %s: %w", back, err)
 	}
 	reader := s.client.Reader(topic, partition, offset)
+	newest := map[string]said{}
 	for {
-		records, err := reader.NextBatch(ctx, 100)
+		records, err := reader.NextBatch(ctx, intakeBatch)
 		if err != nil {
 			return fmt.Errorf("reading jobs: %w", err)
 		}
 		for _, r := range records {
-			if err := s.take(ctx, part, r); err != nil {
+			j, err := wire.DecodeJob(r)
+			if err == nil {
+				newest[j.ID] = said{j, r}
+			} else if err := s.discard(ctx, part, r, err); err != nil {
 				return err
 			}
 		}
+		if reader.Offset() < end {
+			continue
+		}
+		for _, w := range slices.SortedFunc(maps.Values(newest), said.before) {
+			if err := s.take(ctx, part, w); err != nil {
+				return err
+			}
+		}
+		clear(newest)
 		committed(reader.Offset())
 	}
 }
 
-// take stores the job of a record, however long the database is away, or lets it wait for its turn. A record that holds
-// no job, or one that the database cannot hold, is set aside.
-func (s *Sender) take(ctx context.Context, part string, r bus.Record) error {
-	j, err := wire.DecodeJob(r)
-	if err == nil && s.turns.Admit(j) {
-		err = s.patiently(ctx, part, func(ctx context.Context) error { return s.store(ctx, j) })
-		if err != nil && !pg.Unfit(err) {
-			return err
-		}
-	}
-	if err == nil {
+// intakeBatch is of how many records at most the newest of each job are stored together.
+const intakeBatch = 1000
+
+// said is a job, and the record that says it.
+type said struct {
+	job    job.Job
+	record bus.Record
+}
+
+// before orders jobs by their urgency, and those that are alike as they were said.
+func (w said) before(other said) int {
+	return cmp.Or(cmp.Compare(w.job.Class, other.job.Class), cmp.Compare(w.record.Offset, other.record.Offset))
+}
+
+// take stores a job, however long the database is away, or lets it wait for its turn. One that the database cannot hold
+// is set aside.
+func (s *Sender) take(ctx context.Context, part string, w said) error {
+	if !s.turns.Admit(w.job) {
 		return nil
 	}
+	err := s.patiently(ctx, part, func(ctx context.Context) error { return s.store(ctx, w.job) })
+	if pg.Unfit(err) {
+		return s.discard(ctx, part, w.record, err)
+	}
+	return err
+}
+
+// discard sets a record aside that holds no job, or one that cannot be stored.
+func (s *Sender) discard(ctx context.Context, part string, r bus.Record, why error) error {
 	topic := wire.JobTopic(s.cfg.Keeper.ChainID)
-	s.unreadable.report(topic, r, err)
-	return s.setAside(ctx, part, damaged{topic, r, err})
+	s.unreadable.report(topic, r, why)
+	return s.setAside(ctx, part, damaged{topic, r, why})
 }
 
 // patiently does what the database has to be there for, however long it is away.
@@ -92,20 +125,17 @@ func (s *Sender) store(ctx context.Context, j job.Job) error {
 		s.shadow.Offer(j)
 		return nil
 	}
-	s.manager.Expect(j)
 	admission, err := s.intents.Enqueue(ctx, j)
 	switch {
 	case errors.Is(err, txm.ErrUnknownSigner):
-		s.metrics.admissions.WithLabelValues("misrouted").Inc()
 		s.log.Error().Str("job", j.ID).Str("signer", j.Signer.Hex()).
-			Msg("a job for a signer that no sender of this keeper has: check planner.signers against the keys")
+			Msg("a job for a signer that no sender of this keeper has: check keeper.signers against the keys")
 		return nil
 	case pg.Refused(err):
 		return retry.Stop(err)
 	case err != nil:
 		return err
 	}
-	s.metrics.admissions.WithLabelValues(string(admission)).Inc()
 	if admission != txm.NewAttempt {
 		return nil
 	}

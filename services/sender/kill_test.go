@@ -47,6 +47,14 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
+// mustExecute has one more job executed, at a nonce.
+func (s *site) mustExecute(by chain.Address, nonce uint64) {
+	s.t.Helper()
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	s.mustEndOnce(j, by, nonce)
+}
+
 // mustEndOnce waits for the job's end and demands that it took one transaction.
 func (s *site) mustEndOnce(j job.Job, by chain.Address, before uint64) {
 	s.t.Helper()

@@ -12,11 +12,11 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 
+	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/services/devnet/exchange"
 )
 
 // keeps takes the transactions of an account, and keeps them to itself.

@@ -10,11 +10,11 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"perpkeeper/lab/devnet/evmnode"
+	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/services/devnet/evmnode"
-	"perpkeeper/services/devnet/exchange"
 )
 
 // measured waits for what is noted.

@@ -3,9 +3,9 @@ package sender
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"perpkeeper/pkg/metric"
-	"perpkeeper/pkg/retention"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/pg/retention"
+	"perpkeeper/pkg/service/metric"
+	"perpkeeper/pkg/txmgr/txmanager"
 	"perpkeeper/services/sender/preflight"
 	"perpkeeper/services/sender/turns"
 )
@@ -17,7 +17,6 @@ type Metrics struct {
 	preflight *preflight.Metrics
 	archive   *retention.Metrics
 
-	admissions *prometheus.CounterVec
 	unreadable *prometheus.CounterVec
 	paused     *prometheus.GaugeVec
 }
@@ -28,15 +27,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return &Metrics{
 		Txs: txmanager.NewMetrics(reg), turns: turns.NewMetrics(reg),
 		preflight: preflight.NewMetrics(reg), archive: retention.NewMetrics(reg),
-		admissions: in.Counters("sender_admissions_total",
-			"Jobs read from the topic, by what became of them: queued, refreshed, in_flight, cooling, "+
-				"misrouted.", "result"),
 		unreadable: in.Counters("sender_unreadable_records_total",
-			"Records of the job and price topics that nobody can read and that were passed over; those read again "+
-				"at a start count again.", "topic"),
+			"Job and price records passed over because nobody can read them.", "topic"),
 		paused: in.Gauges("sender_paused",
-			"1 while a signer of this process is paused: it claims nothing new until an operator resumes "+
-				"it.", "signer"),
+			"1 while a signer is paused: it claims nothing until an operator resumes it.", "signer"),
 	}
 }
 

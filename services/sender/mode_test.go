@@ -9,6 +9,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/secret"
 )
 
@@ -50,6 +51,36 @@ func TestModes(t *testing.T) {
 			second.stop()
 			third.stop()
 		})
+	}
+}
+
+// NON-9: who gets a signer's partition may lack its key, as where each machine has its own. The signer is worked
+// by who has it.
+func TestSendersWithKeysOfTheirOwn(t *testing.T) {
+	s := newSite(t)
+	s.cfg.Sender.Mode = workerQueue
+	var by [2]chain.Address
+	var keys [2]secret.String
+	first := map[int]int{} // signer by partition
+	for n := 0; by[1].IsZero(); n++ {
+		address, _ := s.keeper(n)
+		p := wire.SignerPartition(address, s.cfg.Keeper.JobPartitions)
+		if before, is := first[p]; is {
+			by[0], keys[0] = s.keeper(before)
+			by[1], keys[1] = s.keeper(n)
+		}
+		first[p] = n
+	}
+	for _, key := range keys {
+		s.sender([]secret.String{key})
+	}
+	for range 2 { // the second ones find both worked
+		before := [2]uint64{s.nonce(by[0]), s.nonce(by[1])}
+		jobs := [2]job.Job{s.orderJob(s.marketOrder(100), by[0]), s.orderJob(s.marketOrder(100), by[1])}
+		s.say(jobs[:]...)
+		for i, j := range jobs {
+			s.mustEndOnce(j, by[i], before[i])
+		}
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/nonce"
-	"perpkeeper/pkg/signer"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/nonce"
+	"perpkeeper/pkg/txmgr/signer"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // mortal kills a sender process at a labelled moment: from then on whatever it still tries does nothing at all, as

@@ -11,11 +11,11 @@ import (
 
 	"github.com/ethereum/go-ethereum/core/types"
 
+	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // One of three endpoints, the fastest, is wrong about a fact that costs money or cannot be taken back. Each job is

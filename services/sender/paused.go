@@ -8,8 +8,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/metric"
 	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/service/metric"
 )
 
 // pauses checks whether the signers of this process are paused, whoever paused them: a sender that gave up on one, or

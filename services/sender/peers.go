@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/txmgr/signer"
 )
 
 // notPeers refuses signers that are another keeper's by the configuration.

@@ -3,8 +3,8 @@ package sender
 import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/signer"
 	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/txmgr/signer"
 	"strings"
 	"testing"
 )

@@ -7,11 +7,11 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"perpkeeper/lab/devnet"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/services/devnet"
 	"perpkeeper/services/scanner"
 )
 

@@ -48,23 +48,15 @@ func (s *site) launch(binary string, key secret.String, point string, settings .
 		fmt.Sprintf("KEEPER_CHAIN_ID=%d", c.Keeper.ChainID),
 		fmt.Sprintf("KEEPER_LOG_PARTITIONS=%d", c.Keeper.LogPartitions),
 		fmt.Sprintf("KEEPER_JOB_PARTITIONS=%d", c.Keeper.JobPartitions),
-		"CHAIN_URLS=" + strings.Join(urls, ","), fmt.Sprintf("CHAIN_POLL_INTERVAL=%s", c.Chain.PollInterval),
+		"CHAIN_URLS=" + strings.Join(urls, ","),
 		"KAFKA_BROKERS=" + strings.Join(c.Kafka.Brokers, ","),
 		fmt.Sprintf("KAFKA_SESSION_TIMEOUT=%s", c.Kafka.SessionTimeout),
-		fmt.Sprintf("KAFKA_HEARTBEAT_INTERVAL=%s", c.Kafka.HeartbeatInterval),
 		"POSTGRES_URL=" + c.Postgres.URL.Reveal(),
-		"VENUE_EVENT_EMITTER=" + c.Venue.EventEmitter.Hex(), "VENUE_DATA_STORE=" + c.Venue.DataStore.Hex(),
-		"VENUE_ORDER_HANDLER=" + c.Venue.OrderHandler.Hex(), "VENUE_LIQUIDATION_HANDLER=" +
-			c.Venue.LiquidationHandler.Hex(),
-		"VENUE_DEPOSIT_HANDLER=" + c.Venue.DepositHandler.Hex(), "VENUE_WITHDRAWAL_HANDLER=" +
-			c.Venue.WithdrawalHandler.Hex(),
+		"VENUE_DATA_STORE=" + c.Venue.DataStore.Hex(),
 		"SIGNER_DEV=true", "SIGNER_DEV_KEYS=" + key.Reveal(),
 		"SENDER_MODE=" + c.Sender.Mode, fmt.Sprintf("SENDER_LEASE_TTL=%s", max(c.Sender.LeaseTTL, 3*time.Second)),
-		fmt.Sprintf("SENDER_HEAD_MAX_AGE=%s", c.Sender.HeadMaxAge),
-		fmt.Sprintf("SENDER_STATE_MAX_LAG=%s", c.Sender.StateMaxLag),
-		fmt.Sprintf("SENDER_HEAD_MAX_SKEW=%s", c.Sender.HeadMaxSkew),
-		fmt.Sprintf("SENDER_PRICE_MAX_AGE=%s", c.Sender.PriceMaxAge),
-		fmt.Sprintf("SENDER_FEE_ORDER_REPLACE_BLOCKS=%d", c.Sender.Fee.Order.Patience), "HTTP_LISTEN=127.0.0.1:0",
+		fmt.Sprintf("SENDER_MAX_LAG=%s", c.Sender.MaxLag),
+		"HTTP_LISTEN=127.0.0.1:0",
 	}, settings...) {
 		p.cmd.Env = append(p.cmd.Env, "PERPKEEPER_"+setting)
 	}

@@ -7,8 +7,8 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 func TestResultOf(t *testing.T) {

@@ -8,14 +8,14 @@ import (
 
 	"github.com/ethereum/go-ethereum/core/types"
 
+	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/pkg/txmgr/nonce"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // impatient raises prices every two blocks.
@@ -58,12 +58,12 @@ func (s *site) mustAllBeStored(f txm.Flight, broadcast [][]byte) {
 func raised(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.impatient()
 	before, w := s.nonce(by), &witness{}
-	w.mute.Store(true)
+	w.swallows.Store(true)
 	s.sender([]secret.String{key}, w.on)
 	j := s.orderJob(s.marketOrder(100), by)
 	s.say(j)
 	f := s.transactions(by, 3)
-	w.mute.Store(false)
+	w.swallows.Store(false)
 	s.mustEndOnce(j, by, before)
 	s.mustAllBeStored(f, w.broadcasts())
 	if r := s.result(j.ID, 1); r.GasPrice < f.Txs[2].Cap {
@@ -75,7 +75,7 @@ func raised(t *testing.T, s *site, by chain.Address, key secret.String) {
 func cheaperMined(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.impatient()
 	before, w := s.nonce(by), &witness{}
-	w.mute.Store(true)
+	w.swallows.Store(true)
 	s.sender([]secret.String{key}, w.on)
 	j := s.orderJob(s.marketOrder(100), by)
 	s.say(j)
@@ -85,7 +85,7 @@ func cheaperMined(t *testing.T, s *site, by chain.Address, key secret.String) {
 		t.Fatal(err)
 	}
 	s.mined(first.Hash(), s.chain.SendTransaction(t.Context(), &first))
-	w.mute.Store(false)
+	w.swallows.Store(false)
 	s.mustEndOnce(j, by, before)
 	if r := s.result(j.ID, 1); r.TxHash != f.Txs[0].Hash {
 		t.Errorf("the result names %s, mined was %s", r.TxHash, f.Txs[0].Hash)
@@ -154,7 +154,16 @@ func cancelledByHeir(t *testing.T, s *site, by chain.Address, key secret.String)
 		found, err := s.db.Order(ctx, j.Key)
 		return err == nil && !found.Row.Status.Pending()
 	})
+	// while its gate is closed, as it is at first, an heir broadcasts what is public (TIER-8): not before it has looked
+	if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Error: "not now"}); err != nil {
+		t.Fatal(err)
+	}
 	s.sender([]secret.String{key})
+	s.eventually("the heir gives the job up", func(ctx context.Context) bool {
+		flights, err := outbox.NewIntents(s.db).InFlight(ctx, by)
+		return err == nil && len(flights) == 1 && flights[0].Leaving()
+	})
+	s.devnet.Node().ClearFaults()
 	if r := s.result(j.ID, 1); r.Outcome != job.SkippedDone || r.GasUsed != txm.EmptyGas || r.Nonce != before {
 		t.Errorf("result %+v", r)
 	}
@@ -165,14 +174,14 @@ func capped(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.impatient()
 	s.cfg.Sender.Fee.Order.Cap = s.cfg.Sender.Fee.Floor
 	before, w := s.nonce(by), &witness{}
-	w.mute.Store(true)
+	w.swallows.Store(true)
 	sn := s.sender([]secret.String{key}, w.on)
 	j := s.orderJob(s.marketOrder(100), by)
 	s.say(j)
 	s.eventually("it is broadcast again and again", func(context.Context) bool {
 		return len(w.broadcasts()) > 3 && sn.count("sender_price_capped_total") > 0
 	})
-	w.mute.Store(false)
+	w.swallows.Store(false)
 	s.mustEndOnce(j, by, before)
 	s.mustBeStored(j, w.broadcasts())
 }

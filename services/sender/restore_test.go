@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/txmgr/nonce"
 )
 
 // The whole database is put back to where it was before some transactions, under a sender that goes on. It has the same
@@ -21,15 +21,11 @@ func TestDatabaseRestored(t *testing.T) {
 	by, key := s.keeper(0)
 	sn := s.sender([]secret.String{key})
 	start := s.nonce(by)
-	first := s.orderJob(s.marketOrder(100), by)
-	s.say(first)
-	s.mustEndOnce(first, by, start)
+	s.mustExecute(by, start)
 
 	restore := pgtest.Snapshot(t, s.cfg.Postgres.URL.Reveal())
 	for n := range uint64(3) { // under tokens that the restored database does not know
-		j := s.orderJob(s.marketOrder(100), by)
-		s.say(j)
-		s.mustEndOnce(j, by, start+1+n)
+		s.mustExecute(by, start+1+n)
 	}
 	before, token := s.nonce(by), s.token(by.Hex())
 	restore()

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // publisher writes what has ended to a topic. It is used by one goroutine.

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/checklog"
+	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/risk/checklog"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/services/devnet/exchange"
 )
 
 // The main road, with everything real but the planner's voice.

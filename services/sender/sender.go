@@ -9,24 +9,25 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/checklog"
-	"perpkeeper/pkg/evidence"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
-	"perpkeeper/pkg/headtrack"
-	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/retention"
+	"perpkeeper/pkg/pg/retention"
 	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/risk/checklog"
 	"perpkeeper/pkg/service"
-	"perpkeeper/pkg/signer"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/tier/evidence"
+	"perpkeeper/pkg/txmgr/headtrack"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/nonce"
+	"perpkeeper/pkg/txmgr/signer"
+	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/pkg/txmgr/txmanager"
 	"perpkeeper/services/sender/preflight"
 	"perpkeeper/services/sender/shadow"
 	"perpkeeper/services/sender/turns"
@@ -58,6 +59,7 @@ type outside struct {
 	client  *bus.Client
 	db      *pg.DB
 	node    node
+	venue   *gmx.Follower
 	state   preflight.State // of the chain; only the chain closes a job
 	leases  leases
 	nonces  nonce.Store
@@ -113,10 +115,6 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
 	sh.Ready("chain").Note(node.OneWord())
 
-	if old := cfg.Sender.Fee.DayCost; old > 0 {
-		sh.Log.Warn().Uint64("wei", old).Msg("sender.fee.max_day_cost is obeyed for one more release, without a " +
-			"reserve for liquidations: write sender.fee.budget in its place, in BNB")
-	}
 	metrics := NewMetrics(sh.Registry)
 	cfg.Sender.Node = cmp.Or(cfg.Sender.Node, service.Node(sh.Context()))
 	s := New(cfg, sh.Log, metrics, keys, client, db, node)
@@ -124,6 +122,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.Watch("chain", func(context.Context) error { return node.Health() })
 	sh.Watch("postgres", db.Health)
 	sh.Watch("gate", s.gate().Healthy)
+	sh.Watch("venue", func(context.Context) error { return s.venue.Healthy(executed...) })
 	sh.Watch("work", s.notices.healthy)
 	if cfg.Sender.Mode == Shadow {
 		s.shadow = s.newShadow(db.Shadow())
@@ -135,6 +134,9 @@ func Start(sh *service.Shell, cfg Config) error {
 	sh.Go("pauses", (&pauses{signers: outbox.NewSigners(db), own: s.addresses(), metrics: metrics, log: sh.Log}).Run)
 	return nil
 }
+
+// executed are the kinds of job that every venue has.
+var executed = []job.Kind{job.Order, job.Liquidation, job.Deposit, job.Withdrawal}
 
 // openKeys opens the keys of the configuration. A shadow has none, whatever the configuration names.
 func openKeys(cfg Config) ([]signer.Signer, error) {
@@ -149,9 +151,10 @@ func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer,
 	node *evm.Client) *Sender {
 	s := newSender(cfg, log, metrics, lease.NewOwner(cfg.Sender.Node), keys, time.Now)
 	leases := outbox.NewLeases(db)
-	s.outside = outside{client: client, db: db, node: node, state: db, leases: leases, nonces: leases,
+	s.outside = outside{client: client, db: db, node: node,
+		venue: gmx.Follow(cfg.Venue.DataStore, s.addresses(), node, log), state: db, leases: leases, nonces: leases,
 		intents: outbox.NewIntents(db), session: leases,
-		checks: checklog.New(outbox.NewCheckLog(db), s.clock, metrics.preflight.Dropped, log),
+		checks: checklog.New(outbox.NewCheckLog(db), s.clock, log),
 		results: func() (ended, givenUp txmanager.Publisher) {
 			return newResults(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
 		}}
@@ -179,7 +182,7 @@ func (s *Sender) gate() preflight.Gate {
 }
 
 func (s *Sender) newPreflight() *preflight.Preflight {
-	cfg := preflight.Config{Venue: s.cfg.Venue, Gas: s.cfg.Sender.Gas, FrozenRole: s.cfg.Sender.FrozenRole}
+	cfg := preflight.Config{Venue: s.venue, FrozenRole: s.cfg.Keeper.FrozenRole}
 	return preflight.New(cfg, preflight.Parts{Node: s.node, State: s.state, Head: s.headTracker, Quotes: s.quotes,
 		Clock: s.clock, Metrics: s.metrics.preflight, Notes: s.checks, Log: s.log})
 }
@@ -216,7 +219,7 @@ func (s *Sender) Run(ctx context.Context) error {
 
 // attend keeps the session by which a successor can tell that this process lives, where there can be one.
 func (s *Sender) attend(ctx context.Context) error {
-	err := s.session.Attend(ctx, s.owner, s.metrics.Txs.Leases)
+	err := s.session.Attend(ctx, s.owner)
 	if ctx.Err() == nil {
 		s.log.Warn().Err(err).Msg("should this process die, its successors wait until its leases end")
 		<-ctx.Done()
@@ -228,6 +231,7 @@ func (s *Sender) attend(ctx context.Context) error {
 func (s *Sender) follow(ctx context.Context, group *errgroup.Group) {
 	id := s.cfg.Keeper.ChainID
 	jobs := bus.GroupConfig{ID: fmt.Sprintf("perp.%d.sender", id), Topic: wire.JobTopic(id)}
+	group.Go(func() error { return s.venue.Run(ctx) })
 	group.Go(func() error { return s.headTracker.Follow(ctx, s.node.Heads(ctx)) })
 	group.Go(func() error { return s.quotes.Follow(ctx, s.client, wire.PriceTopic(id), s.unreadable.price) })
 	group.Go(func() error {
@@ -245,7 +249,7 @@ func (s *Sender) observe(ctx context.Context) error {
 	if !s.cfg.Tier.Enabled {
 		return nil
 	}
-	decoder := gmx.NewDecoder(s.cfg.Venue.EventEmitter)
+	decoder := gmx.NewDecoder().Passing()
 	pauses := retry.Policy{Initial: 10 * time.Second, Max: time.Minute} // each reading is of the last 15 minutes
 	return evidence.Follow(ctx, pauses, func() *evidence.Reader {
 		return evidence.NewReader(s.client, s.cfg.Keeper, decoder, s.turns, s.unreadable.report)
@@ -277,6 +281,9 @@ func (s *Sender) awaitParts(ctx context.Context) error {
 		}
 	}
 	if err := retry.Do(ctx, policy, s.reachChain); err != nil {
+		return err
+	}
+	if err := retry.Do(ctx, policy, s.venue.Look); err != nil {
 		return err
 	}
 	watch := txmanager.KeyWatch{Node: s.node, Store: s.session, Span: s.cfg.Sender.SignerWatch}

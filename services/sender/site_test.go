@@ -17,23 +17,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/lab/devnet"
+	"perpkeeper/lab/devnet/devnettest"
+	"perpkeeper/lab/devnet/exchange"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
-	"perpkeeper/pkg/signer"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/devnet"
-	"perpkeeper/services/devnet/devnettest"
-	"perpkeeper/services/devnet/exchange"
+	"perpkeeper/pkg/txmgr/signer"
+	"perpkeeper/pkg/txmgr/txm"
 	"perpkeeper/services/scanner"
 	"perpkeeper/services/statevm"
 )
@@ -60,13 +59,19 @@ type site struct {
 
 func newSite(t testing.TB, change ...func(*scanner.Config)) *site {
 	t.Helper()
+	return newSiteAt(t, pgtest.URL(t), change...)
+}
+
+// newSiteAt is a site with a database of the test's own.
+func newSiteAt(t testing.TB, database string, change ...func(*scanner.Config)) *site {
+	t.Helper()
 	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
 	s := &site{t: t, devnet: startDevnet(t)}
-	s.cfg = s.config(b.Addr(), pgtest.URL(t))
+	s.cfg = s.config(b.Addr(), database)
 	s.client, s.db = s.connect(s.cfg.Kafka), s.open(s.cfg.Postgres)
 	s.prepare()
 	s.runStatePipeline(change...)
@@ -95,22 +100,15 @@ func startDevnet(t testing.TB) *devnet.Devnet {
 func (s *site) config(brokers, database string) Config {
 	cfg, at := DefaultConfig(), s.devnet.Deployment().Contracts
 	cfg.Keeper = wire.Config{ChainID: s.devnet.Deployment().ChainID, LogPartitions: 2, JobPartitions: 2}
-	cfg.Kafka.Brokers, cfg.Kafka.SessionTimeout, cfg.Kafka.HeartbeatInterval = []string{brokers}, 3*time.Second,
-		50*time.Millisecond
+	cfg.Kafka.Brokers, cfg.Kafka.SessionTimeout = []string{brokers}, 3*time.Second
 	cfg.Postgres.URL = secret.MustURL(database)
 	cfg.Chain.URLs = []secret.URL{secret.MustURL(s.devnet.RPC())}
 	cfg.Chain.PollInterval = 50 * time.Millisecond
-	cfg.Venue = gmx.Config{
-		EventEmitter: chain.Address(at.EventEmitter), DataStore: chain.Address(at.DataStore),
-		OrderHandler:       chain.Address(at.OrderHandler),
-		LiquidationHandler: chain.Address(at.LiquidationHandler), DepositHandler: chain.Address(at.DepositHandler),
-		WithdrawalHandler: chain.Address(at.WithdrawalHandler),
-	}
+	cfg.Venue.DataStore = chain.Address(at.DataStore)
 	cfg.Signer.Dev = true
 	cfg.Sender.LeaseTTL, cfg.Sender.Cooldown = time.Second, 500*time.Millisecond
 	// A shared machine may be slow, and no test is about how fresh is fresh enough.
-	cfg.Sender.HeadMaxAge, cfg.Sender.HeadMaxSkew = 20*time.Second, 20*time.Second
-	cfg.Sender.StateMaxLag, cfg.Sender.PriceMaxAge = 20*time.Second, 30*time.Second
+	cfg.Sender.MaxLag, cfg.Sender.PriceMaxAge = 20*time.Second, 30*time.Second
 	cfg.Sender.Fee.Doubt = 700 * time.Millisecond
 	for _, tariff := range []*txm.Tariff{&cfg.Sender.Fee.Liquidation, &cfg.Sender.Fee.Order,
 		&cfg.Sender.Fee.Maintenance} {
@@ -156,8 +154,7 @@ func (s *site) runStatePipeline(change ...func(*scanner.Config)) {
 		c(&scan)
 	}
 	vm := statevm.DefaultConfig()
-	vm.Keeper, vm.Kafka, vm.Postgres, vm.Venue.EventEmitter = s.cfg.Keeper, s.cfg.Kafka, s.cfg.Postgres,
-		s.cfg.Venue.EventEmitter
+	vm.Keeper, vm.Kafka, vm.Postgres = s.cfg.Keeper, s.cfg.Kafka, s.cfg.Postgres
 	s.host("scanner", func(sh *service.Shell) error { return scanner.Start(sh, scan) })
 	s.host("statevm", func(sh *service.Shell) error { return statevm.Start(sh, vm) })
 }
@@ -330,7 +327,7 @@ func (s *site) found(jobs ...job.Job) []job.Job {
 	}
 	found := slices.Clone(jobs)
 	for i := range found {
-		found[i].Evidence.Block, found[i].Evidence.Generation = standing.Watermark.BlockRef, uint32(standing.Generation)
+		found[i].Evidence.Block, found[i].Evidence.Generation = standing.Watermark, uint32(standing.Generation)
 	}
 	return found
 }

@@ -7,14 +7,15 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/signer"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/tier/execution"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/nonce"
+	"perpkeeper/pkg/txmgr/signer"
+	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/pkg/txmgr/txmanager"
 	"perpkeeper/services/sender/preflight"
 )
 
@@ -25,6 +26,7 @@ type Parts struct {
 	Owner   lease.Owner
 	Keys    []signer.Signer
 	Node    node
+	Venue   gmx.Venue
 	State   preflight.State
 	Leases  leases
 	Nonces  nonce.Store
@@ -49,7 +51,8 @@ type Stepper struct {
 // not looked at.
 func NewStepper(ctx context.Context, cfg Config, p Parts) (*Stepper, error) {
 	s := newSender(cfg, p.Log, p.Metrics, p.Owner, p.Keys, p.Clock)
-	s.outside = outside{node: p.Node, state: p.State, leases: p.Leases, nonces: p.Nonces, intents: p.Intents,
+	s.outside = outside{node: p.Node, venue: gmx.Fixed(p.Venue), state: p.State, leases: p.Leases, nonces: p.Nonces,
+		intents: p.Intents,
 		results: func() (ended, givenUp txmanager.Publisher) { return publishBy(p.Publish), publishBy(toNobody) }}
 	s.preflight = s.newPreflight()
 	s.manager = s.newManager()

@@ -19,7 +19,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // NON-1: the same key in two regions, each with a database that knows the signer. What the other one sends shows on the
@@ -29,9 +29,7 @@ func TestSameKeyInTwoRegions(t *testing.T) {
 	by, key := s.keeper(0)
 	sn := s.sender([]secret.String{key})
 	start := s.nonce(by)
-	j := s.orderJob(s.marketOrder(100), by)
-	s.say(j)
-	s.mustEndOnce(j, by, start)
+	s.mustExecute(by, start)
 	if reason, err := sn.intents.Paused(t.Context(), by); err != nil || reason != "" {
 		t.Fatalf("paused before anybody else has sent: %s, %v", reason, err)
 	}
@@ -93,14 +91,14 @@ func (s *site) rival(raw []byte, key secret.String) {
 // TIER-17: the chain arbitrates, and the loser says so.
 func lostRace(t *testing.T, s *site, by chain.Address, key secret.String) {
 	before, w := s.nonce(by), &witness{}
-	w.mute.Store(true)
+	w.swallows.Store(true)
 	s.sender([]secret.String{key}, w.on)
 	j := s.orderJob(s.marketOrder(100), by)
 	s.say(j)
 	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
 	_, other := s.keeper(11)
 	s.rival(w.broadcasts()[0], other)
-	w.mute.Store(false)
+	w.swallows.Store(false)
 	if r := s.result(j.ID, 1); r.Outcome != job.LostRace || r.TxHash.IsZero() || r.Outcome.Failure() {
 		t.Errorf("result %+v", r)
 	}

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/txmgr/lease"
 )
 
 // NON-13, NON-14: a sender's process is killed by SIGKILL, and the job that comes then is sent by another one within
@@ -90,7 +90,7 @@ func BenchmarkTakeover(b *testing.B) {
 func (s *site) usual(mode string) {
 	usual := bus.DefaultConfig()
 	s.cfg.Sender.Mode, s.cfg.Sender.LeaseTTL = mode, lease.DefaultTTL
-	s.cfg.Kafka.SessionTimeout, s.cfg.Kafka.HeartbeatInterval = usual.SessionTimeout, usual.HeartbeatInterval
+	s.cfg.Kafka.SessionTimeout = usual.SessionTimeout
 }
 
 // succession is a process that has the lease of a signer, and has sent a job's transaction, and a sender that waits for

@@ -11,14 +11,14 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
-	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // TestTiers lets a keeper share a site with others, which the test plays by their keys: all it knows of them it learns
@@ -171,7 +171,8 @@ func (s *site) executedAge(j job.Job) time.Duration {
 // At the end of a window pressing stops. What somebody else has executed then is cancelled at its nonce, and so is what
 // stands in the way of a job that is ours; nothing else is broadcast.
 func yieldedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret.String) {
-	s.share(1, 2, 3*tier.Guard)
+	s.share(1, 2, 5*tier.Guard) // long enough to sign two jobs on a slow machine
+	s.cfg.Tier.Tiers = 15       // their window comes again after this test, however slow
 	w := &witness{}
 	w.mute.Store(true)
 	r := s.sender([]secret.String{key}, w.on)
@@ -180,6 +181,10 @@ func yieldedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret
 	s.eventually("both are signed", func(context.Context) bool { return len(w.hashes()) == 2 })
 	s.eventually("their window is over", func(context.Context) bool {
 		return !r.turns.Ask(done).Mine && !r.turns.Ask(pending).Mine
+	})
+	// The guard before the window's end is for broadcasts that had begun.
+	s.eventually("what was on its way has arrived", func(context.Context) bool {
+		return time.Since(time.UnixMilli(int64(pending.BirthMs))) > s.cfg.Tier.Window
 	})
 	w.mute.Store(false) // what is broadcast from now on lands, and so nothing of the two jobs is
 	s.peerExecutes(r, done)
@@ -243,7 +248,10 @@ func reorganisedInAnothersWindow(t *testing.T, s *site, by chain.Address, key se
 	before := len(w.broadcasts())
 	s.replace(mined.Mined.Block.Number, branchOff{1, evmnode.Drop})
 	s.eventually("the receipt is taken back",
-		func(context.Context) bool { return r.count("sender_receipts_taken_back_total") == 1 })
+		func(ctx context.Context) bool {
+			flights, err := r.intents.InFlight(ctx, by)
+			return err == nil && len(flights) == 1 && flights[0].Mined == nil
+		})
 	s.peerExecutes(r, j)
 	s.devnet.Resume()
 	if o := s.result(j.ID, 1); (o.Outcome != job.LostRace && o.Outcome != job.SkippedDone) ||

@@ -11,26 +11,27 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
 	"perpkeeper/services/sender/preflight"
 )
 
 // witness sees what a sender broadcasts, and may keep it from the nodes.
 type witness struct {
 	node
-	mute atomic.Bool
-	mu   sync.Mutex
-	sent [][]byte
+	mute     atomic.Bool
+	swallows atomic.Bool // what it says it took
+	mu       sync.Mutex
+	sent     [][]byte
 }
 
 func (w *witness) on(s *Sender) { w.node, s.node = s.node, w }
@@ -41,6 +42,9 @@ func (w *witness) SendRaw(ctx context.Context, raw []byte) error {
 	w.mu.Unlock()
 	if w.mute.Load() {
 		return errors.New("the connection broke")
+	}
+	if w.swallows.Load() {
+		return nil
 	}
 	return w.node.SendRaw(ctx, raw)
 }
@@ -62,7 +66,8 @@ func TestTrouble(t *testing.T) {
 		{"the answer to a broadcast is lost", lostAnswer},
 		{"the answer to a claim is lost", lostClaim},
 		{"the nodes refuse for a while", refusedForAWhile},
-		{"the signer cannot pay for a while", poorForAWhile},
+		{"the signer cannot pay for a while", notPaidFor("insufficient funds for gas * price + value: have 1 want 2",
+			"cannot pay")},
 		{"somebody else is first", lostRace},
 		{"bytes that no node takes free their nonce", fatalPayload},
 		{"somebody else has the key", stolenKey},
@@ -74,6 +79,7 @@ func TestTrouble(t *testing.T) {
 		{"nodes want more", tooCheap("transaction underpriced: gas tip cap 1, minimum needed 2")},
 		{"another transaction is at the nonce", tooCheap("replacement transaction underpriced")},
 		{"the job is done elsewhere before ours is mined", cancelledInFlight},
+		{"a nonce is freed in full blocks", freedInFullBlocks},
 		{"the job is done elsewhere before its heir looks", cancelledByHeir},
 		{"the caps are reached", capped},
 		{"an operator calls it off", calledOff},
@@ -83,6 +89,11 @@ func TestTrouble(t *testing.T) {
 		{"the lease is lost in the middle", fencedOut},
 		{"the database is away for a while", databaseAway},
 		{"the database knows less than the chain", goneBack},
+		{"an account may have one in flight", notPaidFor("in-flight transaction limit reached for delegated accounts",
+			"take no more")},
+		{"nodes have a fee cap", notPaidFor("tx fee (1.20 ether) exceeds the configured cap (1.00 ether)",
+			"exceeds the configured cap")},
+		{"nodes refuse in words that nobody knows", notPaidFor("the moon is in the wrong house", "wrong house")},
 	} {
 		if i > 9 {
 			i %= 6 // the keepers from 6 on end paused or idle, and are used once
@@ -175,35 +186,45 @@ func refusedForAWhile(t *testing.T, s *site, by chain.Address, key secret.String
 	}
 }
 
-// A signer without means keeps its nonce, claims nothing more, offers no more than it did, and goes on when it is given
-// some.
-func poorForAWhile(t *testing.T, s *site, by chain.Address, key secret.String) {
-	s.impatient()
-	before, w := s.nonce(by), &witness{}
-	first := s.orderJob(s.marketOrder(100), by)
-	fault := evmnode.Fault{Method: "eth_sendRawTransaction",
-		Error: "insufficient funds for gas * price + value: have 1 want 2"}
-	if err := s.devnet.Node().Inject(fault); err != nil {
-		t.Fatal(err)
-	}
-	cleared := sync.OnceFunc(s.devnet.Node().ClearFaults)
-	defer cleared()
-	sn := s.sender([]secret.String{key}, w.on)
-	s.say(first)
-	s.eventually("the broadcasts were refused for longer than prices wait",
-		func(context.Context) bool { return len(w.broadcasts()) > 5 })
-	second := first
-	second.ID, second.Key = job.OrderID(chain.Hash{7}, 1), chain.Hash{7}
-	s.say(second)
-	s.eventually("the gate says why", func(context.Context) bool { return sn.notices.has("cannot pay") })
-	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 1 ||
-		len(flights[0].Txs) != 1 {
-		t.Errorf("in flight: %+v, %v", flights, err)
-	}
-	cleared()
-	s.mustEndOnce(first, by, before)
-	if r := s.result(second.ID, 1); r.Outcome != job.SkippedDone {
-		t.Errorf("the other job ended as %+v", r)
+// A refusal that no price mends, whether it is understood or not: the signer keeps its nonce, claims nothing more,
+// offers no more than it did, and offers that more seldom. Readiness has the node's own words and how often it said
+// them. It goes on by itself.
+func notPaidFor(answer, says string) func(*testing.T, *site, chain.Address, secret.String) {
+	return func(t *testing.T, s *site, by chain.Address, key secret.String) {
+		s.impatient()
+		before, w := s.nonce(by), &witness{}
+		first := s.orderJob(s.marketOrder(100), by)
+		if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Error: answer}); err != nil {
+			t.Fatal(err)
+		}
+		cleared := sync.OnceFunc(s.devnet.Node().ClearFaults)
+		defer cleared()
+		sn := s.sender([]secret.String{key}, w.on)
+		s.say(first)
+		begun := sn.headTracker.Number()
+		s.eventually("the broadcasts were refused for longer than prices wait",
+			func(context.Context) bool { return len(w.broadcasts()) > 3 })
+		if passed := sn.headTracker.Number() - begun; passed < 12 {
+			t.Errorf("four broadcasts in %d blocks", passed)
+		}
+		s.eventually("readiness says why, before anything else waits",
+			func(context.Context) bool { return sn.notices.has(says) && sn.notices.has(" times: ") })
+		second := first
+		second.ID, second.Key = job.OrderID(chain.Hash{7}, 1), chain.Hash{7}
+		s.say(second)
+		s.eventually("the other job waits", func(ctx context.Context) bool {
+			depth, err := sn.intents.Depth(ctx, by)
+			return err == nil && depth == 1
+		})
+		if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 1 ||
+			len(flights[0].Txs) != 1 {
+			t.Errorf("in flight: %+v, %v", flights, err)
+		}
+		cleared()
+		s.mustEndOnce(first, by, before)
+		if r := s.result(second.ID, 1); r.Outcome != job.SkippedDone {
+			t.Errorf("the other job ended as %+v", r)
+		}
 	}
 }
 

@@ -9,8 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/pg"
 )
 
 // unreadable are the records of the job and price topics that nobody can read. Each is reported and passed over: both
@@ -107,8 +108,8 @@ func (s *Sender) setAside(ctx context.Context, part string, d damaged) error {
 	where := fmt.Sprintf("offset %d of %s/%d", d.record.Offset, d.topic, d.record.Partition)
 	return s.patiently(ctx, part, func(ctx context.Context) error {
 		progress := s.db.Notified() // how far damaged records are dead letters
-		next, known, err := progress.Next(ctx, unreadableAudience, d.topic, d.record.Partition)
-		if err != nil || known && d.record.Offset < next {
+		at, known, err := progress.Place(ctx, unreadableAudience, d.topic, d.record.Partition)
+		if err != nil || known && d.record.Offset < at.Next {
 			return err
 		}
 		const onlyPartition = 0
@@ -121,6 +122,7 @@ func (s *Sender) setAside(ctx context.Context, part string, d damaged) error {
 		case err != nil:
 			return fmt.Errorf("sending %s to the dead letters: %w", where, err)
 		}
-		return progress.Note(ctx, unreadableAudience, d.topic, d.record.Partition, d.record.Offset+1)
+		return progress.Note(ctx, unreadableAudience, d.topic, d.record.Partition,
+			pg.Place{Next: d.record.Offset + 1})
 	})
 }

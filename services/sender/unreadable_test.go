@@ -6,10 +6,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/wire"
 )
 
 // Records that nobody can read hold nothing up: the job and the prices behind them are read, at every start, and each

@@ -1,37 +1,30 @@
 package sender
 
 import (
-	"errors"
 	"sync"
 	"time"
 
-	"perpkeeper/pkg/check"
-	"perpkeeper/pkg/liquidation"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/risk/liquidation"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // Volatile is what a sender may do while prices move abruptly (LIQ-14): many positions are liquidatable at once then,
 // and everybody wants to be in the next block. What is below the ordinary limit changes nothing.
 type Volatile struct {
-	Window          time.Duration `toml:"window" help:"over how long the movement of prices is looked at; as the planner's liquidation.volatility_window"`
-	MaxPrice        uint64        `toml:"max_price" help:"highest price that is offered for a liquidation then, in wei per gas"`
-	MaxInFlight     int           `toml:"max_in_flight" help:"most transactions of one signer in flight then; the limit rises towards it while the chain takes them"`
-	MaxLiquidations int           `toml:"max_liquidations" help:"most liquidations in flight then, over all senders of the keeper; the limit rises towards it while the chain takes them"`
+	// Window: over how long the movement of prices is looked at; as the planner's liquidation.volatility_window.
+	Window time.Duration `toml:"-"`
+	// MaxInFlight: most transactions of one signer in flight then; the limit rises towards it while the chain takes
+	// them.
+	MaxInFlight int `toml:"-"`
+	// MaxLiquidations: most liquidations in flight then, over all senders of the keeper; the limit rises towards it
+	// while the chain takes them.
+	MaxLiquidations int `toml:"-"`
 }
 
-// defaultVolatile doubles the ordinary price. A block of BSC holds some 20 liquidations, and it takes two to three
+// defaultVolatile is of what BSC takes. A block of BSC holds some 20 liquidations, and it takes two to three
 // blocks until what is sent is known to be mined.
 func defaultVolatile() Volatile {
-	return Volatile{Window: time.Minute, MaxPrice: 10 * txm.Gwei, MaxInFlight: 64, MaxLiquidations: 100}
-}
-
-// Validate names every setting that cannot work.
-func (n Volatile) Validate() error {
-	return errors.Join(
-		check.Between("window", n.Window, time.Second, time.Hour),
-		check.Between("max_in_flight", n.MaxInFlight, 0, mostInFlight),
-		check.Between("max_liquidations", n.MaxLiquidations, 0, mostLiquidations),
-	)
+	return Volatile{Window: time.Minute, MaxInFlight: 64, MaxLiquidations: 100}
 }
 
 // limits are what holds a sender back, at this moment.
@@ -43,11 +36,12 @@ type limits struct {
 	window txm.Window // what the chain takes of what is sent, over all signers of the process
 }
 
-// Fee is what may be paid now. Caps per job and day stay: they are what a keeper can afford.
+// Fee is what may be paid now: twice the ordinary price for a liquidation while prices move abruptly. Caps
+// per job and day stay: they are what a keeper can afford.
 func (l *limits) Fee() txm.Policy {
 	p := l.settings.Fee
 	if l.mode() > liquidation.Normal {
-		p.Liquidation.Cap = max(p.Liquidation.Cap, l.settings.Volatile.MaxPrice)
+		p.Liquidation.Cap *= 2
 	}
 	return p
 }

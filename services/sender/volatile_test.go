@@ -1,15 +1,14 @@
 package sender
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/risk/liquidation"
+	"perpkeeper/pkg/txmgr/txm"
 	"perpkeeper/services/sender/preflight"
 )
 
@@ -42,7 +41,7 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 			t.Errorf("%s: %d wei, %+v", what, fee.Liquidation.Cap, l.Flights())
 		}
 		if fee.Order != settings.Fee.Order || fee.JobCost != settings.Fee.JobCost ||
-			fee.Money() != settings.Fee.Money() {
+			fee.Budget != settings.Fee.Budget {
 			t.Errorf("%s: what orders pay, or what the keeper can afford, has changed", what)
 		}
 	}
@@ -68,17 +67,5 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	l.settings = settings
 	report(1, time.Second)
 	taken()
-	expect("nervous, with nothing more permitted", liquidation.Extreme, 5, 16, 10)
-}
-
-func TestVolatileSettings(t *testing.T) {
-	if err := defaultVolatile().Validate(); err != nil {
-		t.Errorf("refused: %v", err)
-	}
-	err := Volatile{MaxInFlight: 201, MaxLiquidations: -1}.Validate()
-	for _, key := range []string{"window: 0s", "max_in_flight: 201", "max_liquidations: -1"} {
-		if err == nil || !strings.Contains(err.Error(), key) {
-			t.Errorf("%q is not in %v", key, err)
-		}
-	}
+	expect("nervous, with no more places", liquidation.Extreme, 10, 16, 10)
 }

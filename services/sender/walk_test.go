@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/risk/checklog"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the rooms do into the walk-throughs of testdata")
@@ -94,7 +94,7 @@ func (w *walk) passed() (lines []line) {
 // on puts the walk around a sender.
 func (w *walk) on(s *Sender) {
 	s.intents, s.node = walkedIntents{s.intents, w}, walkedNode{s.node, w}
-	s.checks = checklog.New(walkedChecks{outbox.NewCheckLog(w.db), w}, s.clock, s.metrics.preflight.Dropped, s.log)
+	s.checks = checklog.New(walkedChecks{outbox.NewCheckLog(w.db), w}, s.clock, s.log)
 	results := s.results
 	s.results = func() (ended, givenUp txmanager.Publisher) {
 		ended, givenUp = results()
@@ -131,7 +131,7 @@ func (i walkedIntents) Heads(ctx context.Context, s chain.Address, p txm.Pick) (
 			i.w.lines = slices.DeleteFunc(i.w.lines, func(l line) bool { return !strings.Contains(l.text, intakeLine) })
 		}
 		i.w.mu.Unlock()
-		i.w.notef(mine, "pkg/txmanager drain", "the intent is among the most urgent: %s, lane %s", h.State,
+		i.w.notef(mine, "txmanager drain", "the intent is among the most urgent: %s, lane %s", h.State,
 			h.Job.Kind.Lane())
 	}
 	return heads, err
@@ -146,7 +146,7 @@ func (i walkedIntents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) er
 			i.w.raw, i.w.hash = c.Tx.Raw, c.Tx.Hash
 		}
 		i.w.mu.Unlock()
-		i.w.notef(mine, "pkg/txmanager claim", "nonce and signed bytes are stored, under the lease of the signer")
+		i.w.notef(mine, "txmanager claim", "nonce and signed bytes are stored, under the lease of the signer")
 	}
 	return err
 }
@@ -154,7 +154,7 @@ func (i walkedIntents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) er
 func (i walkedIntents) Record(ctx context.Context, f lease.Fence, receipts ...txm.Receipt) error {
 	err := i.Store.Record(ctx, f, receipts...)
 	for _, r := range receipts {
-		i.w.notef(err == nil && i.w.is(r.TxHash), "pkg/txmanager confirm",
+		i.w.notef(err == nil && i.w.is(r.TxHash), "txmanager confirm",
 			"the receipt is stored: success %t, the logs say %s, settled %t", r.OK, r.Outcome, r.Settlement != nil)
 	}
 	return err
@@ -164,7 +164,7 @@ func (i walkedIntents) Finish(ctx context.Context, f lease.Fence, finals ...txm.
 	err := i.Store.Finish(ctx, f, finals...)
 	for _, r := range finals {
 		mine := txm.Refused(err) == "" && i.w.is(r.TxHash) // on a busy machine the answer may not come
-		i.w.notef(mine, "pkg/txmanager confirm", "its block is final: the attempt ends as %s, its nonce is used up",
+		i.w.notef(mine, "txmanager confirm", "its block is final: the attempt ends as %s, its nonce is used up",
 			r.Outcome)
 		i.w.mu.Lock()
 		i.w.over = i.w.over || mine
@@ -178,7 +178,7 @@ func (i walkedIntents) Reported(ctx context.Context, f lease.Fence, intents []in
 	i.w.mu.Lock()
 	mine := txm.Refused(err) == "" && i.w.over && slices.Contains(intents, i.w.attempt)
 	i.w.mu.Unlock()
-	i.w.notef(mine, "pkg/txmanager record", "the store notes that it was told")
+	i.w.notef(mine, "txmanager record", "the store notes that it was told")
 	return err
 }
 
@@ -214,7 +214,7 @@ func (n walkedNode) SendRaw(ctx context.Context, raw []byte) error {
 	n.w.mu.Lock()
 	mine := n.w.raw != nil && slices.Equal(raw, n.w.raw)
 	n.w.mu.Unlock()
-	n.w.notef(mine, "pkg/txmanager broadcast", "the stored bytes, and no others, go to the nodes")
+	n.w.notef(mine, "txmanager broadcast", "the stored bytes, and no others, go to the nodes")
 	return n.node.SendRaw(ctx, raw)
 }
 
@@ -275,7 +275,7 @@ func (w *walk) isOver() bool {
 	has := func(part string) bool {
 		return slices.ContainsFunc(w.lines, func(l line) bool { return strings.Contains(l.text, part) })
 	}
-	return has(intakeLine) && has("pkg/txmanager record") &&
+	return has(intakeLine) && has("txmanager record") &&
 		slices.ContainsFunc(w.checks, func(e checklog.Entry) bool {
 			return e.Intent == w.attempt && e.Check == checklog.Call && e.Verdict == "onward"
 		})

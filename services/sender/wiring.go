@@ -1,16 +1,21 @@
 package sender
 
 import (
+	"time"
+
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/checklog"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/risk/checklog"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
+
+// confirmTimeout is after how long without a receipt people are told; the transaction goes on being broadcast.
+const confirmTimeout = 10 * time.Second
 
 func (s *Sender) newManager() *txmanager.Manager {
 	settings := s.cfg.Sender
 	return txmanager.New(txmanager.Config{
 		ChainID: s.cfg.Keeper.ChainID, Owner: s.owner, TTL: settings.LeaseTTL, Batch: settings.Batch,
-		MaxWait: settings.MaxJobAge, Cooldown: settings.Cooldown, ConfirmTimeout: settings.ConfirmTimeout,
+		MaxWait: settings.MaxJobAge, Cooldown: settings.Cooldown, ConfirmTimeout: confirmTimeout,
 		Private: txmanager.Private{Endpoints: len(s.cfg.Chain.PrivateURLs) > 0, Only: settings.privateLanes(),
 			Deadline: settings.PrivateDeadline},
 		Shared: s.cfg.Tier.Enabled,
@@ -32,7 +37,6 @@ func (s *Sender) open(account chain.Address, look func()) txmanager.Work {
 				s.turns.Observe(check.Stage()), // still pending, fresh reports, gas, a simulated call
 			}
 		},
-		Early:   check.Early,
 		Read:    check.Read,
 		Recheck: s.gate().Recheck(check.Run),
 		Judge:   check,

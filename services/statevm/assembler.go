@@ -1,15 +1,16 @@
 package statevm
 
 import (
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // assembler gathers the records of one partition into steps.
 type assembler struct {
 	claim    wire.Claim
-	records  []bus.Record // of the block or range that has not ended yet
+	own      func(key chain.Hash) bool // whether the partition has the rows of a routing key; nil = of all
+	records  []bus.Record              // of the block or range that has not ended yet
 	messages []wire.Message
 	parted   bool // a batch of the block has ended, and another is to follow
 }
@@ -63,14 +64,10 @@ func (a *assembler) take(r bus.Record) (step, bool, error) {
 	case wire.Epoch:
 	case wire.Reorg:
 		s.reorg = &m
-	case wire.Correction:
-		s.correction = &m
 	case wire.Halt:
 		s.halt = &m
 	case wire.Finalized:
 		s.finalized = &m.Block
-	case wire.Proven:
-		s.proven = &m
 	default:
 		return step{}, false, a.refuse(r, "a %s does not belong into the log topic", meta.Kind)
 	}
@@ -93,6 +90,7 @@ func (a *assembler) endBlock(r bus.Record, end wire.BlockEnd) (*share, error) {
 				end.Block.Number, end.Block.Hash)
 		}
 	}
+	s.keep(a.own)
 	return s, nil
 }
 
@@ -125,6 +123,7 @@ func (a *assembler) endRange(r bus.Record, end wire.RangeEnd) (*share, error) {
 		}
 		low = of.Number
 	}
+	s.keep(a.own)
 	return s, nil
 }
 

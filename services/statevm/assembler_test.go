@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // A block that came in several batches is one step, whoever wrote between them; what a scanner left behind without its

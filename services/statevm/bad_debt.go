@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"perpkeeper/pkg/metric"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/service/metric"
 )
 
 // recentWindow is how old a block may be whose losses are counted. Rates are about the present: a statevm that reads
@@ -27,13 +27,13 @@ func newLosses(reg prometheus.Registerer) losses {
 	in := metric.In{Registerer: reg}
 	return losses{
 		insolvent: in.Counter("statevm_insolvent_closes_total",
-			"Positions that were closed without covering their costs (InsolventClose), in recent blocks."),
+			"Positions closed without covering their costs (InsolventClose), in recent blocks."),
 		badDebt: in.Counter("statevm_bad_debt_usd_total",
-			"Costs, in USD, that closed positions did not cover, in recent blocks."),
+			"USD that closed positions did not cover, in recent blocks."),
 		liquidated: in.Counter("statevm_liquidated_usd_total",
-			"Size, in USD, of what was liquidated, by whichever keeper, in recent blocks."),
+			"USD liquidated, by whichever keeper, in recent blocks."),
 		closes: in.Counter("statevm_liquidations_total",
-			"Positions that were liquidated, by whichever keeper, in recent blocks."),
+			"Positions liquidated, by whichever keeper, in recent blocks."),
 	}
 }
 

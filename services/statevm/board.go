@@ -1,7 +1,6 @@
 package statevm
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,26 +14,26 @@ type board struct {
 
 	mu      sync.Mutex
 	active  int
-	general string                 // what is wrong with all of them
-	reasons map[int]map[int]string // by generation and partition, where there is one
+	general string                    // what is wrong with all of them
+	reasons map[int]map[string]string // by generation and what has one: its group, or a partition
 }
 
 func newBoard(report func(string)) *board {
-	return &board{report: report, reasons: map[int]map[int]string{}}
+	return &board{report: report, reasons: map[int]map[string]string{}}
 }
 
-// of returns how one partition of a generation reports.
-func (b *board) of(generation, partition int) func(reason string) {
+// of returns how something of a generation reports.
+func (b *board) of(generation int, what string) func(reason string) {
 	return func(reason string) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.reasons[generation] == nil {
-			b.reasons[generation] = map[int]string{}
+			b.reasons[generation] = map[string]string{}
 		}
 		if reason == "" {
-			delete(b.reasons[generation], partition)
+			delete(b.reasons[generation], what)
 		} else {
-			b.reasons[generation][partition] = reason
+			b.reasons[generation][what] = reason
 		}
 		b.publish()
 	}
@@ -54,8 +53,8 @@ func (b *board) publish() {
 		all = append(all, b.general)
 	}
 	reasons := b.reasons[b.active]
-	for _, p := range slices.Sorted(maps.Keys(reasons)) {
-		all = append(all, fmt.Sprintf("partition %d: %s", p, reasons[p]))
+	for _, what := range slices.Sorted(maps.Keys(reasons)) {
+		all = append(all, what+": "+reasons[what])
 	}
 	b.report(strings.Join(all, "; "))
 }

@@ -5,8 +5,7 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // named makes blocks of a tree by name: each is the child of the one before.
@@ -22,7 +21,7 @@ func named(number uint64, parent chain.Hash, names string) []chain.BlockRef {
 func onBranch(refs ...chain.BlockRef) *branch {
 	b := &branch{}
 	for _, r := range refs {
-		b.extend(&share{last: pg.Block{BlockRef: r}})
+		b.extend(&share{last: r})
 	}
 	return b
 }
@@ -33,28 +32,25 @@ func TestBlockRule(t *testing.T) {
 	fork := named(13, main[1].Hash, "xy")
 	b := onBranch(main...)
 	for _, test := range []struct {
-		name    string
-		block   chain.BlockRef
-		attempt uint32
-		want    verdict
+		name  string
+		block chain.BlockRef
+		want  verdict
 	}{
-		{"the child", chain.BlockRef{Number: 15, Hash: chain.Hash{'e'}, Parent: main[3].Hash}, 0, apply},
-		{"the child, corrected", chain.BlockRef{Number: 15, Hash: chain.Hash{'e'}, Parent: main[3].Hash}, 2, apply},
-		{"the tip again", main[3], 0, skip},
-		{"the first again", main[0], 0, skip},
-		{"a correction without a reorg", main[2], 1, 0},
-		{"a sibling", fork[0], 0, 0},
-		{"a nephew", fork[1], 0, 0},
-		{"a grandchild", chain.BlockRef{Number: 16, Hash: chain.Hash{'f'}, Parent: chain.Hash{'e'}}, 0, 0},
-		{"a child of nobody", chain.BlockRef{Number: 15, Hash: chain.Hash{'e'}, Parent: chain.Hash{'?'}}, 0, 0},
-		{"older than anything kept", chain.BlockRef{Number: 9, Hash: chain.Hash{'q'}}, 0, 0},
+		{"the child", chain.BlockRef{Number: 15, Hash: chain.Hash{'e'}, Parent: main[3].Hash}, apply},
+		{"the tip again", main[3], skip},
+		{"the first again", main[0], skip},
+		{"a sibling", fork[0], 0},
+		{"a nephew", fork[1], 0},
+		{"a grandchild", chain.BlockRef{Number: 16, Hash: chain.Hash{'f'}, Parent: chain.Hash{'e'}}, 0},
+		{"a child of nobody", chain.BlockRef{Number: 15, Hash: chain.Hash{'e'}, Parent: chain.Hash{'?'}}, 0},
+		{"older than anything kept", chain.BlockRef{Number: 9, Hash: chain.Hash{'q'}}, 0},
 	} {
-		got, err := b.block(pg.Block{BlockRef: test.block, Attempt: test.attempt})
+		got, err := b.block(test.block)
 		if got != test.want || (err == nil) != (test.want != 0) || err != nil && !halts(err) {
 			t.Errorf("%s: %d, %v", test.name, got, err)
 		}
 	}
-	if v, err := (&branch{}).block(pg.Block{BlockRef: main[2]}); v != apply || err != nil {
+	if v, err := (&branch{}).block(main[2]); v != apply || err != nil {
 		t.Errorf("the first block of all: %d, %v", v, err)
 	}
 }
@@ -90,33 +86,12 @@ func TestReorgRule(t *testing.T) {
 	}
 }
 
-// A correction is applied unless it has been already; it may go below the finalized block, where a reorg must be
-// accepted to go.
-func TestCorrectionRule(t *testing.T) {
+// Below the finalized block only a reorg that the operator has accepted may go, and it takes that block along.
+func TestAcceptedReorgRule(t *testing.T) {
 	main := named(11, chain.Hash{'z'}, "abcd")
-	once := onBranch(main[:2]...)
-	for _, r := range main[2:] {
-		once.extend(&share{last: pg.Block{BlockRef: r, Attempt: 1}})
-	}
 	final := onBranch(main...)
 	final.finalized = main[3]
 	back := chain.Reorg{Ancestor: main[1], OldTip: main[3]}
-	for _, test := range []struct {
-		name    string
-		on      *branch
-		attempt uint32
-		want    verdict
-	}{
-		{"the first", onBranch(main...), 1, apply}, {"again", once, 1, skip}, {"a second", once, 2, apply},
-		{"taken back, not yet replaced", onBranch(main[:2]...), 1, skip},
-		{"below what is final", final, 1, apply}, {"of nothing", &branch{}, 1, 0},
-		{"of others", onBranch(main[0]), 1, 0},
-	} {
-		if got, err := test.on.correction(wire.Correction{Reorg: back, Attempt: test.attempt}); got != test.want ||
-			(err == nil) != (test.want != 0) {
-			t.Errorf("%s: %d, %v", test.name, got, err)
-		}
-	}
 	if _, err := final.reorg(wire.Reorg{Reorg: back}); !contradicts(err) {
 		t.Errorf("a reorg below what is final: %v", err)
 	}
@@ -131,7 +106,7 @@ func TestCorrectionRule(t *testing.T) {
 // A range stands on the tip or on nothing, is known by its last block, and leaves nothing to go back to.
 func TestRangeRule(t *testing.T) {
 	main := named(11, chain.Hash{'z'}, "abcdefg")
-	span := func(from, to int) *share { return &share{before: main[from], last: pg.Block{BlockRef: main[to]}} }
+	span := func(from, to int) *share { return &share{before: main[from], last: main[to]} }
 	b := onBranch(main[:3]...)
 	for _, test := range []struct {
 		name string
@@ -151,7 +126,7 @@ func TestRangeRule(t *testing.T) {
 	if len(b.kept) != 1 || b.finalized != main[5] {
 		t.Errorf("kept: %v, finalized: %v", b.kept, b.finalized)
 	}
-	if v, err := b.block(pg.Block{BlockRef: main[6]}); v != apply || err != nil {
+	if v, err := b.block(main[6]); v != apply || err != nil {
 		t.Errorf("a block on a range: %d, %v", v, err)
 	}
 	into := wire.Reorg{Reorg: chain.Reorg{Ancestor: main[1], OldTip: main[5]}, Accepted: true}
@@ -179,12 +154,11 @@ func TestFinalityRule(t *testing.T) {
 		}
 	}
 	b.rewind(main[1], false)
-	if _, err := b.block(pg.Block{BlockRef: chain.BlockRef{Number: 13, Hash: chain.Hash{'x'},
-		Parent: main[1].Hash}}); !halts(err) {
+	if _, err := b.block(chain.BlockRef{Number: 13, Hash: chain.Hash{'x'}, Parent: main[1].Hash}); !halts(err) {
 		t.Errorf("another block in place of the finalized one: %v", err)
 	}
-	if v, err := b.block(pg.Block{BlockRef: main[2], Attempt: 1}); v != apply || err != nil {
-		t.Errorf("the finalized block, corrected: %d, %v", v, err)
+	if v, err := b.block(main[2]); v != apply || err != nil {
+		t.Errorf("the finalized block again: %d, %v", v, err)
 	}
 }
 
@@ -193,11 +167,11 @@ func TestBranchForgets(t *testing.T) {
 	b, parent := &branch{}, chain.Hash{1}
 	for n := range uint64(3 * chain.UndoHorizon) {
 		ref := chain.BlockRef{Number: n + 1, Hash: chain.Keccak256(parent[:]), Parent: parent}
-		b.extend(&share{last: pg.Block{BlockRef: ref}})
+		b.extend(&share{last: ref})
 		parent = ref.Hash
 	}
 	tip, _ := b.tip()
-	deep := wire.Reorg{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 3}, OldTip: tip.BlockRef}}
+	deep := wire.Reorg{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 3}, OldTip: tip}}
 	if _, err := b.reorg(deep); !halts(err) || !strings.Contains(err.Error(), "deeper") {
 		t.Errorf("a reorg beyond the horizon: %v", err)
 	}

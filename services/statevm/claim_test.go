@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // A topic that was made anew beneath a scanner begins with what that had on its way. No state begins there: nothing

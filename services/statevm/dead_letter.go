@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/wire"
 )
 
 // bury sends the record that halted a partition to the dead letter topic if it, or its log, could not be decoded. It

@@ -1,21 +1,20 @@
 // Package statevm turns the log topic into rows: it reads the partitions that its consumer group assigns to it, checks
 // and decodes every block, folds it into the state of the exchange, and commits rows and offset in one transaction.
-// Reorgs and corrections are undone.
+// Reorgs are undone.
 //
 // # Guaranteed
 //
 //   - Exactly-once effect (PIPE-3): wherever the process is killed, the rows are those of a fold over the topic up to
 //     the stored offset.
 //   - The apply rule: what stands on the last block is applied, be it a block or a range; what is known is skipped; a
-//     reorg and a correction take blocks back once. Anything else halts the partition: a hole, another branch without a
-//     reorg, a batch that does not match its end, an unknown record or event, an event that contradicts the rows, a
-//     block that contradicts finality. But while the block of such an event, or one below it, is unproven and can be
-//     taken back, the partition reads on without applying anything (adr 0013).
+//     reorg takes blocks back once. Anything else halts the partition: a hole, another branch without a reorg, a batch
+//     that does not match its end, an unknown record or event, an event that contradicts the rows, a block that
+//     contradicts finality.
 //   - A partition that was halted has committed everything before the record it cannot accept, and nothing of it. A
 //     record or log that cannot be decoded stands in the dead letter topic as well.
 //   - Two instances share the partitions (PIPE-7). One that lost a partition without knowing writes nothing.
-//   - Every block within the undo horizon keeps its journal, however final it is when it is applied: a correction may
-//     come after finality, and a replay of the topic meets it again. Only ranges have none.
+//   - Every block within the undo horizon keeps its journal, however final it is when it is applied: the operator may
+//     accept a reorg of it, and a replay of the topic meets that again. Only ranges have none.
 //
 // # A topic that lost its end
 //

@@ -8,12 +8,12 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/gmx/gmxtest"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/wire"
 )
 
 var emitter = chain.Address{0xee}
@@ -41,9 +41,7 @@ type exchange struct {
 	final  chain.BlockRef
 	unsaid bool           // the end of the next block says what is final
 	floor  uint64         // blocks up to here cannot be taken back
-	spare  uint32         // the highest attempt given so far
 	last   [][]bus.Record // the last batch of each partition
-	proven bool           // every block is published with proof
 }
 
 func newExchange(t failer, seed uint64, partitions int, write func(int, []bus.Record)) *exchange {
@@ -86,7 +84,7 @@ type routed struct {
 func (x *exchange) grow(transactions int) {
 	x.t.Helper()
 	ref := x.next()
-	x.publish(wire.BlockEnd{Block: ref, Verified: x.random.IntN(2) == 0}, x.happen(ref, transactions))
+	x.publish(wire.BlockEnd{Block: ref}, x.happen(ref, transactions))
 }
 
 // next is a child of the tip.
@@ -117,7 +115,7 @@ func (x *exchange) happen(ref chain.BlockRef, transactions int) []routed {
 // span makes finalized blocks and publishes them as one range.
 func (x *exchange) span(blocks, transactions int) {
 	x.t.Helper()
-	end := wire.RangeEnd{Before: chain.BlockRef{Number: x.tip().Number, Hash: x.tip().Hash}, Verified: true}
+	end := wire.RangeEnd{Before: chain.BlockRef{Number: x.tip().Number, Hash: x.tip().Hash}}
 	var messages []routed
 	for range blocks {
 		ref := x.next()
@@ -153,20 +151,6 @@ func withRecords(blocks []chain.BlockRef, records []bus.Record, t failer) (named
 	return named
 }
 
-// correct publishes the last blocks again, with other logs.
-func (x *exchange) correct(depth int) {
-	x.t.Helper()
-	again := slices.Clone(x.blocks[len(x.blocks)-depth:])
-	x.spare++
-	old := x.tip()
-	x.takeBack(depth)
-	x.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: x.tip(), OldTip: old}, Attempt: x.spare,
-		Reason: "a log was missing"})
-	for _, ref := range again {
-		x.publish(wire.BlockEnd{Block: ref, Verified: true, Attempt: x.spare}, x.happen(ref, 2))
-	}
-}
-
 // breakPromise halts everybody and goes on from an ancestor, however final what it takes back was said to be.
 func (x *exchange) breakPromise(depth int, look func()) {
 	x.t.Helper()
@@ -178,31 +162,6 @@ func (x *exchange) breakPromise(depth int, look func()) {
 	x.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: x.tip(), OldTip: old}, Accepted: true})
 	if x.final.Number > x.tip().Number {
 		x.final = x.tip()
-	}
-}
-
-// deceive publishes a block without proof, of which messages are missing, and others above it, right ones, until a
-// correction or a reorg takes all of them back.
-func (x *exchange) deceive(above int, corrected bool) {
-	x.t.Helper()
-	ref := x.next()
-	records := x.happen(ref, 3)
-	records = slices.DeleteFunc(records, func(routed) bool { return x.random.IntN(2) == 0 })
-	x.publish(wire.BlockEnd{Block: ref}, records)
-	for range above {
-		x.grow(3)
-	}
-	if corrected {
-		x.correct(above + 1)
-	} else {
-		x.reorg(above + 1)
-	}
-}
-
-// prove says of the newest blocks that they are proven, be it news or not.
-func (x *exchange) prove(blocks int) {
-	for _, ref := range x.blocks[max(0, len(x.blocks)-blocks):] {
-		x.everywhere(wire.Proven{Block: ref, Attempt: uint32(x.random.IntN(int(x.spare) + 1))})
 	}
 }
 
@@ -361,7 +320,6 @@ func (x *exchange) shareOf(p int, messages []routed) (records []bus.Record) {
 
 // closed appends the BLOCK_END.
 func closed(x *exchange, end wire.BlockEnd, records []bus.Record) []bus.Record {
-	end.Verified = end.Verified || x.proven
 	end.Records, end.Digest = uint32(len(records)), wire.Digest(records)
 	return append(slices.Clone(records), x.encode(chain.Hash{}, end))
 }

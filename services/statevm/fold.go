@@ -4,17 +4,19 @@ import (
 	"errors"
 	"fmt"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/wire"
 )
 
 // decoder understands the contracts' logs. The logs of one call are of one transaction.
 type decoder interface {
 	Transaction(logs []chain.Log, blockTimeMs uint64) ([]perp.Event, error)
+	// Unknown returns the name of an event that is passed over without being known.
+	Unknown(l chain.Log) (name string, is bool)
 }
 
 // txEvents is the events of one transaction or block record, and where they are from.
@@ -33,12 +35,18 @@ func (s *share) decode(d decoder) error {
 			for to < len(s.messages) && sameTransaction(m, s.messages[to]) {
 				to++
 			}
-			events, err := d.Transaction(logsOf(s.messages[from:to]), s.timeMs(m.Block))
+			logs := logsOf(s.messages[from:to])
+			events, err := d.Transaction(logs, s.timeMs(m.Block))
 			if err != nil {
 				return halt{error: fmt.Errorf("block %d, transaction %s: %w", m.Block, m.TxHash, err),
 					record: blamed(err, s.records[from:to], s.messages[from:to])}
 			}
 			s.events = append(s.events, txEvents{m.Block, m.TxHash, events})
+			for _, l := range logs {
+				if name, is := d.Unknown(l); is {
+					s.unknown = append(s.unknown, name)
+				}
+			}
 		case wire.Tx:
 			s.events = append(s.events, txEvents{m.Block, m.Hash, []perp.Event{s.transaction(m)}})
 		case wire.Param:
@@ -51,6 +59,23 @@ func (s *share) decode(d decoder) error {
 		from = to
 	}
 	return nil
+}
+
+// keep leaves out the logs that make no rows of this partition: what the scanner did not understand is in all of them.
+func (s *share) keep(own func(key chain.Hash) bool) {
+	if own == nil {
+		return
+	}
+	records, messages := s.records[:0], s.messages[:0]
+	for i, m := range s.messages {
+		var key chain.Hash
+		copy(key[:], s.records[i].Key)
+		if l, isLog := m.(wire.Log); isLog && !gmx.Concerns(l.Log, key, own) {
+			continue
+		}
+		records, messages = append(records, s.records[i]), append(messages, m)
+	}
+	s.records, s.messages = records, messages
 }
 
 func sameTransaction(first wire.Log, m wire.Message) bool {
@@ -128,5 +153,5 @@ func (w *workingSet) fold(s *share) (pg.AppliedBlock, error) {
 			}
 		}
 	}
-	return pg.AppliedBlock{Block: s.last, Before: s.before, Changes: w.take()}, nil
+	return pg.AppliedBlock{BlockRef: s.last, Before: s.before, Changes: w.take()}, nil
 }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/wire"
 )
 
 // follower brings one partition's rows up to date and keeps them so, for the time of one claim.
@@ -20,6 +21,7 @@ type follower struct {
 	log       zerolog.Logger
 	metrics   *partitionMetrics
 	decoder   decoder
+	own       func(key chain.Hash) bool // see assembler
 	limit     int
 	open      func(offset int64) *bus.Reader
 	bounds    func(ctx context.Context) (first, end int64, err error)
@@ -30,8 +32,7 @@ type follower struct {
 	intake    *intake // nil before the first begin
 	branch    branch
 	rows      *workingSet
-	pending   []step // shares, finalized and proven blocks not yet committed, in order
-	stuck     *contradiction
+	pending   []step // shares and finalized blocks not yet committed, in order
 	tail      *lostTail
 }
 
@@ -79,7 +80,7 @@ func (f *follower) begin(ctx context.Context) error {
 	if err := f.reload(ctx); err != nil {
 		return err
 	}
-	f.branch, f.pending, f.stuck, f.tail = branch{kept: kept, finalized: f.partition.Offset().Finalized}, nil, nil, nil
+	f.branch, f.pending, f.tail = branch{kept: kept, finalized: f.partition.Offset().Finalized}, nil, nil
 	if err := f.compare(ctx); err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (f *follower) begin(ctx context.Context) error {
 		at.Next, at.Mark, at.Epoch = f.tail.next, f.tail.mark, f.tail.epoch
 	}
 	reader := f.open(at.Next).Watch(at.Mark)
-	f.intake = startIntake(ctx, reader, assembler{claim: wire.Claim(at.Epoch)}, f.decoder, f.limit)
+	f.intake = startIntake(ctx, reader, assembler{claim: wire.Claim(at.Epoch), own: f.own}, f.decoder, f.limit)
 	f.log.Info().Int64("offset", at.Next).Uint64("block", at.Tip.Number).Uint64("epoch", at.Epoch).Msg("following")
 	f.stands()
 	failpoint.Hit("statevm.claimed")
@@ -150,12 +151,11 @@ func (f *follower) flushPending(ctx context.Context) error {
 
 // flush applies the pending steps and commits them, together with the offset and epoch after the last complete one.
 func (f *follower) flush(ctx context.Context, last step) error {
-	if f.waiting() || f.tail != nil {
+	if f.tail != nil {
 		return nil // the offset stays where it is: a successor has to meet the same
 	}
 	pending := f.pending
 	f.pending = nil
-	began := time.Now()
 	commit, halted := f.fold(ctx, pending)
 	if halted != nil && !halts(halted) {
 		return halted
@@ -170,10 +170,9 @@ func (f *follower) flush(ctx context.Context, last step) error {
 		}
 		failpoint.Hit("statevm.committed")
 		f.noteCommit()
-		f.metrics.applied(len(commit.Blocks), time.Since(began))
 		f.reportDifferences()
 	}
-	return f.wait(ctx, halted)
+	return halted
 }
 
 // fold applies the pending steps in memory. When one of them halts, what it returns is everything before, with the
@@ -186,16 +185,13 @@ func (f *follower) fold(ctx context.Context, pending []step) (commit pg.Commit, 
 	if err := f.fetch(ctx, touches(pending)); err != nil {
 		return commit, err
 	}
-	for i, s := range pending {
-		switch {
-		case s.finalized != nil:
+	for _, s := range pending {
+		if s.finalized != nil {
 			commit.Finalized = *s.finalized
-		case s.proven != nil:
-			commit.Proven = append(commit.Proven, s.proof())
-		default:
+		} else {
 			block, err := f.rows.fold(s.share)
 			if err != nil {
-				return commit, &contradiction{at: s.share.last, cause: err, proven: proofs(pending[i+1:])}
+				return commit, err
 			}
 			block.Source = pg.Source{Next: s.next, Mark: s.mark, Digest: s.share.digest}
 			commit.Blocks = append(commit.Blocks, block)
@@ -204,16 +200,6 @@ func (f *follower) fold(ctx context.Context, pending []step) (commit pg.Commit, 
 	}
 	f.metrics.counted(pending)
 	return commit, nil
-}
-
-// proofs are the blocks that steps prove.
-func proofs(steps []step) (proven []pg.Block) {
-	for _, s := range steps {
-		if s.proven != nil {
-			proven = append(proven, s.proof())
-		}
-	}
-	return proven
 }
 
 func (f *follower) fetch(ctx context.Context, keys []perp.RowKey) error {
@@ -239,7 +225,6 @@ func (f *follower) stands() {
 	at := f.partition.Offset()
 	f.metrics.stands(at)
 	f.metrics.stuck(at.Halted != "")
-	f.metrics.waits(f.waiting())
 	f.metrics.lacks(f.tail)
 	switch {
 	case at.Halted != "":
@@ -247,8 +232,6 @@ func (f *follower) stands() {
 	case at.Next > 0 && at.Epoch == 0:
 		f.ready(fmt.Sprintf("the log topic has no claim up to offset %d: it was made anew beneath a scanner, which "+
 			"has to claim it again", at.Next))
-	case f.waiting():
-		f.ready(f.stuck.String())
 	case f.tail != nil:
 		f.ready(f.tail.String())
 	default:

@@ -4,20 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/retry"
 )
+
+// longestPause is between two tries at what has been refused.
+const longestPause = time.Minute
 
 // tenure is this process's work on one generation.
 type tenure struct {
 	stop  context.CancelFunc
-	ended chan error
+	ended chan struct{}
 }
 
 // end stops the work and waits for its end.
 func (t *tenure) end() {
 	t.stop()
-	<-t.ended //nolint:errcheck // what was stopped ends with the stop's own error
+	<-t.ended
 }
 
 // supervise keeps the active generation up to date and every other one that is marked: one that is being filled, and
@@ -25,7 +30,6 @@ func (t *tenure) end() {
 // here but whose state readiness speaks of. It also looks at once when the list of generations has changed.
 func (s *Statevm) supervise(ctx context.Context) error {
 	running := map[int]*tenure{}
-	failed := map[int]bool{} // not to be tried again
 	listener := s.db.GenerationListener()
 	defer listener.Close()
 	defer func() {
@@ -34,26 +38,12 @@ func (s *Statevm) supervise(ctx context.Context) error {
 		}
 	}()
 	for {
-		wanted, active, err := s.wanted(ctx)
+		wanted, err := s.wanted(ctx)
 		if errors.Is(err, pg.ErrSchema) {
 			return err
 		}
 		if err == nil {
-			s.adjust(ctx, running, wanted, failed)
-		}
-		for generation, t := range running {
-			select {
-			case err := <-t.ended:
-				delete(running, generation)
-				failed[generation] = err != nil
-				if err != nil && generation == active {
-					return err
-				}
-				if err != nil {
-					s.log.Error().Err(err).Int("generation", generation).Msg("the generation is not kept up to date")
-				}
-			default:
-			}
+			s.adjust(ctx, running, wanted)
 		}
 		if listener.WaitChange(ctx) != nil {
 			return nil
@@ -61,28 +51,49 @@ func (s *Statevm) supervise(ctx context.Context) error {
 	}
 }
 
-// wanted lists the generations to keep up to date, and returns which one readers use.
-func (s *Statevm) wanted(ctx context.Context) (wanted map[int]bool, active int, err error) {
+// keepUp works on a generation until ctx ends. Whatever else ends the work is said and tried again: what a broker
+// refuses now it may be allowed later, and readers may be switched to a generation that was refused once.
+func (s *Statevm) keepUp(ctx context.Context, generation int) {
+	ready := s.partitions.of(generation, "group")
+	defer ready("")
+	tries := retry.New(retry.Policy{Initial: time.Second, Max: longestPause,
+		OnRetry: func(_ int, err error, pause time.Duration) {
+			ready(err.Error())
+			s.log.Error().Err(err).Int("generation", generation).Dur("pause", pause).
+				Msg("the generation is not kept up to date; trying again")
+		}})
+	for tries.Next(ctx) {
+		began := time.Now()
+		err := s.join(ctx, generation, ready)
+		if time.Since(began) > longestPause {
+			tries.Reset()
+		}
+		tries.Failed(err)
+	}
+}
+
+// wanted lists the generations to keep up to date, and tells readiness which one readers use.
+func (s *Statevm) wanted(ctx context.Context) (wanted map[int]bool, err error) {
 	all, err := s.db.Generations(ctx)
 	if err != nil {
 		s.schema(err.Error())
-		return nil, 0, err
+		return nil, err
 	}
 	s.schema("")
-	wanted = map[int]bool{}
+	wanted, served := map[int]bool{}, false
 	for _, g := range all {
 		if g.Active {
-			active = g.Number
-			s.partitions.serve(active, s.misfit(g))
+			served = true
+			s.partitions.serve(g.Number, s.misfit(g))
 		}
 		if g.KeptUpToDate(s.cfg.Keeper.LogPartitions) {
 			wanted[g.Number] = true
 		}
 	}
-	if active == 0 {
-		return nil, 0, fmt.Errorf("the database has no active generation: %w (run `keeperctl prepare`)", pg.ErrSchema)
+	if !served {
+		return nil, fmt.Errorf("the database has no active generation: %w (run `keeperctl prepare`)", pg.ErrSchema)
 	}
-	return wanted, active, nil
+	return wanted, nil
 }
 
 // misfit reports why this process cannot serve a generation. It may still fill another one.
@@ -100,7 +111,7 @@ func (s *Statevm) misfit(g pg.Generation) string {
 }
 
 // adjust starts work on what is wanted and ends it on what is no longer.
-func (s *Statevm) adjust(ctx context.Context, running map[int]*tenure, wanted, failed map[int]bool) {
+func (s *Statevm) adjust(ctx context.Context, running map[int]*tenure, wanted map[int]bool) {
 	for generation, t := range running {
 		if !wanted[generation] {
 			t.end()
@@ -109,18 +120,16 @@ func (s *Statevm) adjust(ctx context.Context, running map[int]*tenure, wanted, f
 		}
 	}
 	for generation := range wanted {
-		if running[generation] != nil || failed[generation] {
+		if running[generation] != nil {
 			continue
 		}
 		own, cancel := context.WithCancel(ctx)
-		t := &tenure{stop: cancel, ended: make(chan error, 1)}
+		t := &tenure{stop: cancel, ended: make(chan struct{})}
 		running[generation] = t
-		go func() { t.ended <- s.join(own, generation) }()
+		go func() {
+			defer close(t.ended)
+			s.keepUp(own, generation)
+		}()
 		s.log.Info().Int("generation", generation).Msg("keeping up to date")
-	}
-	for generation := range failed {
-		if !wanted[generation] {
-			delete(failed, generation)
-		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/pg"
 )
 

@@ -3,8 +3,8 @@ package statevm
 import (
 	"context"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/kafka/bus"
 )
 
 const (

@@ -24,11 +24,10 @@ func (f *follower) judge(ctx context.Context, s step) error {
 // finalBy is the block that the end of another one calls final: its ancestor, of which this partition knows the hash if
 // it is on the branch and kept.
 func (f *follower) finalBy(s *share) (final chain.BlockRef, known bool) {
-	if s == nil || s.finalDepth == 0 || !f.branch.has(s.last.BlockRef) {
+	if s == nil || s.finalDepth == 0 || !f.branch.has(s.last) {
 		return final, false
 	}
-	block, kept := f.branch.at(s.last.Number - uint64(s.finalDepth))
-	return block.BlockRef, kept
+	return f.branch.at(s.last.Number - uint64(s.finalDepth))
 }
 
 // judgeOne judges one statement: shares wait for the next flush, and are committed before whatever takes blocks back.
@@ -47,21 +46,14 @@ func (f *follower) judgeOne(ctx context.Context, s step) error {
 		}
 	}
 	switch {
-	case f.waiting():
-		return f.await(ctx, s)
 	case s.share != nil:
 		return f.extend(s)
 	case s.reorg != nil:
 		return f.reorg(ctx, s)
-	case s.correction != nil:
-		return f.correct(ctx, s)
 	case s.halt != nil:
 		return f.halt(ctx, s)
 	case s.finalized != nil:
 		return f.finalize(s)
-	case s.proven != nil:
-		f.branch.prove(*s.proven)
-		f.pending = append(f.pending, s)
 	}
 	return nil
 }
@@ -89,36 +81,20 @@ func (f *follower) extend(s step) error {
 func (f *follower) reorg(ctx context.Context, s step) error {
 	v, err := f.branch.reorg(*s.reorg)
 	tip, _ := f.branch.tip()
-	lifts := s.reorg.Accepted && (f.partition.Offset().Halted != "" || f.branch.isFinal(tip.Number+1))
+	from, to, accepted := f.partition.Offset().Tip, s.reorg.Ancestor, s.reorg.Accepted
+	lifts := accepted && (f.partition.Offset().Halted != "" || f.branch.isFinal(tip.Number+1))
 	switch {
 	case err != nil || v == skip && !lifts:
 		return err
 	case v == skip: // there is nothing to take back, but a halt or what was called final
-		return f.undo(ctx, s, pg.Rewind{Ancestor: f.partition.Offset().Tip.BlockRef, Accepted: true})
+		to = from
 	}
-	return f.undo(ctx, s, pg.Rewind{Ancestor: s.reorg.Ancestor, Accepted: s.reorg.Accepted})
-}
-
-func (f *follower) correct(ctx context.Context, s step) error {
-	v, err := f.branch.correction(*s.correction)
-	if err != nil || v == skip {
-		return err
-	}
-	f.log.Warn().Uint64("block", s.correction.Ancestor.Number+1).Uint32("attempt", s.correction.Attempt).
-		Str("reason", s.correction.Reason).Msg("logs are corrected")
-	return f.undo(ctx, s, pg.Rewind{Ancestor: s.correction.Ancestor})
-}
-
-// undo takes back what a step asks for, and moves the offset behind it.
-func (f *follower) undo(ctx context.Context, s step, back pg.Rewind) error {
-	from, to := f.partition.Offset().Tip, back.Ancestor
-	back.Next, back.Mark, back.Epoch = s.next, s.mark, s.epoch
-	if err := f.partition.Undo(ctx, back); err != nil {
+	if err := f.partition.Undo(ctx, pg.Rewind{Next: s.next, Mark: s.mark, Epoch: s.epoch, Ancestor: to,
+		Accepted: accepted}); err != nil {
 		return fmt.Errorf("undoing blocks %d to %d: %w", to.Number+1, from.Number, err)
 	}
 	failpoint.Hit("statevm.undone")
-	f.branch.rewind(to, back.Accepted)
-	f.metrics.undone(from.Number - to.Number)
+	f.branch.rewind(to, accepted)
 	f.log.Warn().Uint64("from", from.Number).Stringer("old_tip", from.Hash).Uint64("to", to.Number).
 		Stringer("ancestor", to.Hash).Msg("blocks undone")
 	f.noteCommit()

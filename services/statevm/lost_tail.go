@@ -6,10 +6,10 @@ import (
 	"slices"
 	"sort"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/wire"
 )
 
 // lostTail is rows that are ahead of the topic: the brokers lost the end of it (one broker, and its host lost power),
@@ -27,8 +27,7 @@ type lostTail struct {
 	mark  pg.Mark
 	epoch uint64
 
-	found  []pg.SourcedBlock // blocks that have been written again, with where they are now
-	proven []pg.Block        // what has been proven by what was written again
+	found []pg.SourcedBlock // blocks that have been written again, with where they are now
 }
 
 func (t *lostTail) String() string {
@@ -141,15 +140,12 @@ func (f *follower) meet(ctx context.Context, s step) (met bool, err error) {
 		f.stands()
 		return true, nil
 	case s.share != nil && !s.share.isRange() && s.share.last.Number <= t.at.Number &&
-		f.branch.has(s.share.last.BlockRef):
+		f.branch.has(s.share.last):
 		v, err := f.branch.block(s.share.last)
 		if err == nil && v == skip {
 			return true, nil // a repetition
 		}
 	case s.share == nil && !s.commands():
-		if s.proven != nil {
-			t.proven = append(t.proven, s.proof())
-		}
 		return true, nil
 	}
 	return false, f.resume(ctx)
@@ -158,17 +154,13 @@ func (f *follower) meet(ctx context.Context, s step) (met bool, err error) {
 // lacks reports whether a step is the next block that the topic has lost, and has the same content.
 func (t *lostTail) lacks(s step) bool {
 	want, got := t.lacking[0], s.share.last
-	return want.Hash == got.Hash && want.Number == got.Number && want.Attempt == got.Attempt &&
-		want.Digest == s.share.digest
+	return want.Hash == got.Hash && want.Number == got.Number && want.Digest == s.share.digest
 }
 
 // find notes that the next block was written again.
 func (t *lostTail) find(s step) {
 	b := t.lacking[0]
 	b.Source = pg.Source{Next: s.next, Mark: s.mark, Digest: s.share.digest}
-	if s.share.last.Verified && !b.Verified {
-		t.proven = append(t.proven, b.Block)
-	}
 	t.at, t.lacking, t.found = b.BlockRef, slices.Clone(t.lacking[1:]), append(t.found, b)
 	t.next, t.mark, t.epoch = s.next, s.mark, s.epoch
 }
@@ -176,20 +168,13 @@ func (t *lostTail) find(s step) {
 // resume goes on from the newest block that rows and topic have in common.
 func (f *follower) resume(ctx context.Context) error {
 	t, from := f.tail, f.partition.Offset().Tip
-	err := f.partition.Resume(ctx, pg.Resumption{Next: t.next, Mark: t.mark, Epoch: t.epoch, At: t.at, Found: t.found,
-		Proven: t.proven})
+	err := f.partition.Resume(ctx, pg.Resumption{Next: t.next, Mark: t.mark, Epoch: t.epoch, At: t.at, Found: t.found})
 	if err != nil {
 		return fmt.Errorf("going on from block %d %s, which rows and topic have in common: %w", t.at.Number, t.at.Hash,
 			err)
 	}
 	f.tail = nil
 	f.branch.rewind(t.at, false)
-	for _, b := range t.proven {
-		f.branch.prove(wire.Proven{Block: b.BlockRef, Attempt: b.Attempt})
-	}
-	if undone := from.Number - t.at.Number; undone > 0 {
-		f.metrics.undone(undone)
-	}
 	f.log.Warn().Uint64("from", from.Number).Uint64("to", t.at.Number).Stringer("hash", t.at.Hash).
 		Int64("offset", t.next).
 		Msg("rows and topic agree again after the topic lost its end")

@@ -2,6 +2,7 @@ package statevm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,13 +13,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/gmx/gmxtest"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/wire"
 )
 
 // instance is a running statevm.
@@ -86,7 +87,22 @@ func eventually(t *testing.T, what string, so func() bool) {
 // caughtUp reports whether the database stands where the exchange does.
 func (s *site) caughtUp(x *exchange) bool {
 	at, err := s.db.Standing(context.Background())
-	return err == nil && at.Level() && at.Watermark.BlockRef == x.tip()
+	return err == nil && at.Level() && at.Watermark == x.tip()
+}
+
+// next is the offset of the first record that a partition has not committed.
+func (s *site) next(t *testing.T, partition int) int64 {
+	t.Helper()
+	at, err := s.db.Standing(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range at.Offsets {
+		if o.Partition == partition {
+			return o.Next
+		}
+	}
+	return 0
 }
 
 // PIPE-7: instances share the partitions; when one joins, leaves or dies, the others take over, and nothing is lost or
@@ -126,7 +142,7 @@ func TestInstancesShareThePartitions(t *testing.T) {
 }
 
 // owned counts the partitions an instance reports about.
-func owned(i *instance) int { return testutil.CollectAndCount(i.metrics.offset) }
+func owned(i *instance) int { return testutil.CollectAndCount(i.metrics.block) }
 
 // PIPE-8: filling another generation from the topic's beginning, beside the live one, gives the same state.
 func TestSecondGenerationIsTheSame(t *testing.T) {
@@ -147,7 +163,7 @@ func TestSecondGenerationIsTheSame(t *testing.T) {
 	s.launch(cfg)
 	eventually(t, "the second generation is filled", func() bool {
 		_, at, err := s.db.Checksums(context.Background(), 2)
-		return err == nil && at.Level() && at.Watermark.BlockRef == x.tip()
+		return err == nil && at.Level() && at.Watermark == x.tip()
 	})
 	x.agree(s.db, 1)
 	x.agree(s.db, 2)
@@ -159,7 +175,7 @@ func TestGenerationOfOtherPartitionsIsLeftAlone(t *testing.T) {
 	s := newSite(t)
 	x, _, _ := s.play(t, 41, 2)
 	claim(t, s.db, 1, 0, 3)
-	number, err := s.db.AddGeneration(t.Context())
+	number, err := s.db.AddGeneration(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +183,7 @@ func TestGenerationOfOtherPartitionsIsLeftAlone(t *testing.T) {
 	x.grow(3)
 	eventually(t, "the other generation is filled", func() bool {
 		at, err := s.db.StandingOf(context.Background(), number)
-		return err == nil && at.Level() && at.Watermark.BlockRef == x.tip()
+		return err == nil && at.Level() && at.Watermark == x.tip()
 	})
 	x.agree(s.db, number)
 	if !i.givenUp(t.Context(), 1) || i.givenUp(t.Context(), number) {
@@ -183,7 +199,7 @@ func TestGenerationOfOtherPartitionsIsLeftAlone(t *testing.T) {
 func TestDroppedGenerationIsGivenUp(t *testing.T) {
 	s := newSite(t)
 	x, _, _ := s.play(t, 31, 1)
-	if _, err := s.db.AddGeneration(t.Context()); err != nil {
+	if _, err := s.db.AddGeneration(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	i := s.launch(s.config(1, s.dbURL))
@@ -202,17 +218,69 @@ func TestDroppedGenerationIsGivenUp(t *testing.T) {
 	eventually(t, "the other one goes on alone", func() bool { return s.caughtUp(x) && owned(i) == 1 })
 }
 
+// What is refused is tried again, and said where readers use it: a generation's group, also one whose refusal fell into
+// a time without a database, and a partition's rows.
+func TestRefusedIsTriedAgain(t *testing.T) {
+	for _, c := range []struct {
+		name, group, says string
+		away              bool // the database, when the refusal comes
+		before            func(s *site) error
+	}{
+		{"a new generation", "perp.1.statevm.g2", "Group Authorization Failed", false, func(s *site) error {
+			number, err := s.db.AddGeneration(t.Context(), nil)
+			return errors.Join(err, s.db.Switch(t.Context(), number, "a test"))
+		}},
+		{"the active generation", "perp.1.statevm.g1", "Group Authorization Failed", true,
+			func(*site) error { return nil }},
+		{"its rows", "", "halted", false, func(s *site) error {
+			pgtest.Tamper(t, s.dbURL,
+				"ALTER TABLE state_g1.kept_block ADD CONSTRAINT closed CHECK (false) NOT VALID")
+			return nil
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSite(t)
+			x, _, _ := s.play(t, 21, 2)
+			proxy := pgtest.NewProxy(t, s.dbURL)
+			i := s.launch(s.config(2, proxy.URL()))
+			x.grow(3)
+			eventually(t, "generation 1 is filled", func() bool { return s.caughtUp(x) })
+			if c.away {
+				proxy.Refuse(true)
+				proxy.CutAll()
+				eventually(t, "it says that the database is away", func() bool { return i.reason("postgres") != "" })
+			}
+			lift := s.broker.Refuse(c.group)
+			if err := c.before(s); err != nil {
+				t.Fatal(err)
+			}
+			x.grow(3)
+			eventually(t, "it says so", func() bool { return strings.Contains(i.reason("partitions"), c.says) })
+			lift()
+			proxy.Refuse(false)
+			if c.group == "" {
+				pgtest.Tamper(t, s.dbURL, "ALTER TABLE state_g1.kept_block DROP CONSTRAINT closed")
+			}
+			eventually(t, "it goes on", func() bool { return s.caughtUp(x) && i.reason("partitions") == "" })
+			active, err := s.db.ActiveGeneration(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.agree(s.db, active)
+		})
+	}
+}
+
 // A partition that cannot go on says why and leaves the others alone; the process stays.
 func TestHaltedPartitionIsSaid(t *testing.T) {
 	s := newSite(t)
 	x, topic, _ := s.play(t, 23, 2)
-	x.proven = true
 	i := s.launch(s.config(2, s.dbURL))
 	x.grow(4)
 	eventually(t, "both partitions follow", func() bool { return s.caughtUp(x) })
 
 	// Partition 0 gets an event that nobody knows, partition 1 the same block without it.
-	l := gmxtest.Log(emitter, "PositionTeleported", nil, nil)
+	l := teleported(chain.Address{})
 	end := x.child()
 	l.Block, l.BlockHash, l.TxHash = end.Block.Number, end.Block.Hash, chain.Hash{5}
 	x.publish(end, []routed{{message: wire.Log{Log: l}}})
@@ -231,7 +299,7 @@ func TestHaltedPartitionIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "partition 1 goes on",
-		func() bool { return testutil.ToFloat64(i.metrics.offset.WithLabelValues("1", "1")) == float64(last) })
+		func() bool { return s.next(t, 1) == last })
 	if strings.Contains(i.reason("partitions"), "partition 1") {
 		t.Errorf("partition 1 complains: %s", i.reason("partitions"))
 	}
@@ -301,14 +369,13 @@ func TestBrokenFinalityIsSaidAndLifted(t *testing.T) {
 func TestDeadLetterIsSentOnce(t *testing.T) {
 	s := newSite(t)
 	x, topic, _ := s.play(t, 29, 1)
-	x.proven = true
 	letters := wire.DeadLetterTopic(s.chain.Load())
 	if err := s.client.Ensure(t.Context(), []bus.TopicSpec{{Name: letters, Partitions: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	x.grow(2)
 	known := gmxtest.Event(emitter, "OrderCreated", perp.Fields{"key": x.unique()})
-	x.logs(known, gmxtest.Log(emitter, "PositionTeleported", nil, nil))
+	x.logs(known, teleported(chain.Address{}))
 	_, end, err := s.client.Bounds(t.Context(), topic, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -470,14 +537,4 @@ func TestTakesBackWhatTheGroupAssigns(t *testing.T) {
 	eventually(t, "it notices", func() bool { return testutil.ToFloat64(i.metrics.lost.WithLabelValues("1", "0")) > 0 })
 	eventually(t, "it goes on", func() bool { return s.caughtUp(x) })
 	x.agree(s.db, 1)
-}
-
-func TestConfigDemandsTheEmitter(t *testing.T) {
-	cfg := DefaultConfig()
-	if err := cfg.Venue.Validate(); err == nil || !strings.Contains(err.Error(), "event_emitter") {
-		t.Errorf("got %v", err)
-	}
-	if err := (Settings{Generation: -1}).Validate(); err == nil || strings.Count(err.Error(), "\n") != 1 {
-		t.Errorf("got %v", err)
-	}
 }

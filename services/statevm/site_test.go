@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
@@ -27,6 +27,7 @@ const hangGuard = 2 * time.Minute
 // site is a broker and a database, on which exchanges play.
 type site struct {
 	t      *testing.T
+	broker *broker.Broker
 	kafka  bus.Config
 	client *bus.Client
 	dbURL  string
@@ -41,8 +42,8 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	s := &site{t: t, kafka: bus.DefaultConfig(), dbURL: pgtest.URL(t)}
-	s.kafka.Brokers, s.kafka.SessionTimeout, s.kafka.HeartbeatInterval = b.Addrs(), 3*time.Second, 50*time.Millisecond
+	s := &site{t: t, broker: b, kafka: bus.DefaultConfig(), dbURL: pgtest.URL(t)}
+	s.kafka.Brokers, s.kafka.SessionTimeout = b.Addrs(), 3*time.Second
 	s.client, s.db = s.connect(s.kafka), s.open(s.dbURL)
 	return s
 }
@@ -70,8 +71,7 @@ func (s *site) open(url string) *pg.DB {
 // config is that of a statevm at this site.
 func (s *site) config(partitions int, databaseURL string) Config {
 	cfg := DefaultConfig()
-	cfg.Kafka, cfg.Keeper.ChainID, cfg.Keeper.LogPartitions, cfg.Venue.EventEmitter = s.kafka, s.chain.Load(),
-		partitions, emitter
+	cfg.Kafka, cfg.Keeper.ChainID, cfg.Keeper.LogPartitions = s.kafka, s.chain.Load(), partitions
 	if err := cfg.Postgres.URL.UnmarshalText([]byte(databaseURL)); err != nil {
 		s.t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func (x *exchange) agree(db *pg.DB, generation int) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	if tip := at.Watermark.BlockRef; !at.Level() || tip.Number != x.tip().Number || tip.Hash != x.tip().Hash {
+	if tip := at.Watermark; !at.Level() || tip.Number != x.tip().Number || tip.Hash != x.tip().Hash {
 		x.t.Fatalf("the watermark is %+v (level: %t), the chain stands at %+v", at.Watermark, at.Level(), x.tip())
 	}
 	if !maps.Equal(got, want) {

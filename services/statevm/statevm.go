@@ -8,13 +8,13 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/service"
-	"perpkeeper/pkg/snapshot/store"
-	"perpkeeper/pkg/wire"
 )
 
 // Statevm applies the log topic to the database.
@@ -51,13 +51,6 @@ func Start(sh *service.Shell, cfg Config) error {
 	s.node = service.Node(sh.Context())
 	s.schema, s.partitions = reportTo(sh.Ready("schema")), newBoard(reportTo(sh.Ready("partitions")))
 	sh.Go("apply", s.Run)
-	if cfg.Snapshot.Every > 0 {
-		in, err := store.Open(cfg.Snapshot)
-		if err != nil {
-			return fmt.Errorf("preparing the store of snapshots: %w", err)
-		}
-		sh.Go("snapshots", func(ctx context.Context) error { return s.takeSnapshots(ctx, in) })
-	}
 	return nil
 }
 
@@ -76,7 +69,7 @@ func reportTo(c *service.Condition) func(string) {
 func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, db *pg.DB) *Statevm {
 	silent := func(string) {}
 	return &Statevm{
-		cfg: cfg, log: log, metrics: metrics, client: client, db: db, decoder: gmx.NewDecoder(cfg.Venue.EventEmitter),
+		cfg: cfg, log: log, metrics: metrics, client: client, db: db, decoder: cfg.Venue.Decoder(),
 		partitions: newBoard(silent), schema: silent,
 	}
 }
@@ -90,7 +83,7 @@ func (s *Statevm) Run(ctx context.Context) error {
 	}
 	if only := s.cfg.Statevm.Generation; only != 0 {
 		s.partitions.serve(only, "")
-		return s.join(ctx, only)
+		return s.join(ctx, only, func(string) {})
 	}
 	return s.supervise(ctx)
 }
@@ -109,30 +102,36 @@ func (s *Statevm) awaitParts(ctx context.Context) error {
 	return nil
 }
 
-// join shares the partitions of a generation with the other instances. Each generation has a group of its own.
-func (s *Statevm) join(ctx context.Context, generation int) error {
-	group := fmt.Sprintf("perp.%d.statevm.g%d", s.cfg.Keeper.ChainID, generation)
-	return s.client.Join(ctx, bus.GroupConfig{ID: group, Topic: wire.LogTopic(s.cfg.Keeper.ChainID)},
-		func(ctx context.Context, c bus.Claim) error {
-			return s.serve(ctx, generation, c)
-		})
+// join shares the partitions of a generation with the other instances. Each generation has a group of its own, and
+// ready learns of it when this process is a member.
+func (s *Statevm) join(ctx context.Context, generation int, ready func(string)) error {
+	group := bus.GroupConfig{
+		ID:       fmt.Sprintf("perp.%d.statevm.g%d", s.cfg.Keeper.ChainID, generation),
+		Topic:    wire.LogTopic(s.cfg.Keeper.ChainID),
+		OnAssign: func([]int) { ready("") },
+	}
+	return s.client.Join(ctx, group, func(ctx context.Context, c bus.Claim) error {
+		return s.serve(ctx, generation, c)
+	})
 }
 
 // serve applies one partition for the time of one claim.
 func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error {
 	log := s.log.With().Int("generation", generation).Int("partition", c.Partition).Logger()
-	metrics, ready := s.metrics.of(generation, c.Partition), s.partitions.of(generation, c.Partition)
+	metrics := s.metrics.of(generation, c.Partition)
+	ready := s.partitions.of(generation, fmt.Sprintf("partition %d", c.Partition))
 	metrics.stuck(false)
 	defer metrics.forget()
 	defer ready("")
-	for {
+	tries := retry.New(retry.Policy{Initial: time.Second, Max: longestPause})
+	for tries.Next(ctx) {
 		p, err := s.claim(ctx, generation, c.Partition, ready)
 		if err != nil {
 			return err
 		}
 		f := &follower{
 			log: log, metrics: metrics, decoder: s.decoder.For(c.Partition), limit: s.cfg.Statevm.MaxRecords,
-			committed: c.Committed, ready: ready, partition: p,
+			committed: c.Committed, ready: ready, partition: p, own: s.ownKeys(c.Partition),
 			open: func(offset int64) *bus.Reader {
 				return s.client.Reader(wire.LogTopic(s.cfg.Keeper.ChainID), c.Partition, offset)
 			},
@@ -147,9 +146,8 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 			metrics.fenced()
 			ready(err.Error())
 			log.Warn().Err(err).Msg("waiting for the group to say whose it is")
-			if !retry.Sleep(ctx, 2*s.cfg.Kafka.SessionTimeout) {
-				return context.Cause(ctx)
-			}
+			retry.Sleep(ctx, 2*s.cfg.Kafka.SessionTimeout)
+			tries.Reset()
 		case s.givenUp(ctx, generation):
 			<-ctx.Done() // supervise lets go of it
 			return context.Cause(ctx)
@@ -161,16 +159,23 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 			if err := s.bury(ctx, p, err); err != nil {
 				log.Error().Err(err).Msg("the record that halted the partition is not in the dead letter topic")
 			}
-			<-ctx.Done()
-			return context.Cause(ctx)
+			if !pg.Refused(err) { // which an operator may mend: a right that is missing
+				<-ctx.Done()
+			}
 		}
 	}
+	return context.Cause(ctx)
+}
+
+// ownKeys reports of a routing key whether its rows are a partition's.
+func (s *Statevm) ownKeys(partition int) func(key chain.Hash) bool {
+	return func(key chain.Hash) bool { return wire.Partition(key, s.cfg.Keeper.LogPartitions) == partition }
 }
 
 // givenUp reports whether a generation is no longer to be kept up to date: an operator drops it, and takes its tables
 // away a moment after saying so.
 func (s *Statevm) givenUp(ctx context.Context, generation int) bool {
-	wanted, _, err := s.wanted(ctx)
+	wanted, err := s.wanted(ctx)
 	return err == nil && !wanted[generation]
 }
 

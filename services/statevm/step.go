@@ -1,10 +1,10 @@
 package statevm
 
 import (
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/wire"
 )
 
 // step is what one or more records say once they are complete. At most one of its parts is set; a step without any only
@@ -14,28 +14,21 @@ type step struct {
 	mark  pg.Mark // of its last record
 	epoch uint64  // the claim in force after it; 0 = none yet
 
-	share      *share
-	reorg      *wire.Reorg
-	correction *wire.Correction
-	halt       *wire.Halt
-	finalized  *chain.BlockRef
-	proven     *wire.Proven
+	share     *share
+	reorg     *wire.Reorg
+	halt      *wire.Halt
+	finalized *chain.BlockRef
 }
-
-// proof is the block that a step proves.
-func (s step) proof() pg.Block { return pg.Block{BlockRef: s.proven.Block, Attempt: s.proven.Attempt} }
 
 // moves reports whether a step does more than move the offset.
-func (s step) moves() bool {
-	return s.share != nil || s.finalized != nil || s.proven != nil || s.commands()
-}
+func (s step) moves() bool { return s.share != nil || s.finalized != nil || s.commands() }
 
 // commands reports whether a step takes blocks back, or halts: what waits is committed before it.
-func (s step) commands() bool { return s.reorg != nil || s.correction != nil || s.halt != nil }
+func (s step) commands() bool { return s.reorg != nil || s.halt != nil }
 
 // share is what one partition got of a block, or of a range of finalized blocks, checked against its end.
 type share struct {
-	last   pg.Block          // the block, or the range's last
+	last   chain.BlockRef    // the block, or the range's last
 	before chain.BlockRef    // the block under a range; zero for a single block
 	times  map[uint64]uint64 // of the blocks of a range, in Unix milliseconds
 
@@ -44,6 +37,7 @@ type share struct {
 	digest     pg.Mark    // of its records
 	finalDepth uint32     // the ancestor so far below the block is final; 0 = nothing is said of it
 	events     []txEvents // what the messages say, once decoded
+	unknown    []string   // names of events that are passed over without being known
 	fault      error      // why they cannot be decoded
 }
 
@@ -60,14 +54,12 @@ func (s *share) timeMs(number uint64) uint64 {
 
 // shareOfBlock is what a BLOCK_END closes.
 func shareOfBlock(end wire.BlockEnd) *share {
-	return &share{last: pg.Block{BlockRef: end.Block, Attempt: end.Attempt, Verified: end.Verified},
-		finalDepth: end.FinalDepth}
+	return &share{last: end.Block, finalDepth: end.FinalDepth}
 }
 
 // shareOfRange is what a RANGE_END closes.
 func shareOfRange(end wire.RangeEnd) *share {
-	s := &share{last: pg.Block{BlockRef: end.Last, Verified: end.Verified}, before: end.Before,
-		times: map[uint64]uint64{}}
+	s := &share{last: end.Last, before: end.Before, times: map[uint64]uint64{}}
 	for _, b := range end.Blocks {
 		s.times[b.Number] = b.TimeMs
 	}

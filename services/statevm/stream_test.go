@@ -9,19 +9,18 @@ import (
 
 	"pgregory.net/rapid"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx/gmxtest"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/wire"
 )
 
-// PIPE-3, PIPE-7, PIPE-8: over whatever a scanner writes (ranges, blocks, reorgs of any depth, corrections, also below
-// the finalized block, halts and what lifts them, blocks that lack what later ones build on, repeated batches, a
-// replaced scanner that still writes), with one partition and with four, in steps of whatever size, the rows are those
-// of a pure fold at every watermark looked at.
+// PIPE-3, PIPE-7, PIPE-8: over whatever a scanner writes (ranges, blocks, reorgs of any depth, halts and what lifts
+// them, repeated batches, a replaced scanner that still writes), with one partition and with four, in steps of whatever
+// size, the rows are those of a pure fold at every watermark looked at.
 func TestStreamsFollowTheFold(t *testing.T) {
 	pgtest.Cases(t, 30)
 	s := newSite(t)
@@ -33,23 +32,15 @@ func TestStreamsFollowTheFold(t *testing.T) {
 		}
 		x.grow(rapid.IntRange(0, 3).Draw(rt, "transactions"))
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
-			switch rapid.SampledFrom([]string{"grow", "grow", "grow", "deceive", "prove", "reorg", "correct", "break",
-				"repeat", "finalize", "finalize by next", "succeed", "look"}).Draw(rt, "step") {
+			switch rapid.SampledFrom([]string{"grow", "grow", "grow", "reorg", "break", "repeat", "finalize",
+				"finalize by next", "succeed", "look"}).Draw(rt, "step") {
 			case "grow":
 				for range rapid.IntRange(1, 6).Draw(rt, "blocks") {
 					x.grow(rapid.IntRange(0, 4).Draw(rt, "transactions"))
 				}
-			case "deceive":
-				x.deceive(rapid.IntRange(0, 4).Draw(rt, "above"), rapid.Bool().Draw(rt, "corrected"))
-			case "prove":
-				x.prove(rapid.IntRange(1, 4).Draw(rt, "blocks"))
 			case "reorg":
 				if most := int(x.tip().Number - max(x.final.Number, x.floor)); most > 0 {
 					x.reorg(rapid.IntRange(1, most).Draw(rt, "depth"))
-				}
-			case "correct":
-				if most := int(x.tip().Number - x.floor); most > 0 {
-					x.correct(rapid.IntRange(1, most).Draw(rt, "depth"))
 				}
 			case "break":
 				if most := int(x.tip().Number - x.floor); most > 0 {
@@ -106,18 +97,12 @@ func TestReorgDepths(t *testing.T) {
 	}
 }
 
-// PIPE-3: a reorg comes while the branch of another one is being published, and so does a correction; a correction
-// comes inside a correction.
+// PIPE-3: a reorg comes while the branch of another one is being published.
 func TestReorgInsideReorg(t *testing.T) {
 	s := newSite(t)
 	for name, inside := range map[string]func(x *exchange){
-		"a shorter reorg":                  func(x *exchange) { x.reorg(2) },
-		"a deeper reorg":                   func(x *exchange) { x.reorg(8) },
-		"a correction":                     func(x *exchange) { x.correct(2) },
-		"a correction of older blocks":     func(x *exchange) { x.correct(9) },
-		"a correction and another":         func(x *exchange) { x.correct(3); x.correct(6) },
-		"a correction below what is final": func(x *exchange) { x.finalize(0); x.correct(5) },
-		"a correction, cut by a reorg":     func(x *exchange) { x.correct(5); x.reorg(3) },
+		"a shorter reorg": func(x *exchange) { x.reorg(2) },
+		"a deeper reorg":  func(x *exchange) { x.reorg(8) },
 	} {
 		for _, each := range []bool{true, false} { // looked at after every step, or at the end only
 			t.Run(fmt.Sprintf("%s/%t", name, each), func(t *testing.T) {
@@ -292,9 +277,6 @@ func TestHalts(t *testing.T) {
 			x.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 502, Hash: x.unique()},
 				OldTip: x.tip()}})
 		}, "does not fit", false},
-		"a correction without a reorg": {func(x *exchange) {
-			x.publish(wire.BlockEnd{Block: x.tip(), Attempt: 1}, nil)
-		}, "attempt 1", false},
 		"finality contradicted": {func(x *exchange) {
 			x.everywhere(wire.Finalized{Block: chain.BlockRef{Number: x.tip().Number, Hash: x.unique()}})
 		}, "is finalized as", true},
@@ -320,14 +302,6 @@ func TestHalts(t *testing.T) {
 			end.Records, end.Digest = 1, wire.Digest(records)
 			x.send(0, append(records, x.encode(chain.Hash{}, end)))
 		}, "cannot stand there", false},
-		"a correction of a stranger": {func(x *exchange) {
-			x.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 501, Hash: x.unique()},
-				OldTip: x.tip()}, Attempt: 1})
-		}, "does not fit", false},
-		"a correction deeper than can be undone": {func(x *exchange) {
-			x.everywhere(wire.Correction{Reorg: chain.Reorg{Ancestor: chain.BlockRef{Number: 400, Hash: x.unique()},
-				OldTip: x.tip()}, Attempt: 1})
-		}, "rebuild", false},
 		"a block against finality": {func(x *exchange) {
 			x.everywhere(wire.Finalized{Block: chain.BlockRef{Number: x.tip().Number + 1, Hash: x.unique()}})
 			x.grow0()
@@ -365,7 +339,7 @@ func TestHalts(t *testing.T) {
 			x.send(0, []bus.Record{r})
 		}, "schema version", false},
 		"an unknown event": {func(x *exchange) {
-			x.logs(gmxtest.Log(emitter, "PositionTeleported", nil, nil))
+			x.logs(teleported(chain.Address{}))
 		}, "PositionTeleported", false},
 		"an event that contradicts the rows": {func(x *exchange) {
 			created := gmxtest.Event(emitter, "OrderCreated", perp.Fields{"key": chain.Hash{9}})
@@ -374,7 +348,6 @@ func TestHalts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, topic, generation := s.play(t, 3, 1)
-			x.proven = true // what is not would be waited for
 			for range 3 {
 				x.grow(3)
 			}
@@ -392,7 +365,7 @@ func TestHalts(t *testing.T) {
 				if !halts(err) || !strings.Contains(err.Error(), test.says) {
 					t.Fatalf("got %v, want it to say %q", err, test.says)
 				}
-				if at := p.Offset(); at.Tip.BlockRef != tip || at.Next < before || at.Epoch != 1 {
+				if at := p.Offset(); at.Tip != tip || at.Next < before || at.Epoch != 1 {
 					t.Errorf("halted at %+v, want block %d and an offset of %d or a little more", at, tip.Number,
 						before)
 				}

@@ -5,14 +5,39 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg/pgtest"
 )
+
+// Words that strangers set of their own accounts, as many as they pay for, are rows of the database: no partition holds
+// them in memory, nor reads them at its start, after a failure or a reorg.
+func TestWordsOfStrangersAreNotHeld(t *testing.T) {
+	s := newSite(t)
+	x, topic, generation := s.play(t, 7, 1)
+	const strangers = 5000
+	pgtest.Tamper(t, s.dbURL, `INSERT INTO state_g1.parameter
+		(key, value, source, stamp_block, stamp_log, stamp_tx_hash, stamp_time_ms, part, rev)
+		SELECT sha256(i::text::bytea), sha256('v'), 'event', i, 7, sha256('t'), i, 0, 1 FROM generate_series(1, 5000) i`)
+	f := s.newFollower(claim(t, s.db, generation, 0, 1), topic)
+	for range 5 {
+		x.grow(20)
+	}
+	x.reorg(2)
+	x.grow(20)
+	if err := s.drive(t, f, topic); err != nil {
+		t.Fatal(err)
+	}
+	if held := len(f.rows.resident) + len(f.rows.rows); held == 0 || held > strangers/10 {
+		t.Errorf("%d rows are held beside %d words of strangers", held, strangers)
+	}
+}
 
 // Only a word of which an audit has found another value than the fold had is a difference, and it is told once.
 func TestDifferencesAreFound(t *testing.T) {
 	planted, right := chain.Hash{1}, chain.Hash{2}
 	w := newWorkingSet(map[perp.RowKey]perp.Row{})
 	said := perp.Parameter{Key: right, Value: chain.Hash{9}, Source: perp.FromEvent, Stamp: perp.Stamp{Block: 3}}
-	w.Put(said)
+	w.fetched([]perp.RowKey{said.RowKey(), {Table: perp.Parameters, Key: planted},
+		{Table: perp.Parameters, Key: chain.Hash{3}}}, map[perp.RowKey]perp.Row{said.RowKey(): said})
 	for _, p := range []perp.Parameter{
 		{Key: planted, Value: chain.Hash{7}, Source: perp.FromCall, Stamp: perp.Stamp{Block: 5}},
 		{Key: right, Value: chain.Hash{9}, Source: perp.FromCall, Stamp: perp.Stamp{Block: 5}},

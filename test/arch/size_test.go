@@ -11,7 +11,7 @@ import (
 // The sender's rooms are not joined by structures that know everything.
 func TestTypesOfTheSenderAreSmall(t *testing.T) {
 	problems, err := checkTypes(os.DirFS("../.."), "services/sender", "services/sender/preflight",
-		"services/sender/turns", "services/sender/shadow", "pkg/txmanager", "pkg/headtrack", "pkg/evidence")
+		"services/sender/turns", "services/sender/shadow", "pkg/txmgr/txmanager", "pkg/txmgr/headtrack", "pkg/tier/evidence")
 	if err != nil {
 		t.Fatal(err)
 	}

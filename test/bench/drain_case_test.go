@@ -11,10 +11,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"perpkeeper/lab/devnet"
+	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/services/devnet"
-	"perpkeeper/services/devnet/exchange"
 )
 
 // flow has orders and deposits in another market asked for in turn, so many a second, until the test ends.

@@ -15,8 +15,13 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 
+	"perpkeeper/lab/devnet"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/secret"
 )
 
 // drainPatience ends a drain that does not come to its end.
@@ -131,6 +136,25 @@ func (d *drained) gasEach() uint64 {
 		sum += l.gas
 	}
 	return sum / uint64(len(d.landed))
+}
+
+// needs is how long the chain takes for so many liquidations at the least: blocks with as many as calls have gas for.
+func (k *keeper) needs(positions int, d *drained) time.Duration {
+	k.t.Helper()
+	cfg := evm.DefaultConfig()
+	cfg.URLs = []secret.URL{secret.MustURL(k.devnet.RPC())}
+	client, err := evm.Dial(k.t.Context(), k.devnet.Deployment().ChainID, cfg, zerolog.Nop(),
+		evm.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	defer client.Close()
+	share, err := client.PaymentLane(k.t.Context())
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	each := max(int(evm.CallGas(uint64(d.blocks[0].GasLimit), share)/max(d.gasEach(), 1)), 1)
+	return time.Duration((positions+each-1)/each) * devnet.DefaultConfig().BlockTime
 }
 
 // full is which part of the gas was used of the blocks between the first liquidation and the last.

@@ -1,12 +1,13 @@
 package bench
 
 import (
+	"cmp"
 	"os"
 	"strconv"
 	"testing"
 	"time"
 
-	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/lab/devnet/evmnode"
 )
 
 // drainCase is a crash day: what is wrong with the world when a thousand positions cross at once.
@@ -17,14 +18,17 @@ type drainCase struct {
 	before, crash func(*keeper)
 	// beside says that orders and requests flow beside the liquidations.
 	beside bool
+	// over is by how many percent it may take longer than the chain itself needs; see [keeper.needs].
+	over int
 }
 
-// drainLimit is how long a thousand liquidations may take, from the jump to the last of them landed; the chain itself
-// needs 20.5 s for them.
-const drainLimit = 35 * time.Second
+// patientOver is the over of a day on which more than the price goes wrong: 35 s of the 21.6 that a thousand
+// liquidations need.
+const patientOver = 62
 
 // LIQ-6: positions that all cross in one tick, from the jump of the price to the last of them landed: a whole keeper
-// with four signers and its shipped limits, blocks of 450 ms and 55 million gas, 2.4 million gas a liquidation.
+// with four signers and its shipped limits, blocks of 450 ms and 55 million gas of which 5 % are kept for payments, 2.4
+// million gas a liquidation: 21.6 s for a thousand at the least, and 24 where nothing else goes wrong.
 // KEEPER_LONG=1, minutes; KEEPER_POSITIONS and KEEPER_SIGNERS change the size, KEEPER_IN_FLIGHT holds the limit of
 // liquidations, KEEPER_RESULTS names a directory for what landed when.
 func TestDrain(t *testing.T) {
@@ -32,7 +36,7 @@ func TestDrain(t *testing.T) {
 		t.Skip("takes minutes: set KEEPER_LONG=1")
 	}
 	for _, c := range []drainCase{
-		{name: "plain"},
+		{name: "plain", over: 11},
 		{name: "orders beside", before: func(k *keeper) { k.flow(20) }, beside: true},
 		{name: "orders beside with signers of their own", fleet: fleet{own: 2}, before: func(k *keeper) { k.flow(20) },
 			beside: true},
@@ -68,8 +72,11 @@ func (c drainCase) run(t *testing.T) {
 	t.Logf("%.1f a second; %d of gas each; blocks %.0f %% full", float64(positions)/d.after(100).Seconds(),
 		d.gasEach(), 100*d.full())
 	k.prices(d)
-	if positions == 1000 && signers == 4 && d.after(100) > drainLimit {
-		t.Errorf("landed after %s, want %s", d.after(100).Round(100*time.Millisecond), drainLimit)
+	needs := k.needs(positions, d)
+	limit := needs * time.Duration(100+cmp.Or(c.over, patientOver)) / 100
+	t.Logf("the chain needs %.1f s, and the limit is %.1f s", needs.Seconds(), limit.Seconds())
+	if positions == 1000 && signers == 4 && d.after(100) > limit {
+		t.Errorf("landed after %.1f s, want %.1f s", d.after(100).Seconds(), limit.Seconds())
 	}
 	if extra := d.others(k); extra > 0 {
 		t.Errorf("%d liquidations more than positions were sent and landed", extra)

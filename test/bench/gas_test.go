@@ -8,10 +8,10 @@ import (
 
 	"github.com/ethereum/go-ethereum/core/types"
 
-	books "perpkeeper/pkg/execution/ledger"
+	"perpkeeper/lab/devnet/devnettest"
+	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/job"
-	"perpkeeper/services/devnet/devnettest"
-	"perpkeeper/services/devnet/exchange"
+	books "perpkeeper/pkg/tier/execution/ledger"
 )
 
 // TestLossRatio measures TIER-18's r on the devnet's contracts: for each kind of job two keepers send the same call at

@@ -13,19 +13,19 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/lab/devnet"
+	"perpkeeper/lab/devnet/devnettest"
+	"perpkeeper/lab/devnet/exchange"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/devnet"
-	"perpkeeper/services/devnet/devnettest"
-	"perpkeeper/services/devnet/exchange"
 	"perpkeeper/services/planner"
 	"perpkeeper/services/scanner"
 	"perpkeeper/services/sender"
@@ -59,7 +59,7 @@ type fleet struct {
 }
 
 // liquidationBurn has a liquidation of the devnet take what it takes on the original contracts, 2.4 million gas.
-const liquidationBurn = 1_220_000
+const liquidationBurn = 1_151_000
 
 func newKeeper(t *testing.T, f fleet) *keeper {
 	t.Helper()
@@ -70,6 +70,7 @@ func newKeeper(t *testing.T, f fleet) *keeper {
 	t.Cleanup(b.Close)
 	cfg := devnet.DefaultConfig()
 	cfg.Rate, cfg.PriceInterval, cfg.LiquidationBurn = 0, time.Second, liquidationBurn
+	cfg.PaymentLane = 5 // as on BSC from its Jenner fork on
 	ctx, cancel := context.WithCancel(context.Background())
 	d, err := devnettest.Run(ctx, cfg)
 	if err != nil {
@@ -109,12 +110,7 @@ func (k *keeper) price(perMille int64) {
 func (k *keeper) serve(brokers string, f fleet) {
 	k.t.Helper()
 	at := k.devnet.Deployment().Contracts
-	venue := gmx.Config{
-		EventEmitter: chain.Address(at.EventEmitter), DataStore: chain.Address(at.DataStore),
-		OrderHandler:       chain.Address(at.OrderHandler),
-		LiquidationHandler: chain.Address(at.LiquidationHandler), DepositHandler: chain.Address(at.DepositHandler),
-		WithdrawalHandler: chain.Address(at.WithdrawalHandler),
-	}
+	venue := gmx.Config{DataStore: chain.Address(at.DataStore)}
 	send := sender.DefaultConfig()
 	send.Keeper = wire.Config{ChainID: k.devnet.Deployment().ChainID, LogPartitions: 4, JobPartitions: 4}
 	k.url = pgtest.URL(k.t)
@@ -136,11 +132,11 @@ func (k *keeper) serve(brokers string, f fleet) {
 	}
 	scan := scanner.DefaultConfig()
 	scan.Keeper, scan.Chain, scan.Kafka, scan.Venue = send.Keeper, send.Chain, send.Kafka, venue
-	scan.Scanner.StartBlock, scan.Scanner.Price.URL, scan.Scanner.Signers = 1, secret.MustURL(k.devnet.Feed()), signers
+	scan.Scanner.StartBlock, scan.Scanner.Price.URL = 1, secret.MustURL(k.devnet.Feed())
 	vm := statevm.DefaultConfig()
-	vm.Keeper, vm.Kafka, vm.Postgres, vm.Venue.EventEmitter = send.Keeper, send.Kafka, send.Postgres, venue.EventEmitter
+	vm.Keeper, vm.Kafka, vm.Postgres = send.Keeper, send.Kafka, send.Postgres
 	plan := planner.DefaultConfig()
-	plan.Keeper, plan.Kafka, plan.Postgres, plan.Planner.Signers = send.Keeper, send.Kafka, send.Postgres, signers
+	plan.Keeper, plan.Kafka, plan.Postgres, plan.Keeper.Signers = send.Keeper, send.Kafka, send.Postgres, signers
 	if f.own > 0 {
 		for i, s := range signers {
 			lanes := []string{string(job.LiquidationLane)}

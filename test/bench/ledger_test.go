@@ -15,6 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/eth/filters"
 	"github.com/ethereum/go-ethereum/trie"
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,8 +23,8 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/wire"
 )
 
 // ledger is a node that serves a venue's blocks over JSON-RPC, with headers that hash and receipts that prove. It makes
@@ -111,8 +112,9 @@ func (l *ledger) mine(ref chain.BlockRef, transactions [][]routed) mined {
 	}
 	signed := make(types.Transactions, len(txs))
 	for i := range txs {
-		signed[i] = signedAs(txs[i])
+		signed[i] = l.signed(txs[i])
 		txs[i].Hash = chain.Hash(signed[i].Hash())
+		txs[i].From = chain.Address(crypto.PubkeyToAddress(ledgerKey.PublicKey))
 	}
 	header := &types.Header{
 		ParentHash: common.Hash(ref.Parent), Number: new(big.Int).SetUint64(ref.Number), Time: ref.TimeMs / 1000,
@@ -127,11 +129,18 @@ func (l *ledger) mine(ref chain.BlockRef, transactions [][]routed) mined {
 	return l.written(ref, header, receipts, signed, txs)
 }
 
-// signedAs is a transaction as it stands in a block, but for its signature, which is none.
-func signedAs(tx chain.Tx) *types.Transaction {
+// ledgerKey signs every transaction.
+var ledgerKey = crypto.ToECDSAUnsafe(crypto.Keccak256([]byte("a keeper")))
+
+// signed is a transaction as it stands in a block.
+func (l *ledger) signed(tx chain.Tx) *types.Transaction {
 	to := common.Address(tx.To)
-	return types.NewTx(&types.LegacyTx{Nonce: tx.Nonce, GasPrice: new(big.Int).SetUint64(tx.GasPrice), Gas: 5_000_000,
-		To: &to, Data: tx.Hash[:]})
+	signed, err := types.SignNewTx(ledgerKey, types.HomesteadSigner{}, &types.LegacyTx{Nonce: tx.Nonce,
+		GasPrice: new(big.Int).SetUint64(tx.GasPrice), Gas: 5_000_000, To: &to, Data: tx.Hash[:]})
+	if err != nil {
+		l.tb.Fatal(err)
+	}
+	return signed
 }
 
 func logOf(m chain.Log) *types.Log {
@@ -149,10 +158,11 @@ func (l *ledger) written(ref chain.BlockRef, header *types.Header, receipts type
 	var all []*types.Log
 	for i, tx := range txs {
 		at := map[string]any{"blockHash": ref.Hash, "transactionIndex": hexutil.Uint64(i), "from": tx.From, "to": tx.To}
+		v, r, s := signed[i].RawSignatureValues()
 		short := map[string]any{"hash": tx.Hash, "nonce": hexutil.Uint64(tx.Nonce),
 			"blockNumber": hexutil.Uint64(ref.Number), "type": "0x0", "input": hexutil.Bytes(signed[i].Data()),
-			"value": "0x0", "gas": hexutil.Uint64(5_000_000), "gasPrice": hexutil.Uint64(tx.GasPrice), "v": "0x0",
-			"r": "0x0", "s": "0x0"}
+			"value": "0x0", "gas": hexutil.Uint64(5_000_000), "gasPrice": hexutil.Uint64(tx.GasPrice),
+			"v": (*hexutil.Big)(v), "r": (*hexutil.Big)(r), "s": (*hexutil.Big)(s)}
 		receipt := map[string]any{
 			"transactionHash": tx.Hash, "blockNumber": hexutil.Uint64(ref.Number), "type": "0x0", "status": "0x1",
 			"logsBloom":         receipts[i].Bloom,
@@ -324,11 +334,17 @@ func TestLedgerIsAChain(t *testing.T) {
 	defer c.Close()
 	for number := range uint64(8) {
 		block, err := c.BlockAt(t.Context(), number+2)
-		if err != nil || !block.BodyProven() {
-			t.Fatalf("block %d: proven %t, %v", number+2, block.BodyProven(), err)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if _, proven, err := c.Receipts(t.Context(), block); err != nil || !proven {
-			t.Fatalf("receipts of block %d: proven %t, %v", number+2, proven, err)
+		receipts, err := c.Receipts(t.Context(), block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range receipts {
+			if tx, err := c.Verified(block, r); err != nil || tx.From != r.From {
+				t.Fatalf("transaction %s of block %d: %+v, %v", r.Hash, number+2, tx, err)
+			}
 		}
 	}
 }

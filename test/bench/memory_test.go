@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/broker"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/test/programs"
 )
@@ -92,7 +92,6 @@ func roadEnv(t *testing.T, node *ledger, kafka, database string) []string {
 	t.Helper()
 	return []string{
 		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.Itoa(chainID), "PERPKEEPER_CHAIN_URLS=" + node.URL,
-		"PERPKEEPER_CHAIN_POLL_INTERVAL=50ms",
 		"PERPKEEPER_KAFKA_BROKERS=" + kafka, "PERPKEEPER_POSTGRES_URL=" + database, "PERPKEEPER_LOG_FORMAT=json",
 		"PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(), "PERPKEEPER_VENUE_DATA_STORE=" + chain.Address{0xc0}.Hex(),
 		"PERPKEEPER_SCANNER_START_BLOCK=1", "PERPKEEPER_KEEPER_LOG_PARTITIONS=1",

@@ -12,14 +12,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"perpkeeper/lab/embedded/postgres"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/postgres"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // BenchmarkNonces gives out nonces, a round of them to each signer: with the claim, which stores the signed transaction

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/pg/pgtest"
 )
 

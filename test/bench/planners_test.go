@@ -12,12 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/wire"
 	"perpkeeper/test/largestate"
 	"perpkeeper/test/programs"
 )
@@ -152,7 +152,7 @@ func plannersEnv(t *testing.T, database string) (env []string, kafka *bus.Client
 		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.Itoa(chainID), "PERPKEEPER_KAFKA_BROKERS=" + b.Addr(),
 		"PERPKEEPER_KEEPER_LOG_PARTITIONS=" + strconv.Itoa(largestate.Parts), "PERPKEEPER_KEEPER_JOB_PARTITIONS=1",
 		"PERPKEEPER_POSTGRES_URL=" + database, "PERPKEEPER_LOG_FORMAT=json",
-		"PERPKEEPER_PLANNER_SIGNERS=" + chain.Address{100}.Hex(), "PERPKEEPER_PLANNER_SWEEP_INTERVAL=5m",
+		"PERPKEEPER_KEEPER_SIGNERS=" + chain.Address{100}.Hex(),
 		"GOGC=", // as an operator runs it, whatever this test runs with
 	}, kafka
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/generation"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/wire"
 	"perpkeeper/services/keeperctl"
 )
 
@@ -102,7 +102,7 @@ func TestSwitchDemandsEquality(t *testing.T) {
 	n.venue.publish(n.venue.next())
 	defer n.run(0)()
 	n.await(1)
-	if _, err := n.db.AddGeneration(t.Context()); err != nil {
+	if _, err := n.db.AddGeneration(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	n.await(2)

@@ -6,14 +6,15 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/wire"
 )
 
 // recorded is one line of a recording of the original contracts.
@@ -76,7 +77,6 @@ func TestRecordingsBecomeRows(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				transactions := readRecording(t, name)
 				n := newBench(t, partitions)
-				n.cfg.Venue.EventEmitter = transactions[0].logs[0].Address
 				n.play(transactions)
 				stop := n.run(1)
 				n.await(1)
@@ -102,7 +102,7 @@ func TestRecordingsBecomeRows(t *testing.T) {
 // play publishes a recording, in ranges of a few transactions.
 func (n *bench) play(transactions []transaction) {
 	n.tb.Helper()
-	router := gmx.NewRouter(n.cfg.Venue.EventEmitter, 1000)
+	router := gmx.NewRouter(1000)
 	before := chain.BlockRef{Number: transactions[0].block.Number - 1, Hash: chain.Hash{1}}
 	for len(transactions) > 0 {
 		end := min(40, len(transactions))
@@ -129,6 +129,11 @@ func (n *bench) playRange(router *gmx.Router, before chain.BlockRef, transaction
 		if err != nil {
 			n.tb.Fatal(err)
 		}
+		for _, version := range versionsIn(tx) {
+			for p := range n.venue.partitions {
+				add(p, tx.block, n.venue.encode(chain.Hash{}, version))
+			}
+		}
 		for i, l := range tx.logs {
 			r := n.venue.encode(keys[i], wire.Log{Log: l})
 			if !gmx.IsParameter(l) {
@@ -144,9 +149,18 @@ func (n *bench) playRange(router *gmx.Router, before chain.BlockRef, transaction
 		n.venue.send(p, append(batch, n.venue.encode(chain.Hash{}, wire.RangeEnd{
 			Before: before, Last: transactions[len(transactions)-1].block, Blocks: blocks[p],
 			Records: uint32(len(batch)),
-			Digest:  wire.Digest(batch), Verified: true,
+			Digest:  wire.Digest(batch),
 		})))
 	}
+}
+
+// versionsIn says which version the handlers are of that speak in a transaction.
+func versionsIn(tx transaction) (said []wire.Param) {
+	for _, handler := range gmx.Speakers(tx.logs) {
+		p := perp.HandlerVersion(handler, perp.V22b)
+		said = append(said, wire.Param{Block: tx.block, Key: p.Key, Value: p.Value})
+	}
+	return said
 }
 
 func foldOf(t *testing.T, transactions []transaction) *perp.Book {
@@ -159,6 +173,9 @@ func foldOf(t *testing.T, transactions []transaction) *perp.Book {
 		events, err := decoder.Transaction(tx.logs, tx.block.TimeMs)
 		if err != nil {
 			t.Fatal(err)
+		}
+		for _, version := range versionsIn(tx) {
+			events = slices.Insert(events, 0, version.Event(tx.block.TimeMs))
 		}
 		for _, e := range events {
 			if err := perp.Apply(book, e); err != nil {

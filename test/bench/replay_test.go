@@ -14,14 +14,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/wire"
 	"perpkeeper/services/statevm"
 )
 
@@ -55,8 +55,7 @@ func newBench(tb testing.TB, partitions int) *bench {
 	}
 	tb.Cleanup(kafka.Close)
 	n := &bench{tb: tb, kafka: kafka, cfg: statevm.DefaultConfig(), url: pgtest.URL(tb)}
-	n.cfg.Kafka.Brokers, n.cfg.Keeper.ChainID, n.cfg.Keeper.LogPartitions, n.cfg.Venue.EventEmitter = kafka.Addrs(),
-		chainID, partitions, emitter
+	n.cfg.Kafka.Brokers, n.cfg.Keeper.ChainID, n.cfg.Keeper.LogPartitions = kafka.Addrs(), chainID, partitions
 	n.cfg.Postgres.URL = secret.MustURL(n.url)
 	if n.client, err = bus.New(n.cfg.Kafka, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry())); err != nil {
 		tb.Fatal(err)

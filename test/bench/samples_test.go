@@ -115,7 +115,7 @@ const live = `keeper\.(tx_intent|tx_attempt|tx_receipt|signer_nonce_allocation)`
 
 // kept are the tables that a setting, or a decision, lets grow for longer than a soak takes, and which.
 var kept = []struct{ table, why string }{
-	{live, "retention.after, 48h"},
+	{live, "retained 48h"},
 	{`keeper\.(archive.*|pnl_day)`, "retention.keep, 90 days"},
 	{`keeper\.(commission|wallet_entry|delayed_job|signer_event|preflight_check)`, "ledgers and done work"},
 	{`state_g\d+\.(position|perp_order|request|transaction|settlement|keeper_fee|bad_debt)`,

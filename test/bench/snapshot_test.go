@@ -3,33 +3,32 @@ package bench
 import (
 	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/backup"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/generation"
+	"perpkeeper/pkg/operator/snapshot"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/snapshot"
-	"perpkeeper/pkg/snapshot/store"
-	"perpkeeper/pkg/wire"
 	"perpkeeper/services/keeperctl"
 )
 
-// openFolder is a store of snapshots in a folder of the test.
-func openFolder(tb testing.TB) (in snapshot.Store, path string) {
+// newFolder is a folder of snapshots, where there is pg_dump to make them.
+func newFolder(tb testing.TB) (in snapshot.Folder, path string) {
 	tb.Helper()
-	path = filepath.Join(tb.TempDir(), "snapshots")
-	in, err := store.Open(store.Config{Location: path})
-	if err != nil {
-		tb.Fatal(err)
+	if _, err := exec.LookPath("pg_dump"); err != nil {
+		tb.Skip("PostgreSQL's client programs are not on this machine")
 	}
-	return in, path
+	path = tb.TempDir()
+	return snapshot.In(path), path
 }
 
 // PIPE-8: a snapshot is taken while the chain goes on, with blocks above the final one that are taken back later; the
@@ -48,12 +47,12 @@ func TestRestoreWithoutABeginning(t *testing.T) {
 	}
 	defer n.run(0)()
 	n.await(1)
-	in, path := openFolder(t)
-	m, err := backup.Take(t.Context(), n.db, in, chainID, 0)
+	in, path := newFolder(t)
+	name, m, err := in.Create(t.Context(), n.db, n.cfg.Postgres, chainID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.FinalBlock().Hash != final.Hash || m.Parts[1].Tip.Hash != n.venue.tip.Hash || m.Rows() == 0 {
+	if m.Block != final.Number || m.Total() == 0 {
 		t.Errorf("the snapshot is %+v", m)
 	}
 	// What was not final when the snapshot was taken leaves the chain.
@@ -63,18 +62,18 @@ func TestRestoreWithoutABeginning(t *testing.T) {
 		n.venue.publish(n.venue.next())
 	}
 	n.await(1)
-	for _, p := range m.Parts {
-		if err := n.kafka.DeleteRecords(wire.LogTopic(chainID), p.Partition, p.Next); err != nil {
+	for partition, next := range m.Next {
+		if err := n.kafka.DeleteRecords(wire.LogTopic(chainID), partition, next); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var out bytes.Buffer
 	r := keeperctl.Rebuilder{DB: n.db, Topic: n.client, Keeper: n.cfg.Keeper, Patience: patience,
 		Show: func(generation.Progress) { n.venue.publish(n.venue.next()) }}
-	if err := r.Run(t.Context(), &out); err == nil || !strings.Contains(err.Error(), "snapshot restore latest") {
+	if err := r.Run(t.Context(), &out); err == nil || !strings.Contains(err.Error(), "snapshot restore") {
 		t.Errorf("a rebuild from the topic alone: %v", err)
 	}
-	if err := r.Restore(t.Context(), in, m.Name(), &out); err != nil {
+	if err := r.Restore(t.Context(), in, name, &out); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "generation 2 holds what generation 1 holds") {
@@ -85,24 +84,28 @@ func TestRestoreWithoutABeginning(t *testing.T) {
 	n.await(1)
 	n.await(2)
 
-	refuse(t, n, r, in, filepath.Join(path, m.Name(), m.Parts[0].File), m)
+	refuse(t, n, r, in, path, name)
 }
 
 // refuse tries snapshots that cannot be used: one that was torn, and one that the topic no longer goes on from.
-func refuse(t *testing.T, n *bench, r keeperctl.Rebuilder, in snapshot.Store, file string, m snapshot.Manifest) {
+func refuse(t *testing.T, n *bench, r keeperctl.Rebuilder, in snapshot.Folder, path, name string) {
 	t.Helper()
 	restored := func(because string) {
 		t.Helper()
-		err := r.Restore(t.Context(), in, m.Name(), new(bytes.Buffer))
-		if err == nil || !strings.Contains(err.Error(), because) || strings.Contains(err.Error(), "\n") {
+		err := r.Restore(t.Context(), in, name, new(bytes.Buffer))
+		if err == nil || !strings.Contains(err.Error(), because) {
 			t.Errorf("got %v, want %q", err, because)
 		}
 	}
-	if err := os.Truncate(file, m.Parts[0].Bytes-1); err != nil {
+	if err := os.Truncate(filepath.Join(path, name, "toc.dat"), 100); err != nil {
 		t.Fatal(err)
 	}
-	restored("torn or altered")
-	if err := n.kafka.DeleteRecords(wire.LogTopic(chainID), 1, m.Parts[1].Next+1); err != nil {
+	restored("nothing of it is in the database")
+	m, err := in.Read(name)
+	if err == nil {
+		err = n.kafka.DeleteRecords(wire.LogTopic(chainID), 1, m.Next[1]+1)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	restored("cannot be brought up to date")
@@ -129,9 +132,9 @@ func BenchmarkRestore(b *testing.B) {
 	stop := n.run(0)
 	defer stop()
 	n.await(1)
-	in, _ := openFolder(b)
+	in, path := newFolder(b)
 	began := time.Now()
-	m, err := backup.Take(b.Context(), n.db, in, chainID, 0)
+	name, m, err := in.Create(b.Context(), n.db, n.cfg.Postgres, chainID)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -155,14 +158,14 @@ func BenchmarkRestore(b *testing.B) {
 	var restored, replayed int
 	for b.Loop() {
 		began = time.Now()
-		if restored, err = backup.Restore(b.Context(), n.db, in, m); err != nil {
+		if restored, err = in.Restore(b.Context(), n.db, name); err != nil {
 			b.Fatal(err)
 		}
 		importing += time.Since(began)
 		equal(b, n.db, restored)
 		restoring += time.Since(began)
 		began = time.Now()
-		if replayed, err = n.db.AddGeneration(b.Context()); err != nil {
+		if replayed, err = n.db.AddGeneration(b.Context(), nil); err != nil {
 			b.Fatal(err)
 		}
 		equal(b, n.db, replayed)
@@ -172,13 +175,29 @@ func BenchmarkRestore(b *testing.B) {
 	<-load
 	n.sameChecksums(1, restored, replayed)
 	b.ReportMetric(taking.Seconds(), "take-s")
-	b.ReportMetric(float64(m.Bytes())/float64(m.Rows()), "bytes/row")
-	b.ReportMetric(float64(m.Rows()), "rows")
+	b.ReportMetric(float64(bytesIn(b, path))/float64(m.Total()), "bytes/row")
+	b.ReportMetric(float64(m.Total()), "rows")
 	b.ReportMetric(importing.Seconds()/float64(b.N), "import-s")
 	b.ReportMetric(restoring.Seconds()/float64(b.N), "restore-s")
 	b.ReportMetric(replaying.Seconds()/float64(b.N), "replay-s")
 	b.ReportMetric(replaying.Seconds()/restoring.Seconds(), "x")
 	b.ReportMetric(0, "ns/op")
+}
+
+// bytesIn is how large the files below a folder are.
+func bytesIn(b *testing.B, path string) (bytes int64) {
+	b.Helper()
+	files, err := filepath.Glob(filepath.Join(path, "*", "*"))
+	for _, file := range files {
+		info, statErr := os.Stat(file)
+		if err = errors.Join(err, statErr); err == nil {
+			bytes += info.Size()
+		}
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return bytes
 }
 
 // sameChecksums awaits that generations stand at the venue's last block, and wants their checksums to be the same.

@@ -16,14 +16,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/lab/demo"
+	"perpkeeper/lab/embedded/broker"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/retention"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/retention"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/demo"
 	"perpkeeper/test/programs"
 )
 
@@ -116,7 +116,7 @@ func startSoak(t *testing.T, plan soakPlan) *soak {
 	s.demand = float64(settings.Rate)
 	s.Stack = demo.New(settings, zerolog.New(zerolog.NewTestWriter(t)))
 	s.Chain = map[string]string{"DIR": filepath.Join(dir, "chain")} // hours of a chain are more than fit into memory
-	s.Console, s.Adapt = true, func(demo.Devnet) (map[string]string, string) { return plan.settings(dir), "" }
+	s.Console, s.Adapt = true, func(demo.Devnet) (map[string]string, string) { return plan.settings(), "" }
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("stopping: %v", err)
@@ -138,13 +138,12 @@ func startSoak(t *testing.T, plan soakPlan) *soak {
 	return s
 }
 
-// settings are those that are hours, for a chain that is played faster: an audit and a snapshot an hour of it. A signer
+// settings are those that are hours, for a chain that is played faster: an audit an hour of it. A signer
 // may spend what it needs: a day's money would be gone after some 1600 orders at the traders' price of 1 gwei.
-func (p soakPlan) settings(dir string) map[string]string {
-	hour := p.short(time.Hour).String()
+func (p soakPlan) settings() map[string]string {
 	return map[string]string{
-		"SCANNER_AUDIT_INTERVAL": hour, "SNAPSHOT_EVERY": hour, "SNAPSHOT_LOCATION": filepath.Join(dir, "snapshots"),
-		"SENDER_FEE_BUDGET_DAY": "1000000",
+		"SCANNER_AUDIT_INTERVAL": p.short(time.Hour).String(),
+		"SENDER_FEE_BUDGET_DAY":  "1000000",
 	}
 }
 

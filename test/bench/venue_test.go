@@ -6,11 +6,11 @@ import (
 	"slices"
 	"testing"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx/gmxtest"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/wire"
 )
 
 var emitter = chain.Address{0xee}
@@ -166,7 +166,7 @@ func (v *venue) publish(b block) {
 	for p := range v.partitions {
 		records := v.share(p, b)
 		v.send(p, append(records, v.encode(chain.Hash{}, wire.BlockEnd{
-			Block: b.ref, Records: uint32(len(records)), Digest: wire.Digest(records), Verified: true,
+			Block: b.ref, Records: uint32(len(records)), Digest: wire.Digest(records),
 		})))
 	}
 }
@@ -174,7 +174,7 @@ func (v *venue) publish(b block) {
 // publishRange writes blocks to every partition as one range.
 func (v *venue) publishRange(before chain.BlockRef, blocks []block) {
 	for p := range v.partitions {
-		end := wire.RangeEnd{Before: before, Last: blocks[len(blocks)-1].ref, Verified: true}
+		end := wire.RangeEnd{Before: before, Last: blocks[len(blocks)-1].ref}
 		var all []bus.Record
 		for _, b := range blocks {
 			if records := v.share(p, b); len(records) > 0 {

@@ -9,37 +9,31 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
-// blockRecords are the records of a block under one attempt on the log topic, over all partitions.
+// blockRecords are the records of a block on the log topic, over all partitions.
 type blockRecords struct {
-	block    chain.BlockRef
-	verified int // partitions that call it proven
-	logs     map[uint32]chain.Log
+	block chain.BlockRef
+	parts int // partitions that have it
+	logs  map[uint32]chain.Log
 }
 
-// blockID identifies a block on the topic: it may come again under a higher attempt.
-type blockID struct {
-	hash    chain.Hash
-	attempt uint32
-}
-
-// audit compares every block that the topic calls verified with the block's proven receipts, whatever became of it
-// later, and returns how many it compared. Blocks that the node has forgotten with their branch are left out.
+// audit compares every block that all partitions have with the block's proven receipts, whatever became of it later,
+// and returns how many it compared. Blocks that the node has forgotten with their branch are left out.
 func (r *rig) audit() (compared int) {
 	r.t.Helper()
-	all := map[blockID]*blockRecords{}
+	all := map[chain.Hash]*blockRecords{}
 	for p := range partitions {
 		if err := gather(all, r.records(wire.LogTopic(r.chainID), p)); err != nil {
 			r.t.Fatalf("partition %d: %v", p, err)
 		}
 	}
-	for key, s := range all {
-		if s.verified < partitions {
+	for hash, s := range all {
+		if s.parts < partitions {
 			continue
 		}
-		proven, err := r.twin.provenLogs(r.t.Context(), key.hash)
+		proven, err := r.twin.provenLogs(r.t.Context(), hash)
 		switch {
 		case evm.NotFound(err):
 		case err != nil:
@@ -47,21 +41,20 @@ func (r *rig) audit() (compared int) {
 		default:
 			compared++
 			if err := s.differs(proven); err != nil {
-				r.t.Errorf("block %d %s, attempt %d, is called verified: %v", s.block.Number, key.hash, key.attempt,
-					err)
+				r.t.Errorf("block %d %s: %v", s.block.Number, hash, err)
 			}
 		}
 	}
 	return compared
 }
 
-// gather adds the records of one partition. Ranges are of history, which nothing can follow under another attempt.
-func gather(all map[blockID]*blockRecords, records []wire.Record) error {
-	of := func(key blockID, block chain.BlockRef) *blockRecords {
-		if all[key] == nil {
-			all[key] = &blockRecords{block: block, logs: map[uint32]chain.Log{}}
+// gather adds the records of one partition.
+func gather(all map[chain.Hash]*blockRecords, records []wire.Record) error {
+	of := func(block chain.BlockRef) *blockRecords {
+		if all[block.Hash] == nil {
+			all[block.Hash] = &blockRecords{block: block, logs: map[uint32]chain.Log{}}
 		}
-		return all[key]
+		return all[block.Hash]
 	}
 	var open []chain.Log
 	for _, record := range records {
@@ -73,23 +66,18 @@ func gather(all map[blockID]*blockRecords, records []wire.Record) error {
 		case wire.Log:
 			open = append(open, m.Log)
 		case wire.BlockEnd:
-			s := of(blockID{m.Block.Hash, m.Attempt}, m.Block)
+			s := of(m.Block)
 			for _, l := range open {
 				s.logs[l.Index] = l
 			}
-			if m.Verified {
-				s.verified++
-			}
+			s.parts++
 			open = nil
 		case wire.RangeEnd:
 			for _, b := range append(slices.Clone(m.Blocks), m.Last) {
-				s := of(blockID{b.Hash, 0}, b)
-				if m.Verified {
-					s.verified += partitions // a partition without records of a block does not name it
-				}
+				of(b).parts += partitions // a partition without records of a block does not name it
 			}
 			for _, l := range open {
-				of(blockID{l.BlockHash, 0}, chain.BlockRef{Number: l.Block, Hash: l.BlockHash}).logs[l.Index] = l
+				of(chain.BlockRef{Number: l.Block, Hash: l.BlockHash}).logs[l.Index] = l
 			}
 			open = nil
 		}
@@ -112,14 +100,11 @@ func (s *blockRecords) differs(proven []chain.Log) error {
 }
 
 // provenLogs are the logs of a block that the scanner publishes, in order.
-func (w *twin) provenLogs(ctx context.Context, hash chain.Hash) (logs []chain.Log, err error) {
+func (w *twin) provenLogs(ctx context.Context, hash chain.Hash) ([]chain.Log, error) {
 	block, err := w.node.Block(ctx, hash)
 	if err != nil {
 		return nil, err
 	}
 	receipts, err := w.receipts(ctx, block)
-	for _, r := range receipts {
-		logs = append(logs, w.chosen(r)...)
-	}
-	return logs, err
+	return w.filter.Choose(receipts...), err
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -13,16 +12,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ethereum/go-ethereum/common/hexutil"
-
 	"perpkeeper/pkg/chain"
 )
 
-// The methods nodes lie about.
-const (
-	getLogs     = "eth_getLogs"
-	getReceipts = "eth_getBlockReceipts"
-)
+// getReceipts is what nodes lie about.
+const getReceipts = "eth_getBlockReceipts"
 
 // lie changes a node's honest answer; nil leaves it as it is. The parameters are not needed: nodes lie about everything
 // alike.
@@ -167,40 +161,9 @@ func leavesOut(n int) lie {
 	}
 }
 
-// leavesOutAny drops one entry of a list, wherever it stands.
-func leavesOutAny(random *rand.Rand) lie {
-	return ofLogs(func(logs []map[string]json.RawMessage) []map[string]json.RawMessage {
-		i := random.IntN(len(logs))
-		return slices.Delete(logs, i, i+1)
-	})
-}
-
-// makesUpOne repeats one log of a list as if the block went on with it. Its address and topics are in the block's bloom
-// filter.
-func makesUpOne(random *rand.Rand) lie {
-	return ofLogs(func(logs []map[string]json.RawMessage) []map[string]json.RawMessage {
-		last := logs[len(logs)-1]
-		one := maps.Clone(logs[random.IntN(len(logs))])
-		for _, where := range []string{"blockHash", "blockNumber", "transactionHash", "transactionIndex"} {
-			one[where] = last[where]
-		}
-		one["logIndex"] = following(last["logIndex"])
-		return append(logs, one)
-	})
-}
-
-// following is the hexadecimal number after one.
-func following(number json.RawMessage) json.RawMessage {
-	var n hexutil.Uint64
-	if json.Unmarshal(number, &n) != nil {
-		return number
-	}
-	return encoded(n+1, number)
-}
-
-// altersOne changes a digit in the data of one log of a list.
+// altersOne changes a digit in the data of one log.
 func altersOne(random *rand.Rand) lie {
-	return ofLogs(func(logs []map[string]json.RawMessage) []map[string]json.RawMessage {
+	return ofReceipts(func(logs []map[string]json.RawMessage) []map[string]json.RawMessage {
 		one := logs[random.IntN(len(logs))]
 		const front = len(`"0x`)
 		digits := slices.Clone(one["data"])
@@ -214,41 +177,38 @@ func altersOne(random *rand.Rand) lie {
 	})
 }
 
-// ofLogs makes a lie of a change to a list of logs that is not empty; a change to nil is none.
-func ofLogs(change func([]map[string]json.RawMessage) []map[string]json.RawMessage) lie {
+// leavesOutOfReceipts drops the last log of the last receipt that has any.
+var leavesOutOfReceipts = ofReceipts(func(logs []map[string]json.RawMessage) []map[string]json.RawMessage {
+	return logs[:len(logs)-1]
+})
+
+// ofReceipts makes a lie of a change to the logs of the last receipt that has any; a change to nil is none.
+func ofReceipts(change func([]map[string]json.RawMessage) []map[string]json.RawMessage) lie {
 	return func(honest json.RawMessage) json.RawMessage {
-		var logs []map[string]json.RawMessage
-		if json.Unmarshal(honest, &logs) != nil || len(logs) == 0 {
+		var receipts []map[string]json.RawMessage
+		if json.Unmarshal(honest, &receipts) != nil {
 			return nil
 		}
-		said := change(logs)
-		if said == nil {
-			return nil
+		for _, receipt := range slices.Backward(receipts) {
+			var logs []map[string]json.RawMessage
+			if json.Unmarshal(receipt["logs"], &logs) != nil || len(logs) == 0 {
+				continue
+			}
+			said := change(logs)
+			if said == nil {
+				return nil
+			}
+			receipt["logs"] = encoded(said, nil)
+			return encoded(receipts, nil)
 		}
-		return encoded(said, nil)
+		return nil
 	}
 }
 
 // pruned answers with an empty list.
 func pruned(json.RawMessage) json.RawMessage { return json.RawMessage(`[]`) }
 
-// leavesOutOfReceipts drops the last log of the last receipt that has any.
-func leavesOutOfReceipts(honest json.RawMessage) json.RawMessage {
-	var receipts []map[string]json.RawMessage
-	if json.Unmarshal(honest, &receipts) != nil {
-		return nil
-	}
-	for _, receipt := range slices.Backward(receipts) {
-		var logs []json.RawMessage
-		if json.Unmarshal(receipt["logs"], &logs) == nil && len(logs) > 0 {
-			receipt["logs"] = encoded(logs[:len(logs)-1], nil)
-			return encoded(receipts, nil)
-		}
-	}
-	return nil
-}
-
-// ofAnotherFork gives every log of a list the hash of a block nobody asked for.
+// ofAnotherFork gives every receipt of a list the hash of a block nobody asked for.
 func ofAnotherFork(honest json.RawMessage) json.RawMessage {
 	var logs []map[string]json.RawMessage
 	if json.Unmarshal(honest, &logs) != nil || len(logs) == 0 {

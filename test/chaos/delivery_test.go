@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/wire"
 )
 
 // What stands in the log topic a second time, or was written by a scanner that had been replaced, changes nothing:
@@ -80,12 +80,11 @@ func (r *rig) staleWords(at pg.Offset, epoch uint64) (all [][]bus.Record) {
 	r.t.Helper()
 	back := chain.BlockRef{Number: at.Tip.Number - 1, Hash: at.Tip.Parent}
 	elsewhere := chain.BlockRef{Number: at.Tip.Number, Hash: chain.Hash{0xbb}, Parent: at.Tip.Parent}
-	reorg := chain.Reorg{Ancestor: back, OldTip: at.Tip.BlockRef}
+	reorg := chain.Reorg{Ancestor: back, OldTip: at.Tip}
 	for _, m := range []wire.Message{
 		wire.Reorg{Reorg: reorg}, wire.Reorg{Reorg: reorg, Accepted: true},
-		wire.Correction{Reorg: reorg, Attempt: 7, Reason: "stale"},
 		wire.Finalized{Block: elsewhere}, wire.Halt{Block: elsewhere, Reason: "stale"},
-		wire.BlockEnd{Block: elsewhere, Digest: wire.Digest(nil), Verified: true},
+		wire.BlockEnd{Block: elsewhere, Digest: wire.Digest(nil)},
 		wire.Epoch{Number: epoch, Owner: "stale"},
 	} {
 		record, err := wire.Encode(make([]byte, len(chain.Hash{})), m, epoch, 1)

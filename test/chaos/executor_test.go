@@ -11,9 +11,9 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/ethclient"
 
-	"perpkeeper/services/devnet"
-	"perpkeeper/services/devnet/contracts"
-	"perpkeeper/services/devnet/exchange"
+	"perpkeeper/lab/devnet"
+	"perpkeeper/lab/devnet/contracts"
+	"perpkeeper/lab/devnet/exchange"
 )
 
 // executor executes what the devnet's traders ask for, so that positions, pools and open interest move. It sends

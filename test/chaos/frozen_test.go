@@ -8,7 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // A scanner that is frozen while it catches up, replaced and woken is not heard: nothing it still writes changes a row,
@@ -91,7 +91,7 @@ func (r *rig) stale() (stale, all int) {
 func TestFrozenStatevm(t *testing.T) {
 	long(t)
 	random := rand.New(rand.NewPCG(seed(t), 0))
-	r := newRig(t, nil, "PERPKEEPER_STATEVM_MAX_RECORDS=50", "PERPKEEPER_POSTGRES_IDLE_IN_TRANSACTION_TIMEOUT=1s").run()
+	r := newRig(t, nil).run()
 	r.warmUp()
 	owner, taker := r.statevm, r.second("statevm")
 	fenced := 0.0

@@ -1,12 +1,3 @@
-// Package chaos proves that killing, freezing, doubling and deceiving scanner and statevm loses nothing and doubles
-// nothing (PIPE-2, PIPE-3). They run as processes; the chain, its traders, the broker and the observer are parts of the
-// test, so that a death costs seconds and many can be tried.
-//
-// After everything that is done to them, every table must be equal to a pure fold of the canonical chain, made from the
-// chain's proven receipts alone.
-//
-// KEEPER_LONG=1 runs all of it, with KEEPER_KILLS deaths (default: one at each point); KEEPER_SEED repeats a run as far
-// as its timing can be; KAFKA_BROKERS puts it on a Kafka cluster that runs already.
 package chaos
 
 import (
@@ -23,16 +14,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/lab/devnet"
+	"perpkeeper/lab/devnet/devnettest"
+	"perpkeeper/lab/devnet/evmnode"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/devnet"
-	"perpkeeper/services/devnet/devnettest"
-	"perpkeeper/services/devnet/evmnode"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -86,7 +77,6 @@ type rig struct {
 	scanner, statevm *process
 	others           []*process // second ones of either
 
-	faithless, silent *liar // the nodes of a rig for corrections
 }
 
 // newRig brings everything up but the processes. Settings are added to those of both processes; a rig reads the chain
@@ -109,18 +99,15 @@ func newRig(t *testing.T, through func(*devnet.Devnet) []string, settings ...str
 	r.env = append([]string{
 		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.FormatUint(r.chainID, 10), "PERPKEEPER_KEEPER_LOG_PARTITIONS=" +
 			strconv.Itoa(partitions),
-		"PERPKEEPER_CHAIN_URLS=" + strings.Join(urls, ","), "PERPKEEPER_CHAIN_POLL_INTERVAL=50ms",
-		"PERPKEEPER_CHAIN_COOLDOWN=50ms",
+		"PERPKEEPER_CHAIN_URLS=" + strings.Join(urls, ","),
 		"PERPKEEPER_KAFKA_BROKERS=" + strings.Join(brokers, ","), "PERPKEEPER_POSTGRES_URL=" + url,
-		"PERPKEEPER_POSTGRES_POLL_INTERVAL=200ms",
 		"PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(), "PERPKEEPER_VENUE_DATA_STORE=" + store.Hex(),
-		"PERPKEEPER_SCANNER_START_BLOCK=" + strconv.FormatUint(deployment.Block, 10), "PERPKEEPER_SCANNER_SIGNERS=" +
-			r.executor.address.Hex(),
+		"PERPKEEPER_SCANNER_START_BLOCK=" + strconv.FormatUint(deployment.Block, 10),
 	}, settings...)
 	if os.Getenv("KAFKA_BROKERS") == "" { // Apache Kafka grants no shorter session than the default
-		r.env = append(r.env, "PERPKEEPER_KAFKA_SESSION_TIMEOUT=1s", "PERPKEEPER_KAFKA_HEARTBEAT_INTERVAL=200ms")
+		r.env = append(r.env, "PERPKEEPER_KAFKA_SESSION_TIMEOUT=1s")
 	}
-	r.twin = newTwin(t, r.chainID, r.devnet.RPC(), emitter, chain.Address(r.executor.address), deployment.Block)
+	r.twin = newTwin(t, r.chainID, r.devnet.RPC(), emitter, deployment.Block)
 	r.scanner, r.statevm = newProcess(t, r.folder, "scanner", "scanner", r.env),
 		newProcess(t, r.folder, "statevm", "statevm", r.env)
 	return r

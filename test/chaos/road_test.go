@@ -9,7 +9,7 @@ import (
 )
 
 // deathWithin bounds the wait for a process to reach the point it is to die at.
-const deathWithin = 25 * time.Second
+const deathWithin = time.Minute
 
 // road is what has to be done to a rig so that a process gets to its points.
 type road struct {
@@ -25,7 +25,6 @@ var roads = []struct {
 	road   *road
 }{
 	{[]string{"scanner.range."}, &road{name: "history", rig: historyRig, seed: dieInHistory}},
-	{[]string{"scanner.correction."}, &road{name: "correction", rig: correctionRig, seed: dieInCorrection}},
 	{[]string{"scanner.halt.", "scanner.accept.", "statevm.halt."},
 		&road{name: "broken finality", rig: plainRig, seed: dieInHalt}},
 	{[]string{"statevm.dead_letter"}, &road{name: "dead letters", rig: plainRig, seed: dieAtDeadLetter,
@@ -60,6 +59,7 @@ func nth(random *rand.Rand, most int) int {
 // named.
 var mostHits = map[string]int{
 	"scanner.claim.before": 1, "scanner.claim.after": 1, "scanner.claim.partition": partitions,
+	"scanner.finalized.before": partitions, "scanner.finalized.after": partitions,
 	"statevm.claimed": partitions, "pg.claim": partitions,
 }
 
@@ -74,7 +74,8 @@ func plainRig(t *testing.T) *rig {
 func dieOnRoad(r *rig, at point, random *rand.Rand) bool {
 	r.t.Helper()
 	r.devnet.Resume()
-	needsReorgs := strings.Contains(at.label, "reorg") || strings.Contains(at.label, "undo")
+	needsReorgs := slices.ContainsFunc([]string{"reorg", "undo", "finalized"},
+		func(what string) bool { return strings.Contains(at.label, what) })
 	most := 24
 	if m := mostHits[at.label]; m > 0 {
 		most = m
@@ -104,8 +105,7 @@ func dieOnRoad(r *rig, at point, random *rand.Rand) bool {
 // ranges when it is some behind.
 func historyRig(t *testing.T) *rig {
 	t.Helper()
-	r := newRig(t, nil, "PERPKEEPER_SCANNER_BACKFILL_MIN_BLOCKS=16", "PERPKEEPER_SCANNER_BACKFILL_MAX_RANGE=12",
-		"PERPKEEPER_SCANNER_BACKFILL_WORKERS=3")
+	r := newRig(t, nil, "PERPKEEPER_SCANNER_BACKFILL_MIN_BLOCKS=16", "PERPKEEPER_SCANNER_BACKFILL_MAX_RANGE=12")
 	r.statevm.start()
 	r.trade()
 	r.mine(100)

@@ -5,71 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"testing"
 
-	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/devnet"
-	"perpkeeper/services/devnet/evmnode"
+	"perpkeeper/lab/devnet/evmnode"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 )
-
-// faithlessness shows in nothing but the receipts of another node.
-var faithlessness = map[string]lie{getLogs: leavesOut(1000), getReceipts: refuses}
-
-// correctionRig reads through two nodes. One never serves receipts and leaves all logs out; the other one is honest,
-// and for a while serves neither.
-func correctionRig(t *testing.T) *rig {
-	t.Helper()
-	var faithless, silent *liar
-	r := newRig(t, func(d *devnet.Devnet) []string {
-		faithless, silent = startLiar(t, d.RPC()), startLiar(t, d.RPC())
-		return []string{faithless.url, silent.url}
-	})
-	r.faithless, r.silent = faithless, silent
-	r.run()
-	r.warmUp()
-	faithless.setLies(faithlessness)
-	return r
-}
-
-// dieInCorrection makes the scanner publish blocks without their logs, and kills it while it corrects them.
-func dieInCorrection(r *rig, at point, random *rand.Rand) bool {
-	r.t.Helper()
-	silence := map[string]lie{getLogs: refuses, getReceipts: refuses}
-	r.silent.setLies(silence)
-	r.faithless.setLies(faithlessness)
-	r.devnet.Resume()
-	r.scanner.restart(armed(at.label, nth(random, partitions)))
-	wrong := 1 + random.IntN(4)
-	r.await("blocks are published without their logs", func(context.Context) error {
-		r.executor.round()
-		if n := r.faithless.countLies(getLogs); n < wrong {
-			return fmt.Errorf("%d of %d", n, wrong)
-		}
-		return nil
-	})
-	if random.IntN(3) == 0 {
-		r.reorg(random)
-	}
-	r.silent.clearLies()
-	// a reorg may have taken the blocks away that were to be corrected: then there are others
-	died := r.scanner.dies(deathWithin, func(turn int) {
-		r.executor.round()
-		switch turn % 10 {
-		case 5:
-			r.silent.setLies(silence)
-		case 9:
-			r.silent.clearLies()
-		}
-	})
-	r.silent.clearLies()
-	if random.IntN(3) == 0 {
-		r.reorg(random)
-	}
-	r.scanner.start()
-	r.compareAtStalledHead("a death at " + at.label)
-	return died
-}
 
 // dieInHalt lets the chain leave a final block, and the operator accept it; a process dies on the way.
 func dieInHalt(r *rig, at point, random *rand.Rand) bool {

@@ -1,8 +1,8 @@
 package chaos
 
 import (
-	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // letters are the records of the dead letter topic.

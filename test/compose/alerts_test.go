@@ -190,6 +190,72 @@ func TestRulesAndBoardsKnowTheirMetrics(t *testing.T) {
 	}
 }
 
+// unread are metrics that no rule, board or program reads, and why they are there.
+var unread = map[string]string{
+	"bus_group_partitions":          "test/e2e and test/chaos wait by it for partitions to be shared",
+	"planner_report_to_job_seconds": "lab/demo measures by it",
+	"statevm_block":                 "test/bench measures by it",
+	"perpkeeper_build_info":         "says which build a scrape is of",
+	"retention_failures_total":      "silent trouble: the archive is behind",
+	"statevm_fenced_total":          "silent trouble: two processes claim a partition",
+	"delayed_found_total":           "DLY-9",
+	"ttl_entries":                   "TTL-9",
+	"ttl_oldest_pending_seconds":    "TTL-9",
+	"ttl_retries_total":             "TTL-9",
+	"ttl_failures_total":            "silent trouble: retries fail",
+}
+
+// A metric is there for a rule, a board or a program of the operator's, or its reason is listed.
+func TestEveryMetricIsRead(t *testing.T) {
+	var text strings.Builder
+	for _, r := range rules(t) {
+		text.WriteString(r.expr(t) + "\n")
+		for _, q := range queried.FindAllString(r.text, -1) {
+			text.WriteString(q + "\n")
+		}
+	}
+	for _, p := range panels(t) {
+		for _, target := range p.Targets {
+			text.WriteString(target.Expr + "\n")
+		}
+	}
+	for _, folder := range []string{"services/keeperctl", "services/console", "pkg/operator"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ os.DirEntry, err error) error {
+			if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				text.WriteString(read(t, path))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	words, known := map[string]bool{}, registered(t)
+	for _, w := range regexp.MustCompile(`\w+`).FindAllString(text.String(), -1) {
+		words[w] = true
+	}
+	metrics := map[string]bool{} // and whether they are read
+	for name := range known {
+		is := words[name]
+		for _, part := range []string{"_bucket", "_count", "_sum"} {
+			if of, part := strings.CutSuffix(name, part); part && known[of+"_bucket"] != nil {
+				name = of
+			}
+		}
+		metrics[name] = metrics[name] || is || words[name]
+	}
+	for name, is := range metrics {
+		if why := unread[name]; is == (why != "") {
+			t.Errorf("%s is read: %t; the list says: %q", name, is, why)
+		}
+	}
+	for name := range unread {
+		if _, is := metrics[name]; !is {
+			t.Errorf("%s is listed, and no process registers it", name)
+		}
+	}
+}
+
 // panel is one of a Grafana board.
 type panel struct {
 	board       string // the file's name
@@ -269,11 +335,24 @@ var objectiveQueries = []string{
 	`1 - liquidation:failure:ratio1h`, `sum(sender_liquidations_in_flight)`, `liquidation:bad_debt:ratio1h`,
 }
 
-// LIQ-17: every alert has a severity that is routed, says what is wrong, and leads to a runbook that is there and names
-// it: whoever is woken looks for the name.
+var (
+	severities = regexp.MustCompile(`(?m)^ +labels: \{severity: (?:'(.*)'|(\w+))`)
+	actions    = regexp.MustCompile(`\{\{.*?\}\}`)
+	entries    = regexp.MustCompile(`(?m)^## (\w+)\n([^#]+(?:#[a-z][^#]*)*)`)
+)
+
+// maxEntry is how many words whoever is woken has to read.
+const maxEntry = 80
+
+// LIQ-17: every alert has severities that are routed, says what is wrong, and leads to its entry in the runbooks, which
+// is short. No entry is left of an alert that is gone.
 func TestAlertsLeadSomewhere(t *testing.T) {
-	severity, runbook := regexp.MustCompile(`severity: (\w+)`),
-		regexp.MustCompile(`(?m)^ +runbook: "\{\{ \$externalLabels\.runbooks \}\}/(\S+)"$`)
+	read := entries.FindAllStringSubmatch(read(t, filepath.Join(root, "docs/runbooks/alerts.md")), -1)
+	words := map[string]int{}
+	for _, entry := range read {
+		words[entry[1]] = len(strings.Fields(entry[2]))
+	}
+	left := maps.Clone(words)
 	for _, r := range rules(t) {
 		if r.record {
 			continue
@@ -282,29 +361,55 @@ func TestAlertsLeadSomewhere(t *testing.T) {
 		if r.name == "Watchdog" { // it has a route of its own, by its name
 			routed = []string{"none"}
 		}
-		if s := severity.FindStringSubmatch(r.text); s == nil || !slices.Contains(routed, s[1]) {
-			t.Errorf("%s: %s has the severity %v", r.file, r.name, s)
+		found := severities.FindStringSubmatch(r.text)
+		if found == nil {
+			t.Errorf("%s: %s has no severity", r.file, r.name)
+			continue
+		}
+		for severity := range strings.FieldsSeq(actions.ReplaceAllString(found[1]+found[2], " ")) {
+			if !slices.Contains(routed, severity) {
+				t.Errorf("%s: %s has the severity %s", r.file, r.name, severity)
+			}
 		}
 		if !regexp.MustCompile(`(?m)^ +summary: \S`).MatchString(r.text) {
 			t.Errorf("%s: %s has no summary", r.file, r.name)
 		}
-		link := runbook.FindStringSubmatch(r.text)
-		if link == nil {
-			t.Errorf("%s: %s names no runbook", r.file, r.name)
-			continue
+		link := "{{ $externalLabels.runbooks }}/alerts.md#" + strings.ToLower(r.name)
+		if !strings.Contains(r.text, ` runbook: "`+link+`"`) {
+			t.Errorf("%s: %s does not lead to %s", r.file, r.name, link)
 		}
-		if page := read(t, filepath.Join(root, "docs/runbooks", link[1])); !strings.Contains(page, "`"+r.name+"`") {
-			t.Errorf("%s: %s: docs/runbooks/%s does not name it", r.file, r.name, link[1])
+		if n := words[r.name]; n == 0 || n > maxEntry {
+			t.Errorf("docs/runbooks/alerts.md has %d words on %s, not 1 to %d", n, r.name, maxEntry)
 		}
+		delete(left, r.name)
+	}
+	if len(left) > 0 {
+		t.Errorf("docs/runbooks/alerts.md has entries of no alert: %v", left)
 	}
 }
 
-// Every alert has a test that expects it, in the file of the same name.
+var (
+	fires  = regexp.MustCompile(`(?m)alertname: (\w+)$`)
+	silent = regexp.MustCompile(`(?:alertname: |ALERTS\{alertname=")(\w+)["},].*(?:exp_alerts|exp_samples): \[\]`)
+	quiet  = regexp.MustCompile(`expr: '?ALERTS'?, .*exp_samples: \[\]`)
+)
+
+// Every alert has a test that expects it and one that expects it not to be there, in the file of the same name.
 func TestAlertsAreTested(t *testing.T) {
 	for _, r := range rules(t) {
-		if tests := read(t, filepath.Join(root, "deploy/compose/prometheus/rules/tests", r.file)); !r.record &&
-			!strings.Contains(tests, r.name) {
-			t.Errorf("%s: no test names %s", r.file, r.name)
+		tests := read(t, filepath.Join(root, "deploy/compose/prometheus/rules/tests", r.file))
+		named := func(expr *regexp.Regexp) bool {
+			return slices.ContainsFunc(expr.FindAllStringSubmatch(tests, -1),
+				func(m []string) bool { return m[1] == r.name })
+		}
+		if r.record || r.name == "Watchdog" && named(fires) { // it always fires
+			continue
+		}
+		if !named(fires) {
+			t.Errorf("%s: no test expects %s, with its labels and what it says", r.file, r.name)
+		}
+		if !named(silent) && !quiet.MatchString(tests) {
+			t.Errorf("%s: no test expects that %s is silent", r.file, r.name)
 		}
 	}
 }

@@ -1,4 +1,3 @@
-// Package compose checks docker-compose.yml with Compose's own loader, no engine needed.
 package compose
 
 import (
@@ -13,7 +12,6 @@ import (
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
 
-	"perpkeeper/pkg/gmx"
 	"perpkeeper/test/programs"
 )
 
@@ -159,36 +157,11 @@ func TestMissingSettingsAreNamed(t *testing.T) {
 	}
 }
 
-// Every contract of the exchange that a process may need is a line of the env file, and handed on to the processes.
-func TestEveryContractCanBeSet(t *testing.T) {
-	project, err := load(t, filled(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	example, err := os.ReadFile(filepath.Join(root, "deploy/compose/region.env.example"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range (gmx.Config{}).Settings() {
-		key := strings.ToUpper(s.Name)
-		if key == "ORACLE" { // no process needs it
-			continue
-		}
-		if _, handed := project.Services["sender"].Environment["PERPKEEPER_VENUE_"+key]; !handed {
-			t.Errorf("docker-compose.yml has no PERPKEEPER_VENUE_%s in x-venue", key)
-		}
-		if !strings.Contains(string(example), "\n"+key+"=") && !strings.Contains(string(example), "\n#"+key+"=") {
-			t.Errorf("deploy/compose/region.env.example has no line %s=", key)
-		}
-	}
-}
-
-// The project is valid before the contracts are known, so that `ops addresses` can find them; until then the processes
-// refuse, with a line for each.
+// The project is valid before the exchange is known; until then the processes refuse, with a line for each setting.
 func TestAddressesAreDemandedByTheProcesses(t *testing.T) {
 	env := region(t)
 	for key := range envFile(t, "region.env.example") {
-		if key == "DATA_STORE" || key == "EVENT_EMITTER" || strings.HasSuffix(key, "_HANDLER") || key == "START_BLOCK" {
+		if key == "DATA_STORE" || key == "START_BLOCK" {
 			env[key] = ""
 		}
 	}
@@ -197,11 +170,7 @@ func TestAddressesAreDemandedByTheProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, words := range map[string][]string{
-		"scanner": {"venue.event_emitter", "venue.data_store", "scanner.start_block"},
-		"statevm": {"venue.event_emitter"},
-		"console": {"venue.event_emitter"},
-		"sender": {"venue.event_emitter", "venue.order_handler", "venue.liquidation_handler", "venue.deposit_handler",
-			"venue.withdrawal_handler"},
+		"scanner": {"venue.data_store", "scanner.start_block"}, "sender": {"venue.data_store"},
 	} {
 		out, err := printConfig(t, project, name)
 		if lines := strings.Count(strings.TrimSpace(out), "\n") + 1; err == nil || lines != len(words) {
@@ -244,10 +213,8 @@ func TestServicesAreHardened(t *testing.T) {
 				t.Errorf("%s: port %s is open to %q", name, p.Published, p.HostIP)
 			}
 		}
-		if name == "kafka" || name == "postgres" {
-			continue
-		}
-		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || s.Privileged {
+		writes := name == "kafka" // its start writes its configuration
+		if s.ReadOnly == writes || !slices.Equal(s.CapDrop, []string{"ALL"}) || s.Privileged {
 			t.Errorf("%s: read-only %v, capabilities dropped %v, privileged %v", name, s.ReadOnly, s.CapDrop,
 				s.Privileged)
 		}
@@ -349,7 +316,7 @@ func TestOperatorsCommandsAreConfigured(t *testing.T) {
 	for name, commands := range map[string][]string{
 		"sender": {"audit", "signer", "why-not", "health kafka", "health postgres"},
 		"ops": {"audit", "status", "topic", "liquidations", "signer", "rebuild", "generations", "delayed", "wallet",
-			"emergency", "dlq", "addresses", "health kafka", "health postgres"},
+			"emergency", "dlq", "health kafka", "health postgres"},
 		"doctor": {"doctor", "doctor --pre"},
 	} {
 		for _, command := range commands {
@@ -393,7 +360,8 @@ func TestServicesAreBounded(t *testing.T) {
 			s.Logging.Options["max-file"] == "" {
 			t.Errorf("%s: its log grows for ever", name)
 		}
-		if once := name == "prepare" || name == "ops" || name == "doctor"; (s.Restart != "always") != once {
+		once := slices.Contains([]string{"prepare", "ops", "doctor", "snapshot"}, name)
+		if (s.Restart != "always") != once {
 			t.Errorf("%s: restart is %q", name, s.Restart)
 		}
 		if at := strings.LastIndex(s.Image, ":"); at < 0 || s.Image[at:] == ":latest" &&

@@ -96,7 +96,8 @@ func TestOpsKnowsWhatTheProcessesKnow(t *testing.T) {
 		}
 	}
 	env["KEEPER_CONFIG"] = filepath.Join(t.TempDir(), "region.toml")
-	text := "[notify]\noperator_url_file = \"/etc/perpkeeper/notify/operator_url\"\n" +
+	text := "[[notify.webhook]]\nname = \"o\"\naudience = \"operator\"\n" +
+		"url_file = \"/etc/perpkeeper/notify/operator_url\"\n" +
 		"secret_file = \"/etc/perpkeeper/notify/secret\"\n"
 	if err := os.WriteFile(env["KEEPER_CONFIG"], []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -106,7 +107,7 @@ func TestOpsKnowsWhatTheProcessesKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for command, want := range map[string]string{
-		"emergency": `/notify/operator_url"`, "status": `alertmanager = "http://alertmanager:9093"`,
+		"emergency": `audience = "operator"`, "status": `alertmanager = "http://alertmanager:9093"`,
 		"why-not": `frozen_role = true`, "signer": `operator = "anna"`,
 	} {
 		s := project.Services["ops"]

@@ -17,7 +17,6 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/services/console/signin"
 )
 
 // password is everybody's.
@@ -42,21 +41,17 @@ var pages = []page{
 	{"/deadletters", "deadletters", []string{`refused: the venue says`}},
 	{"/generations", "generations", []string{`active`, `equal to generation 1 at block`, `done in`}},
 	{"/audit", "audit", []string{`signer pause`, `anna`}},
-	{"/sessions", "sessions", []string{`you, here`}},
 }
 
 // An operator's day beside a live keeper.
 func TestConsole(t *testing.T) {
 	axe := scriptOf(t)
 	k := start(t)
-	link, err := k.ConsoleLink(t.Context())
-	k.must(err)
-	site, welcome, _ := strings.Cut(link, "/welcome")
-	b := openTab(t, site)
+	k.user("anna", "admin")
+	k.user("vera", "viewer")
+	b := openTab(t, "http://"+k.Process("console").HTTP)
 	b.screen(1280, 900, "light")
-	b.run(chromedp.Navigate(site+"/welcome"+welcome), shown("#again"), typed("#name", "anna"),
-		typed("#password", password), typed("#again", password+"\r"), shown(".who"))
-	k.user("vera", signin.Viewer)
+	b.signIn("anna", password)
 
 	t.Run("sign in", func(t *testing.T) { k.in(t).signIn(b.in(t).stranger()) })
 	t.Run("updates come within 2 s", func(t *testing.T) { k.in(t).updates(b.in(t)) })
@@ -138,7 +133,7 @@ func (k *keeper) actions(b tab) {
 	b.recorded(k, "signer-resume", func() { b.act("/signers", "do=signer-resume&target="+signer, "it has") })
 	b.recorded(k, "nonce-cancel", func() { k.callOff(b) })
 
-	retried, cancelled := k.postpone("no day", -time.Hour), k.postpone("2100-01-01", time.Hour)
+	retried, cancelled := k.postpone("0 is no day", -time.Hour), k.postpone("2000-01-01", time.Hour)
 	b.goTo("/delayed")
 	b.wants(`no day\s+parked`)
 	b.recorded(k, "delayed-run", func() { b.act("/delayed", "do=delayed-run", "now") })
@@ -148,14 +143,6 @@ func (k *keeper) actions(b tab) {
 	})
 	k.giveUp()
 	b.recorded(k, "letter-replay", func() { b.act("/deadletters", "do=letter-replay&target=0", "try again") })
-
-	viewer := b.stranger()
-	viewer.signIn("vera", password)
-	b.goTo("/sessions")
-	b.run(chromedp.Evaluate(`[...document.querySelectorAll("tr")].find(r => r.innerText.includes("vera"))
-		.querySelector("a").click()`, nil))
-	b.recorded(k, "session-revoke", func() { b.confirm("she has left") })
-	viewer.run(chromedp.Navigate(b.site+"/jobs"), shown("#name"))
 
 	for _, a := range [][2]string{{"generation-rebuild", ""}, {"generation-compare", "&target=2"},
 		{"generation-switch", "&target=2"}, {"generation-back", "&target=1"}} {
@@ -230,8 +217,6 @@ func (k *keeper) refusals(b tab) {
 	viewer.signIn("vera", password)
 	viewer.goTo("/act?do=signer-pause&target=" + signer)
 	viewer.says("This needs the role operator; you are viewer")
-	viewer.goTo("/sessions")
-	viewer.says("role")
 	if len(k.recorded()) != before {
 		b.t.Error("a refused action is recorded as one")
 	}

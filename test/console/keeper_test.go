@@ -1,14 +1,15 @@
 //go:build browser
 
 // Package console plays an operator's day in a real browser. The demo's three keepers work on a chain of their own,
-// with traders; Chromium opens the Master's console, makes the first user by the link of the log, reads every page,
+// with traders; Chromium opens the Master's console, signs in, reads every page,
 // does every action, and is refused what it may not. `make console-test` says what it needs.
 package console
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -16,17 +17,17 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+	"golang.org/x/crypto/bcrypt"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/console/signin"
-	"perpkeeper/services/demo"
 	"perpkeeper/test/programs"
 )
 
@@ -138,11 +139,14 @@ func (k *keeper) devnet(method string, arguments ...any) {
 }
 
 // user adds a line to the file of who may sign in, as an operator would.
-func (k *keeper) user(name string, role signin.Role) {
+func (k *keeper) user(name, role string) {
 	k.t.Helper()
-	users, err := signin.OpenUsers(filepath.Join(filepath.Dir(k.EnvFile()), "console-users"))
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	k.must(err)
-	k.must(users.Add(signin.User{Name: name, Role: role, Hash: signin.Hash(password)}))
+	users, err := os.OpenFile(k.ConsoleUsers(), os.O_APPEND|os.O_WRONLY, 0)
+	k.must(err)
+	_, err = fmt.Fprintf(users, "%s %s %s\n", name, role, hash)
+	k.must(errors.Join(err, users.Close()))
 }
 
 // recorded are the entries of what the console did, oldest first, without sign-ins.
@@ -226,7 +230,7 @@ func (k *keeper) giveUp() {
 			letter, err := wire.Encode([]byte(topic), wire.Job{Job: given}, 0, 0)
 			k.must(err)
 			for _, h := range [][2]string{{"source.key", string(given.Signer[:])}, {"source.partition", "0"},
-				{"job", given.ID}, {"arm", "1"}, {"outcome", string(job.Refused)},
+				{"job", given.ID}, {"attempt", "1"}, {"outcome", string(job.Refused)},
 				{"error", "the venue says OrderNotFulfillableAtAcceptablePrice"}} {
 				letter.Headers = append(letter.Headers, bus.Header{Key: h[0], Value: []byte(h[1])})
 			}

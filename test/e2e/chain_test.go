@@ -73,7 +73,7 @@ func (k *keeper) advance(ctx context.Context, r *chainReader, last uint64) (onBr
 		if r.last.Hash != (chain.Hash{}) && !block.Follows(r.last) {
 			return false, nil
 		}
-		logs, err := r.node.Logs(ctx, block.BlockRef, filter)
+		receipts, err := r.node.Receipts(ctx, block)
 		if err != nil {
 			return false, err
 		}
@@ -81,8 +81,8 @@ func (k *keeper) advance(ctx context.Context, r *chainReader, last uint64) (onBr
 		if err != nil {
 			return false, err
 		}
-		if err := r.fold(decoder, block.BlockRef, logs); err != nil {
-			k.t.Fatal(err)
+		if err := r.fold(decoder, block.BlockRef, filter.Choose(receipts...)); err != nil {
+			k.failf("folding block %d: %v", n, err)
 		}
 		r.sent, r.last = append(r.sent, sent...), block.BlockRef
 	}
@@ -96,7 +96,7 @@ func (k *keeper) reader(ctx context.Context) *chainReader {
 		node, err := evm.Dial(ctx, k.Devnet.ChainID, k.nodeConfig(), zerolog.Nop(),
 			evm.NewMetrics(prometheus.NewRegistry()))
 		if err != nil {
-			k.t.Fatal(err)
+			k.failf("a reader of the chain: %v", err)
 		}
 		k.t.Cleanup(node.Close)
 		k.canonical = &chainReader{node: node}
@@ -145,6 +145,9 @@ func (r *record) fold(decoder *gmx.Decoder, block chain.BlockRef, logs []chain.L
 		if err != nil {
 			return err
 		}
+		for _, handler := range gmx.Speakers(logs[:n]) {
+			r.book.Put(perp.HandlerVersion(handler, perp.V22c))
+		}
 		for _, e := range events {
 			if err := perp.Apply(r.book, e); err != nil {
 				return err
@@ -170,7 +173,8 @@ func (r *record) revive(e perp.Event) {
 	}
 }
 
-// collect returns the signers' transactions of a block with what they were for.
+// collect returns the signers' transactions of a block with what they were for. One that spends a nonce only, as after
+// a reorg that made its job needless, is for nothing.
 func (k *keeper) collect(ctx context.Context, node *evm.Client, block evm.Block,
 	signers map[chain.Address]bool) (found []sent, err error) {
 	for _, tx := range block.Txs {
@@ -184,13 +188,20 @@ func (k *keeper) collect(ctx context.Context, node *evm.Client, block evm.Block,
 		if receipt == nil {
 			return nil, fmt.Errorf("transaction %s of block %d has no receipt", tx.Hash, block.Number)
 		}
-		var body struct{ Input hexutil.Bytes }
+		var body struct {
+			To    chain.Address
+			Input hexutil.Bytes
+		}
 		if err := k.chain.CallContext(ctx, &body, "eth_getTransactionByHash", tx.Hash.Hex()); err != nil {
 			return nil, err
 		}
+		if body.To == tx.From && len(body.Input) == 0 {
+			k.t.Logf("transaction %s of block %d cancels a call, or fills a gap", tx.Hash, block.Number)
+			continue
+		}
 		call, is := gmx.ReadCall(body.Input)
 		if !is {
-			k.t.Fatalf("transaction %s is no call of a keeper", tx.Hash)
+			k.failf("transaction %s of block %d is no call of a keeper", tx.Hash, block.Number)
 		}
 		found = append(found, sent{receipt.Tx, call})
 	}

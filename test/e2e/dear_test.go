@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"testing"
 
+	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/services/demo"
 )
 
 // The jobs that want the most gas: a swap along the longest path, an order whose callback burns 2 000 000, and a

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/services/demo"
 )
 
 // doctor asks keeperctl whether the keeper is well, and returns the checks that found something, and all it said.

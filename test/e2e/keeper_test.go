@@ -1,8 +1,3 @@
-// Package e2e proves the whole pipeline as an operator runs it: the real programs as processes, on an in-process chain,
-// a Kafka broker and a real Postgres, killed, doubled, paused, reorganised and misconfigured.
-//
-// The main road runs with every `make test`. The longer scenarios need KEEPER_E2E=1 (`make e2e`). KAFKA_BROKERS puts
-// them on a Kafka cluster that runs already (`make test-kafka`).
 package e2e
 
 import (
@@ -18,12 +13,12 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/rs/zerolog"
 
+	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/services/demo"
 	"perpkeeper/test/programs"
 )
 
@@ -211,7 +206,7 @@ func (k *keeper) progress(orders, liquidations int) {
 func (k *keeper) devnet(method string, argument ...any) {
 	k.t.Helper()
 	if err := k.chain.CallContext(k.t.Context(), nil, method, argument...); err != nil {
-		k.t.Fatalf("%s: %v", method, err)
+		k.failf("%s: %v", method, err)
 	}
 }
 
@@ -263,14 +258,14 @@ func (k *keeper) holdPrices() {
 	k.t.Helper()
 	text, err := get(k.t.Context(), k.Devnet.Feed+"/v1/reports")
 	if err != nil {
-		k.t.Fatal(err)
+		k.failf("the reports: %v", err)
 	}
 	var reports []struct {
 		Token    chain.Address `json:"token"`
 		MinPrice perp.Uint     `json:"minPrice"`
 	}
 	if err := json.Unmarshal([]byte(text), &reports); err != nil {
-		k.t.Fatal(err)
+		k.failf("the reports: %v", err)
 	}
 	for _, token := range k.Devnet.Tokens {
 		for _, r := range reports {

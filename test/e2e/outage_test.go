@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/embedded/broker"
-	"perpkeeper/pkg/embedded/postgres"
+	"perpkeeper/lab/demo"
+	"perpkeeper/lab/embedded/broker"
+	"perpkeeper/lab/embedded/postgres"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/demo"
 )
 
 // outage is how long a part stays away: KEEPER_OUTAGE, or 15 s.

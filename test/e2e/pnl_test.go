@@ -15,10 +15,10 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/ethclient"
 
+	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/services/demo"
 )
 
 // pnl is what keeperctl pnl says, in wei.

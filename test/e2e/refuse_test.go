@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/lab/devnet"
+	"perpkeeper/lab/embedded/broker"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/devnet"
 	"perpkeeper/test/programs"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,13 +57,9 @@ func newParts(t *testing.T) parts {
 	contracts := d.Deployment().Contracts
 	p := parts{folder: folder, env: map[string]string{
 		"KEEPER_CHAIN_ID": "1337", "CHAIN_URLS": d.RPC(), "KAFKA_BROKERS": b.Addr(), "POSTGRES_URL": pgtest.URL(t),
-		"VENUE_EVENT_EMITTER": contracts.EventEmitter.Hex(), "VENUE_DATA_STORE": contracts.DataStore.Hex(),
-		"VENUE_ORDER_HANDLER":       contracts.OrderHandler.Hex(),
-		"VENUE_LIQUIDATION_HANDLER": contracts.LiquidationHandler.Hex(),
-		"VENUE_DEPOSIT_HANDLER":     contracts.DepositHandler.Hex(),
-		"VENUE_WITHDRAWAL_HANDLER":  contracts.WithdrawalHandler.Hex(),
-		"SCANNER_START_BLOCK":       "1", "SCANNER_SIGNERS": signer, "SCANNER_PRICE_URL": d.Feed(),
-		"PLANNER_SIGNERS": signer,
+		"VENUE_DATA_STORE":    contracts.DataStore.Hex(),
+		"SCANNER_START_BLOCK": "1", "SCANNER_PRICE_URL": d.Feed(),
+		"KEEPER_SIGNERS":  signer,
 		"SIGNER_DEV":      "true",
 		"SIGNER_DEV_KEYS": "0xf214f2b2cd398c806f84e317254e0f0b801d0643303237d97a22a48e01628897",
 		"LOG_FORMAT":      "console",
@@ -133,7 +129,7 @@ func TestRefusals(t *testing.T) {
 			[]string{"SCANNER_START_BLOK", "START_BLOCK"}},
 		{"bad value", "planner", map[string]string{"PLANNER_SWEEP_INTERVAL": "soon"}, 2,
 			[]string{"PLANNER_SWEEP_INTERVAL", "soon"}},
-		{"no signer", "planner", map[string]string{"PLANNER_SIGNERS": ""}, 2, []string{"planner.signers"}},
+		{"no signer", "planner", map[string]string{"KEEPER_SIGNERS": ""}, 2, []string{"keeper.signers"}},
 		{"raw key without dev", "sender", map[string]string{"SIGNER_DEV": "false"}, 2, []string{"signer"}},
 		{"wrong chain id", "scanner", map[string]string{"KEEPER_CHAIN_ID": "56"}, 1, []string{"1337", "56"}},
 		{"missing topic: scanner", "scanner",

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"perpkeeper/services/demo"
+	"perpkeeper/lab/demo"
 )
 
 // PIPE-9: what the planner decided is decided again, word for word, from the topics alone.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"perpkeeper/services/demo"
+	"perpkeeper/lab/demo"
 )
 
 // PIPE-1, PIPE-2, PIPE-3, PIPE-4, PIPE-5: a log becomes a transaction, through Kafka and Postgres, and the chain closes

@@ -12,9 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/services/demo"
 )
 
 // shadowReport is what keeperctl shadow report says.

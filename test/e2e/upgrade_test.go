@@ -12,8 +12,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
+	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/services/demo"
 	"perpkeeper/test/programs"
 )
 

@@ -66,13 +66,13 @@ stage() {
 keeper() {
 	local out=$work/keeper b targets=()
 	rm -rf "$out"
-	mkdir -p "$out/etc/ssl/certs" "$out/out/var/"{snapshots,console} "$out/devnet/var/devnet"
+	mkdir -p "$out/etc/ssl/certs" "$out/out" "$out/devnet/var/devnet"
 	for b in $(binaries); do targets+=("./services/$b/cmd/$b"); done
 	[ ${#targets[@]} -gt 0 ] || die "Dockerfile no longer lists its binaries as \"for b in … ; do\""
 	say "building ${#targets[@]} binaries and the devnet"
 	(cd "$repo" && export CGO_ENABLED=0 && flags="-s -w -X perpkeeper/pkg/service.version=engine-test" &&
 		nice go build -trimpath -ldflags="$flags" -o "$out/out/" "${targets[@]}" &&
-		nice go build -trimpath -ldflags="$flags" -o "$out/devnet/" ./services/devnet/cmd/devnet) || die "the binaries do not build"
+		nice go build -trimpath -ldflags="$flags" -o "$out/devnet/" ./lab/devnet/cmd/devnet) || die "the binaries do not build"
 	cp /etc/ssl/certs/ca-certificates.crt "$out/etc/ssl/certs/"
 	tar -C "$out" -c . | docker import - perpkeeper-engine/binaries >/dev/null
 	sed -n '/^FROM scratch/,$p' "$repo/Dockerfile" | sed -E 's/--from=build(-devnet)? /--from=perpkeeper-engine\/binaries /' >"$out/Dockerfile"

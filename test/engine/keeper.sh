@@ -61,12 +61,9 @@ fill_in() {
 		echo $key | docker run --rm -i --network none -v "$keys:/keys" perpkeeper /bin/keeperctl keystore /keys --import >>"$run/signers.txt"
 	done
 	equal "keeperctl keystore takes given keys" "$signers" "$(paste -sd, "$run/signers.txt")" || return
-	docker run --rm --network none -v "$chain_dir/deployment.json:/deployment.json:ro" perpkeeper /bin/keeperctl addresses \
-		--keeperctl.deployments /deployment.json >"$run/addresses.txt"
-	check "keeperctl addresses finds the exchange in the record of its deployment" grep -q '^WITHDRAWAL_HANDLER=0x' "$run/addresses.txt" || return
 	# shellcheck disable=SC2046
 	put "$folder/tokyo.env" CHAIN_ID=1337 START_BLOCK=1 FIRE_RATIO=1.10 KEEPER_SIGNERS=$signers KEYS_DIR="$keys" \
-		$(grep -E '^[A-Z_]+=0x' "$run/addresses.txt") $(grep -E '^([A-Z]+_ROLE|PARAMS_CONFIG)=' "$repo/deploy/compose/demo.env")
+		$(grep '^DATA_STORE=' "$repo/deploy/compose/demo.env") $(grep -E '^([A-Z]+_ROLE|PARAMS_CONFIG)=' "$repo/deploy/compose/demo.env")
 	printf 'http://%s:8545\nws://%s:8545\n' $node $node >"$folder/secrets/tokyo/chain_urls"
 	sed -i '/^\[\[scanner\.price\.source\]\]/,/^# Who is paid/{/^# Who is paid/!d}' "$folder/tokyo.toml"
 	cat >>"$folder/tokyo.toml" <<-T

@@ -15,7 +15,7 @@ import (
 var (
 	quoted = regexp.MustCompile("`([^`]+)`")
 	// A place begins with a folder of the tree.
-	placed = regexp.MustCompile(`^(pkg|services|test|docs|deploy)/[\w./-]+$`)
+	placed = regexp.MustCompile(`^(pkg|services|lab|test|docs|deploy)/[\w./-]+$`)
 	// A symbol has a capital somewhere, as Go's names have that stand alone in a text, or ends as a call: Plugin,
 	// source.Plugin, stateLayout, drain.pass().
 	symbol = regexp.MustCompile(`^([a-z]\w*\.)?([A-Za-z]\w*)(\.[A-Za-z]\w*)?(\(\))?$`)
@@ -68,7 +68,7 @@ func (s sources) check(document string) (problems []string, err error) {
 			}
 		}
 		if len(folders) == 0 {
-			folders = []string{"pkg", "services", "test"}
+			folders = []string{"pkg", "services", "lab", "test"}
 		}
 		for _, name := range names {
 			found, err := s.declared(folders, name)

@@ -43,6 +43,7 @@ func TestWhatIsNotThereIsFound(t *testing.T) {
 			"`window`\n`b.run()`\n")},
 		"test/t.go":   {Data: []byte("package t\n")},
 		"services/s":  {},
+		"lab/l":       {},
 		"docs/bad.md": {Data: []byte("`pkg/gone.go`\n`pkg/b` `Plugin`\n`TestB` and `Inner`\n`b.walk()`\n")},
 	}
 	if got, err := check(tree, "docs/g.md"); err != nil || len(got) != 0 {
@@ -51,8 +52,8 @@ func TestWhatIsNotThereIsFound(t *testing.T) {
 	want := []string{
 		"docs/bad.md:1: pkg/gone.go is not there",
 		"docs/bad.md:2: no Plugin is declared in pkg/b",
-		"docs/bad.md:3: no Inner is declared in pkg, services, test",
-		"docs/bad.md:4: no walk is declared in pkg, services, test",
+		"docs/bad.md:3: no Inner is declared in pkg, services, lab, test",
+		"docs/bad.md:4: no walk is declared in pkg, services, lab, test",
 	}
 	if got, err := check(tree, "docs/bad.md"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v, want %q", got, err, want)

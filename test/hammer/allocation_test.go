@@ -13,7 +13,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // NON-1, NON-2, NON-13, NON-14: three processes fight for one signer with nothing but the lease, the claim and what

@@ -20,13 +20,13 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/signer"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/nonce"
+	"perpkeeper/pkg/txmgr/signer"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // allocatorVariable makes this test binary an allocator: it holds the orders of the process as JSON.
@@ -212,7 +212,7 @@ func (a *allocator) claim(ctx context.Context, b txm.Batch) error {
 
 func (a *allocator) sign(ctx context.Context, j job.Job, n uint64) (txm.SignedTx, error) {
 	const gas = 200_000
-	to, data, err := gmx.Config{AdlHandler: chain.Address{0xad}}.Call(
+	to, data, err := gmx.VenueOf(chain.Address{}, map[job.Kind]chain.Address{job.AdlState: {0xad}}).Call(
 		job.Job{Kind: job.AdlState, Market: j.Market, IsLong: j.IsLong}, gmx.SetPrices{})
 	if err != nil {
 		return txm.SignedTx{}, err

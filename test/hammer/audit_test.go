@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // settled returns what the database has not ended or reported yet, for await.

@@ -15,5 +15,5 @@
 // # Not covered
 //
 // The node of TestSenders and TestAllocations never reorganises: services/sender and test/e2e do that. The broker is
-// not disturbed here: pkg/bus does that.
+// not disturbed here: pkg/kafka/bus does that.
 package hammer

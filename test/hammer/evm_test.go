@@ -14,13 +14,13 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/rs/zerolog"
 
+	"perpkeeper/lab/devnet"
+	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/devnet"
-	"perpkeeper/services/devnet/exchange"
 	planning "perpkeeper/services/planner"
 	"perpkeeper/services/scanner"
 	"perpkeeper/services/statevm"
@@ -73,12 +73,7 @@ func newMarketplace(t *testing.T, orders int) *marketplace {
 	}
 	m.rpc, m.throughRPC = newProxy(t, m.devnet.RPC())
 	at := d.Contracts
-	m.venueSettings = []string{
-		"PERPKEEPER_VENUE_EVENT_EMITTER=" + at.EventEmitter.Hex(), "PERPKEEPER_VENUE_DATA_STORE=" + at.DataStore.Hex(),
-		"PERPKEEPER_VENUE_ORDER_HANDLER=" + at.OrderHandler.Hex(), "PERPKEEPER_VENUE_LIQUIDATION_HANDLER=" +
-			at.LiquidationHandler.Hex(),
-		"PERPKEEPER_SENDER_PRICE_MAX_AGE=30s", "PERPKEEPER_SENDER_MAX_JOB_AGE=300s",
-	}
+	m.venueSettings = []string{"PERPKEEPER_VENUE_DATA_STORE=" + at.DataStore.Hex()}
 	m.runKeeper()
 	m.openMarket()
 	return m
@@ -105,17 +100,16 @@ func startDevnet(t *testing.T) *devnet.Devnet {
 func (m *marketplace) runKeeper() {
 	m.t.Helper()
 	at := m.devnet.Deployment().Contracts
-	venue := gmx.Config{EventEmitter: chain.Address(at.EventEmitter), DataStore: chain.Address(at.DataStore)}
+	venue := gmx.Config{DataStore: chain.Address(at.DataStore)}
 	scan := scanner.DefaultConfig()
 	scan.Keeper, scan.Kafka, scan.Venue, scan.Chain.URLs = m.keeper, m.kafka, venue,
 		[]secret.URL{secret.MustURL(m.devnet.RPC())}
 	scan.Chain.PollInterval = 100 * time.Millisecond
 	scan.Scanner.StartBlock, scan.Scanner.Price.URL = 1, secret.MustURL(m.devnet.Feed())
 	vm := statevm.DefaultConfig()
-	vm.Keeper, vm.Kafka, vm.Postgres.URL, vm.Venue.EventEmitter = m.keeper, m.kafka, secret.MustURL(m.url),
-		venue.EventEmitter
+	vm.Keeper, vm.Kafka, vm.Postgres.URL = m.keeper, m.kafka, secret.MustURL(m.url)
 	plan := planning.DefaultConfig()
-	plan.Keeper, plan.Kafka, plan.Postgres.URL, plan.Planner.Signers = m.keeper, m.kafka, secret.MustURL(m.url),
+	plan.Keeper, plan.Kafka, plan.Postgres.URL, plan.Keeper.Signers = m.keeper, m.kafka, secret.MustURL(m.url),
 		[]chain.Address{m.signer}
 	m.host("scanner", func(sh *service.Shell) error { return scanner.Start(sh, scan) })
 	m.host("statevm", func(sh *service.Shell) error { return statevm.Start(sh, vm) })

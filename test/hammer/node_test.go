@@ -407,8 +407,6 @@ func (e eth) FeeHistory(hexutil.Uint64, string, []float64) map[string]any {
 	return map[string]any{"reward": [][]*hexutil.Big{}}
 }
 
-func (e eth) Call(json.RawMessage, string) hexutil.Bytes { return hexutil.Bytes{} }
-
 func (e eth) SendRawTransaction(raw hexutil.Bytes) (common.Hash, error) {
 	tx := new(types.Transaction)
 	if err := tx.UnmarshalBinary(raw); err != nil {

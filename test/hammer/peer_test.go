@@ -97,14 +97,17 @@ func (r *race) txmgr(t *testing.T, program string) {
 	r.report(t, g.node)
 }
 
+// keptForLiquidations are the places of a signer that orders do not get.
+const keptForLiquidations = 4
+
 // sender lets the sender as it is shipped send them.
 func (r *race) sender(t *testing.T) {
 	t.Setenv("KEEPER_HAMMER", strconv.Itoa(r.jobs)) // so many markets are audited
 	s := newSite(t)
 	s.node.beat(blockPace)
 	s.throughRPC, s.throughDatabase = "http://"+s.rpc.server, s.url // past the lines
-	s.venueSettings = append(s.venueSettings, fmt.Sprintf("PERPKEEPER_SENDER_MAX_IN_FLIGHT=%d", r.inFlight),
-		"PERPKEEPER_SENDER_RESERVED_IN_FLIGHT=0", "PERPKEEPER_SENDER_MAX_JOB_AGE=300s",
+	s.venueSettings = append(s.venueSettings,
+		fmt.Sprintf("PERPKEEPER_SENDER_MAX_IN_FLIGHT=%d", r.inFlight+keptForLiquidations),
 		"PERPKEEPER_SENDER_LEASE_TTL=10s", "PERPKEEPER_KAFKA_SESSION_TIMEOUT=6s")
 	process := s.senders(1)[0]
 	wait(t.Context(), 8*time.Second) // until it has its lease, its group and the past of the prices

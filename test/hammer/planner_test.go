@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // planner says jobs as a planner does: those that are found, and every few seconds again all that are not done.
@@ -76,7 +76,7 @@ func (p *planner) records(ctx context.Context, ids []int) (records []bus.Record,
 	}
 	for _, id := range ids {
 		j := jobOfMarket(id, p.signer,
-			job.Evidence{Block: standing.Watermark.BlockRef, Generation: uint32(standing.Generation)})
+			job.Evidence{Block: standing.Watermark, Generation: uint32(standing.Generation)})
 		record, err := wire.Encode(j.Signer[:], wire.Job{Job: j}, 0, 0)
 		if err != nil {
 			return nil, err

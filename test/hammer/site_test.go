@@ -15,14 +15,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/broker"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/wire"
 	"perpkeeper/services/statevm"
 )
 
@@ -193,7 +193,7 @@ func follow(t *testing.T, logs, prices *bus.Producer, b chain.BlockRef, from, to
 		records = append(records, encode(wire.Audit{Block: b, Market: marketOf(id), Read: b, Words: 1}))
 	}
 	records = append(records,
-		encode(wire.BlockEnd{Block: b, Records: uint32(len(records)), Digest: wire.Digest(records), Verified: true}))
+		encode(wire.BlockEnd{Block: b, Records: uint32(len(records)), Digest: wire.Digest(records)}))
 	price := wire.Price{
 		Token: chain.Address{0x70}, Provider: chain.Address{0x71}, Data: []byte{1}, Min: perp.Pow10(12),
 		Max: perp.Pow10(12), TimeMs: b.TimeMs, Source: "hammer",
@@ -213,25 +213,16 @@ func (s *site) settings() []string {
 		fmt.Sprintf("PERPKEEPER_KEEPER_CHAIN_ID=%d", s.keeper.ChainID),
 		fmt.Sprintf("PERPKEEPER_KEEPER_LOG_PARTITIONS=%d", s.keeper.LogPartitions),
 		fmt.Sprintf("PERPKEEPER_KEEPER_JOB_PARTITIONS=%d", s.keeper.JobPartitions),
-		"PERPKEEPER_CHAIN_URLS=" + s.throughRPC, "PERPKEEPER_CHAIN_POLL_INTERVAL=50ms",
-		"PERPKEEPER_CHAIN_COOLDOWN=50ms",
+		"PERPKEEPER_CHAIN_URLS=" + s.throughRPC,
 		"PERPKEEPER_KAFKA_BROKERS=" + s.kafka.Brokers[0], "PERPKEEPER_KAFKA_SESSION_TIMEOUT=2s",
-		"PERPKEEPER_KAFKA_HEARTBEAT_INTERVAL=200ms",
 		"PERPKEEPER_POSTGRES_URL=" + s.throughDatabase, "PERPKEEPER_POSTGRES_MAX_CONNS=20",
-		"PERPKEEPER_VENUE_EVENT_EMITTER=" + chain.Address{0xee}.Hex(), "PERPKEEPER_VENUE_ADL_HANDLER=" +
-			chain.Address{0xad}.Hex(),
-		"PERPKEEPER_VENUE_ORDER_HANDLER=" + chain.Address{0x0d}.Hex(), "PERPKEEPER_VENUE_LIQUIDATION_HANDLER=" +
-			chain.Address{0x1c}.Hex(),
-		"PERPKEEPER_VENUE_DEPOSIT_HANDLER=" + chain.Address{0xde}.Hex(), "PERPKEEPER_VENUE_WITHDRAWAL_HANDLER=" +
-			chain.Address{0x3d}.Hex(),
+		"PERPKEEPER_VENUE_DATA_STORE=" + storeAt.Hex(),
 		"PERPKEEPER_SIGNER_DEV=true", "PERPKEEPER_SIGNER_DEV_KEYS=" + s.key,
 		"PERPKEEPER_SENDER_MODE=basic", fmt.Sprintf("PERPKEEPER_SENDER_LEASE_TTL=%s", leaseTTL),
-		"PERPKEEPER_SENDER_MAX_JOB_AGE=20s",
-		"PERPKEEPER_SENDER_MAX_IN_FLIGHT=200", "PERPKEEPER_SENDER_BATCH=64",
-		"PERPKEEPER_SENDER_FEE_MAX_DAY_COST=9000000000000000000",
+		"PERPKEEPER_SENDER_MAX_IN_FLIGHT=200",
+		"PERPKEEPER_SENDER_FEE_BUDGET_DAY=1000",
 		// A shared machine may be slow, and nothing here is about how fresh is fresh enough.
-		"PERPKEEPER_SENDER_HEAD_MAX_AGE=20s", "PERPKEEPER_SENDER_HEAD_MAX_SKEW=20s",
-		"PERPKEEPER_SENDER_STATE_MAX_LAG=30s",
+		"PERPKEEPER_SENDER_MAX_LAG=30s",
 	}, s.venueSettings...)
 }
 

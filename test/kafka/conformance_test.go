@@ -1,4 +1,3 @@
-// Package kafka_test runs the bus's suite on Apache Kafka.
 package kafka_test
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"perpkeeper/pkg/bus/bustest"
+	"perpkeeper/pkg/kafka/bus/bustest"
 )
 
 // script starts and stops the cluster that it has started.

@@ -64,8 +64,8 @@ func Open(tb testing.TB, count int) (*pg.DB, pg.Config) {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(db.Close)
-	block := pg.AppliedBlock{Block: pg.Block{Verified: true,
-		BlockRef: chain.BlockRef{Number: 1000, Hash: chain.Hash{1}, Parent: chain.Hash{2}, TimeMs: BlockMs}}}
+	block := pg.AppliedBlock{BlockRef: chain.BlockRef{Number: 1000, Hash: chain.Hash{1}, Parent: chain.Hash{2},
+		TimeMs: BlockMs}}
 	for part := range Parts {
 		p, err := db.Claim(tb.Context(), pg.ClaimRequest{Generation: 1, Partition: part, Partitions: Parts})
 		if err != nil {

@@ -32,8 +32,6 @@ type endpoint struct {
 	forged map[string]json.RawMessage // blocks that were made up, by hash and by number
 	about  int                        // answers that the lie is about, since it began
 	lied   int                        // of these, changed
-	tardy  bool
-	asked  map[string]time.Time // since when a tardy endpoint is asked for the receipts of a block
 }
 
 // call is a request, or the subscription that a notification belongs to.
@@ -78,8 +76,7 @@ func startEndpoint(t *testing.T, host, node, socket string) *endpoint {
 		t.Fatal(err)
 	}
 	e := &endpoint{host: host, address: listener.Addr().String(), node: node, socket: socket, share: 1,
-		forged: map[string]json.RawMessage{},
-		asked:  map[string]time.Time{}}
+		forged: map[string]json.RawMessage{}}
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(e.serve),
 		ReadHeaderTimeout: time.Minute}}
 	server.Start()
@@ -108,12 +105,11 @@ func (e *endpoint) count() int {
 	return e.lied
 }
 
-// serves sets how long every answer takes beyond the node's own time, and whether receipts are there only after a
-// while.
-func (e *endpoint) serves(delay time.Duration, tardy bool) {
+// slow sets how long every answer takes beyond the node's own time.
+func (e *endpoint) slow(delay time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.delay, e.tardy = delay, tardy
+	e.delay = delay
 }
 
 func (e *endpoint) latency() time.Duration {
@@ -217,9 +213,6 @@ func (e *endpoint) change(calls map[string]call, m *message) bool {
 func (e *endpoint) answer(c call, honest answer) (answer, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if said, is := e.notYet(c); is {
-		return said, true
-	}
 	if e.lie == nil || e.lie.change == nil {
 		return honest, false
 	}
@@ -246,7 +239,7 @@ func (e *endpoint) recall(c call) (answer, bool) {
 	case "eth_getBlockByHash", "eth_getBlockByNumber":
 		block, is := e.forged[strings.Trim(string(c.Params[0]), `"`)]
 		return answer{Result: block}, is
-	case "eth_getLogs", "eth_getBlockReceipts":
+	case "eth_getBlockReceipts":
 		for hash := range e.forged {
 			if len(hash) == hashDigits && bytes.Contains(c.Params[0], []byte(hash)) {
 				return answer{Result: json.RawMessage(`[]`)}, true

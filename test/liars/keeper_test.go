@@ -11,10 +11,10 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/services/demo"
 	"perpkeeper/test/programs"
 )
 

@@ -15,8 +15,6 @@ type lie struct {
 	reports func(*priceSource, []report) []report
 	// reorg: meanwhile the chain replaces blocks that are not final.
 	reorg bool
-	// tardy: no endpoint has the receipts of a block at first, so that blocks are published without proof.
-	tardy bool
 	// unasked: no process asks about it, so that the row shows just that.
 	unasked bool
 	// decisive: the answer contradicts itself, the chain or the other two, so that it has to be named within a minute.
@@ -36,11 +34,7 @@ var lies = []lie{
 	{name: "body: other senders", change: bodies(otherSenders), decisive: true},
 	{name: "body: one left out", change: bodies(oneLeftOut), decisive: true},
 	{name: "finalized ahead", change: finalizedAhead, reorg: true, short: true, pair: true},
-	{name: "logs: one dropped", tardy: true, change: onLogs(drop), decisive: true, reorg: true, short: true},
-	{name: "logs: one added", tardy: true, change: onLogs(add), decisive: true, reorg: true},
-	{name: "logs: one altered", tardy: true, change: onLogs(alter), decisive: true},
-	{name: "receipts: one log dropped", change: onReceipts, decisive: true},
-	{name: "logs and receipts: one dropped", tardy: true, change: either(onLogs(drop), onReceipts), decisive: true},
+	{name: "receipts: one log dropped", change: onReceipts, decisive: true, short: true},
 	{name: "receipt missing", change: receipt(missing)},
 	{name: "receipt of a failure", change: receipt(failed), short: true},
 	{name: "receipt made up", change: either(receiptMadeUp, counted)},

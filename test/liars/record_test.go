@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
@@ -19,7 +20,6 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/services/demo"
 )
 
 // record is what the canonical chain says, read from the devnet's own node and folded without Kafka or Postgres. It
@@ -126,7 +126,7 @@ func (r *record) forward(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	logs, err := r.node.Logs(ctx, b.BlockRef, r.filter)
+	receipts, err := r.node.Receipts(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (r *record) forward(ctx context.Context) error {
 	if err := r.book.Begin(b.Number); err != nil {
 		return err
 	}
-	if folded.revived, err = r.fold(b.TimeMs, logs); err != nil {
+	if folded.revived, err = r.fold(b.TimeMs, r.filter.Choose(receipts...)); err != nil {
 		return err
 	}
 	r.blocks = append(r.blocks, folded)
@@ -161,6 +161,9 @@ func (r *record) fold(timeMs uint64, logs []chain.Log) (revived []chain.Hash, er
 		events, err := r.decoder.Transaction(logs[:n], timeMs)
 		if err != nil {
 			return nil, err
+		}
+		for _, handler := range gmx.Speakers(logs[:n]) {
+			r.book.Put(perp.HandlerVersion(handler, perp.V22c))
 		}
 		for _, e := range events {
 			if err := perp.Apply(r.book, e); err != nil {
@@ -293,7 +296,7 @@ func (r *record) equal(ctx context.Context, db *pg.DB, least uint64) error {
 	case at.Watermark.Number < least:
 		return fmt.Errorf("the tables stand at block %d, below %d", at.Watermark.Number, least)
 	}
-	if err := r.stand(ctx, at.Watermark.BlockRef); err != nil {
+	if err := r.stand(ctx, at.Watermark); err != nil {
 		return err
 	}
 	rows, err := pgtest.WithAudits(ctx, db, r.book)

@@ -52,7 +52,7 @@ func (x *trial) begin() {
 		if (i == x.liar()) == x.slowest {
 			delay = late
 		}
-		x.endpoints[i].serves(delay, x.tardy)
+		x.endpoints[i].slow(delay)
 		x.sources[i].slow(delay)
 	}
 	const seed = 1

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Removes one guard of the sender at a time, in a copy of the tree, and shows that the suite turns red each time: a guard whose removal nobody notices is
-# either not needed or not tested. Prints one line a mutant, and fails if any survives. Arguments choose mutants by a part of their name. The hammer is left
-# out: it finds most of them too, but by luck and after minutes.
+# Removes one guard at a time, most of them the sender's, in a copy of the tree, and shows that the suite turns red each time: a guard whose removal
+# nobody notices is either not needed or not tested. Prints one line a mutant, and fails if any survives. Arguments choose mutants by a part of their
+# name. The hammer is left out: it finds most of them too, but by luck and after minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-git ls-files -z -- go.mod go.sum pkg services test | xargs -0 cp --parents -t "$copy" 2>/dev/null || true
+git ls-files -z -- go.mod go.sum pkg services lab test | xargs -0 cp --parents -t "$copy" 2>/dev/null || true
 cd "$copy"
 
 store="./pkg/pg/outbox -run IntentsConform|NoncesConform|LeasesConform|WriteWaits|TakeoverWaits|JudgedAfterTheWait|BackInTime"
@@ -59,65 +59,99 @@ mutant "an intent is finished on any branch (exact block)" pkg/pg/outbox/intent_
 mutant "of several receipts some are recorded" pkg/pg/outbox/intent_flight.go 's/OR count\(\*\) = cardinality\(\$4::bytea\[\]\)/OR true/' "$store"
 mutant "an attempt follows any other (exact hash)" pkg/pg/outbox/intent_replace.go 's/newest\.hash = \$5/(newest.hash = $5 OR true)/' "$store"
 mutant "a cancelled job is executed after all" pkg/pg/outbox/intent_replace.go "s/\(newest\.kind = \\\$7 OR newest\.kind = 'EXEC' AND \\\$7 = 'CANCEL'\)/true/" "$store"
-mutant "one account, two liquidations" pkg/pg/migrations/00002_sender.sql 's/UNIQUE (INDEX tx_intent_liquidation_account)/\1/' "$store"
-mutant "one order, two transactions" pkg/pg/migrations/00002_sender.sql 's/UNIQUE (INDEX tx_intent_key_in_flight)/\1/' "$store"
+mutant "one account, two liquidations" pkg/pg/migrations/00001_keeper.sql 's/UNIQUE (INDEX tx_intent_liquidation_account)/\1/' "$store"
+mutant "one order, two transactions" pkg/pg/migrations/00001_keeper.sql 's/UNIQUE (INDEX tx_intent_key_in_flight)/\1/' "$store"
 # Either of the two constraints would do by itself.
-mutant "one job, two live arms" pkg/pg/migrations/00002_sender.sql 's/UNIQUE (INDEX tx_intent_live_arm)/\1/; /UNIQUE \(job_id, arm\),/d' "$store"
+mutant "one job, two live arms" pkg/pg/migrations/00001_keeper.sql 's/UNIQUE (INDEX tx_intent_live_arm)/\1/; /UNIQUE \(job_id, arm\),/d' "$store"
 mutant "liquidations without a limit" pkg/pg/outbox/intent_claim.go "s/WHERE kind <> 'liquidation' OR slot IS NOT NULL/WHERE true/" "$store"
 mutant "a liquidation that is called an order takes no place" pkg/pg/outbox/intent_claim.go "s/AND t\.kind <> 'liquidation'\`/\`/" "$store"
 mutant "a database behind the chain is believed" pkg/pg/outbox/lease_takeover.go 's/if latest <= stored\.Next \{/if true {/' "$store"
 mutant "another database is believed" pkg/pg/outbox/lease_takeover.go 's/if systemWas == system && timelineWas == timeline \{/if true {/' "$store"
-mutant "broadcast before it is stored" pkg/txmanager/claim.go \
+mutant "a tenure outlives a promoted standby" pkg/pg/outbox/lease.go 's/paused_reason IS NOT NULL$/true/' './pkg/pg/outbox -run TestTenureEndsInAnotherDatabase'
+mutant "an idle signer does not look at a promoted standby" pkg/txmgr/txmanager/tenure.go 's/cursor\.doubted\.Store\(w\.lost\)/cursor.doubted.Store(false)/' \
+  './services/sender -run TestPromotionIsNoticedByWhoeverRuns'
+mutant "a signer that nobody holds stays so" services/sender/adoption.go 's/time\.Since\(free\) >= /false \&\& time.Since(free) >= /' \
+  './services/sender -run TestSendersWithKeysOfTheirOwn'
+mutant "broadcast before it is stored" pkg/txmgr/txmanager/claim.go \
   's/^(\t+)c\.expect\(t\.Tx\.Hash\)$/\1c.expect(t.Tx.Hash)\n\1_ = c.node.SendRaw(ctx, t.Tx.Raw)/' \
   './services/sender -run TestKilledAnywhere/before_claim'
-mutant "a raise is broadcast and not stored" pkg/txmanager/renew.go \
+mutant "a raise is broadcast and not stored" pkg/txmgr/txmanager/renew.go \
   's/if err := r\.store\.Replace\(ctx, r\.tenure\.Fence\(\), next\); err != nil \{/_ = next\n\tif err != nil {/' \
   './services/sender -run TestTrouble/nodes_want_more'
-mutant "a number is given to what may not pay" pkg/txmanager/claim.go 's/if !fee\.Pays\(lane, t\.Call\.Gas, paid\) \{/if false {/' \
-  './pkg/txmanager -run TestNoNonceForWhoMayNotPay'
-mutant "what may not pay is looked at all the same" pkg/txmanager/pays.go 's/; !fee\.Pays\(lane, txm\.EmptyGas, paid\) \{/; !fee.Pays(lane, 0, txm.Market{}) {/' \
-  './pkg/txmanager -run TestWhoMayNotPayWaits'
-mutant "what is in the way inherits nothing" pkg/txm/urgency.go 's/Above\(behind, own\) \{/Above(behind, own) \&\& false {/' './pkg/txm -run TestInherit'
-mutant "what is in the way is not pressed" pkg/txm/next.go 's/p\.Of\(s\.For\(f\)\)\.Patience/p.Of(f.Intent.Job.Kind.Lane()).Patience/' \
-  './pkg/txm -run TestInheritedPatience'
-mutant "a lost claim is not looked up" pkg/txmanager/claim.go 's/if err := c\.lookUp\(ctx, tasks\[0\], err\); err != nil \{/if false {/' \
+mutant "a number is given to what may not pay" pkg/txmgr/txmanager/claim.go 's/if !fee\.Pays\(lane, t\.Call\.Gas, paid\) \{/if false {/' \
+  './pkg/txmgr/txmanager -run TestNoNonceForWhoMayNotPay'
+mutant "what may not pay is looked at all the same" pkg/txmgr/txmanager/pays.go 's/; !fee\.Pays\(lane, txm\.EmptyGas, paid\) \{/; !fee.Pays(lane, 0, txm.Market{}) {/' \
+  './pkg/txmgr/txmanager -run TestWhoMayNotPayWaits'
+mutant "what is in the way inherits nothing" pkg/txmgr/txm/urgency.go 's/Above\(behind, own\) \{/Above(behind, own) \&\& false {/' './pkg/txmgr/txm -run TestInherit'
+mutant "what is in the way is not pressed" pkg/txmgr/txm/next.go 's/p\.Of\(s\.For\(f\)\)\.Patience/p.Of(f.Intent.Job.Kind.Lane()).Patience/' \
+  './pkg/txmgr/txm -run TestInheritedPatience'
+mutant "what no node has is raised" pkg/txmgr/txm/next.go 's/s\.Sent\.Answer == Pooled \&\& s\.Sent/s.Sent/' './pkg/txmgr/txm -run TestNext'
+mutant "what nodes refuse is offered as often as ever" pkg/txmgr/txm/next.go 's/p\.Resend << .*$/p.Resend + longest*0/' \
+  './pkg/txmgr/txm -run TestRefusalsSlowThemselvesDown'
+mutant "an endpoint that refuses everything is good" pkg/evm/endpoint.go 's/if run\.add\(now\) \{/if run.add(now) \&\& false {/' \
+  './pkg/evm -run TestErrorsAloneAreNoAnswers'
+mutant "a redirect of an endpoint is followed" pkg/evm/endpoint.go 's/, CheckRedirect: stay//' './pkg/evm -run TestNothingIsTakenElsewhere'
+mutant "a lost claim is not looked up" pkg/txmgr/txmanager/claim.go 's/if err := c\.lookUp\(ctx, tasks\[0\], err\); err != nil \{/if false {/' \
   './services/sender -run TestTrouble/the_answer_to_a_claim'
 
-mutant "the turn is not asked again before the claim" pkg/txmanager/drain.go \
-  '/^func \(d \*drain\) stillOurs/,/^}/s/if v\.Kind == Onward \{/if v.Kind >= Onward {/' './pkg/txmanager -run TestDrainClaimsNothingLate'
+mutant "the turn is not asked again before the claim" pkg/txmgr/txmanager/drain.go \
+  '/^func \(d \*drain\) stillOurs/,/^}/s/if v\.Kind == Onward \{/if v.Kind >= Onward {/' './pkg/txmgr/txmanager -run TestDrainClaimsNothingLate'
 mutant "a raise does not ask the gate" services/sender/preflight/gate.go \
   '/^func \(g Gate\) Recheck/,/^}/s/v\.Kind != txmanager\.Onward/v.Kind != txmanager.Onward \&\& false/' './services/sender/preflight -run TestRecheckAsksTheGate'
-mutant "an adoption does not ask the gate" pkg/txmanager/renew.go 's/if p\.closed \&\& f\.Newest\(\)\.Sends == 0 \{/if false {/' \
-  './pkg/txmanager -run TestAdoptionAsksTheGate'
-mutant "a job is pressed in another tier's window" pkg/txm/next.go 's/case s\.Over \&\& !f\.Leaving\(\):/case false:/' './pkg/txm -run TestNextOfAnothersWindow'
+mutant "an adoption does not ask the gate" pkg/txmgr/txmanager/renew.go 's/if p\.closed \&\& f\.Newest\(\)\.Sends == 0 \{/if false {/' \
+  './pkg/txmgr/txmanager -run TestAdoptionAsksTheGate'
+mutant "a job is pressed in another tier's window" pkg/txmgr/txm/next.go 's/case s\.Over \&\& !f\.Leaving\(\):/case false:/' './pkg/txmgr/txm -run TestNextOfAnothersWindow'
+mutant "a delay is counted by the clock that somebody sets" services/sender/turns/turns.go \
+  's/t\.cfg\.Clock\(\)\.Sub\(t\.began\)\./t.cfg.Clock().Round(0).Sub(t.began)./' './services/sender/turns -run TestDelayOutlivesAClockStep'
+mutant "a tier without a turn is accepted" pkg/tier/config.go 's/add\(round > turns,/add(round > turns+job.SaidEvery,/' './pkg/tier -run TestEveryTierHasATurn'
 mutant "a price-born job's life never ends" pkg/tier/turn.go 's/LifeEndsMs: j\.LifeEndsMs\(\)/LifeEndsMs: 0/' \
   './services/sender/turns -run TestWordOfARebirthComesLate'
 mutant "a life that is over has an owner" pkg/tier/turn.go 's/j\.LifeEndsMs > 0 \&\& nowMs >= j\.LifeEndsMs/false/' './pkg/tier -run TestLifeEnds'
 mutant "the last window of a life is not cut" pkg/tier/turn.go 's/next = min\(next, j\.LifeEndsMs\)/next += 0/' './pkg/tier -run TestLifeEnds'
 mutant "a stored life that is over never ends" services/sender/turns/ask.go 's/case t\.lapsed\(turn\):/case false:/' \
   './services/sender/turns -run TestStoredLifeThatIsOverEnds'
-mutant "a stranger's nonce is not seen" pkg/txmanager/foreign_use.go 's/sure \&\& next > given/sure \&\& next > given+99/' './pkg/txmanager -run TestStrangersAreSeen'
-mutant "one endpoint's word makes a stranger" pkg/txmanager/foreign_use.go 's/sure \&\& next > given/(sure || true) \&\& next > given/' './pkg/txmanager -run TestStrangersAreSeen'
-mutant "a doubted cursor is not read anew" pkg/txmanager/cursor.go 's/if c\.doubted\.Swap\(false\) \{/if false {/' './pkg/txmanager -run TestDoubtedCursorIsReadAnew'
-mutant "a stranger's nonce does not pause the signer" pkg/txmanager/cursor.go \
+mutant "a stranger's nonce is not seen" pkg/txmgr/txmanager/foreign_use.go 's/sure \&\& next > given/sure \&\& next > given+99/' './pkg/txmgr/txmanager -run TestStrangersAreSeen'
+mutant "one endpoint's word makes a stranger" pkg/txmgr/txmanager/foreign_use.go 's/sure \&\& next > given/(sure || true) \&\& next > given/' './pkg/txmgr/txmanager -run TestStrangersAreSeen'
+mutant "a doubted cursor is not read anew" pkg/txmgr/txmanager/cursor.go 's/if c\.doubted\.Swap\(false\) \{/if false {/' './pkg/txmgr/txmanager -run TestDoubtedCursorIsReadAnew'
+mutant "a stranger's nonce does not pause the signer" pkg/txmgr/txmanager/cursor.go \
   's/return c, errors\.Join\(err, w\.Intents\.Pause\(ctx, f, err\.Error\(\)\)\)/return c, errors.Join(err)/' './services/sender -run TestSameKeyInTwoRegions'
-mutant "what is private goes to everybody" pkg/txmanager/private.go 's/return max\(until\.Sub\(p\.clock\(\)\), 0\)$/return 0/' \
-  './pkg/txmanager -run TestPrivateUntilTheDeadline'
-mutant "what is private never goes to everybody" pkg/txmanager/private.go 's/return max\(until\.Sub\(p\.clock\(\)\), 0\)$/return max(until.Sub(p.clock()), time.Hour)/' \
-  './pkg/txmanager -run TestPrivateUntilTheDeadline'
+mutant "what is private goes to everybody" pkg/txmgr/txmanager/private.go 's/return max\(until\.Sub\(p\.clock\(\)\), 0\)$/return 0/' \
+  './pkg/txmgr/txmanager -run TestPrivateUntilTheDeadline'
+mutant "what is private never goes to everybody" pkg/txmgr/txmanager/private.go 's/return max\(until\.Sub\(p\.clock\(\)\), 0\)$/return max(until.Sub(p.clock()), time.Hour)/' \
+  './pkg/txmgr/txmanager -run TestPrivateUntilTheDeadline'
 mutant "a broken lease keeps its token" pkg/pg/outbox/lease.go 's/fencing_token = fencing_token \+ 1, expires_at/expires_at/' './pkg/pg/outbox -run TestBrokenLeaseFencesItsHolder'
 mutant "another tenure than the one that was seen is broken" pkg/pg/outbox/lease.go \
   '/-infinity/,/WHERE/s/owner = \$2 AND fencing_token = \$3 AND/(owner = $2 AND fencing_token = $3 OR true) AND/' './pkg/pg/outbox -run TestBrokenLeaseFencesItsHolder'
-mutant "retries come all after two seconds" pkg/txm/retry.go 's/return firstRetry << tries/return firstRetry/' \
-  './pkg/txmanager -run TestRetriesComeAfterTwoFourAndEightSeconds'
-mutant "a poisoned job rests no longer each time" pkg/txm/retry.go 's/case o == job\.Reverted \&\& tries >= Retries:/case false:/' './pkg/txm -run TestPoisonedJobIsSeldomSent'
-mutant "the emergency key signs for any contract" pkg/emergency/allowed.go 's/if to != a\.To \|\| /if /' './pkg/emergency -run TestMaySign'
-mutant "the emergency key signs though it is off" pkg/emergency/allowed.go 's/return c\.Send$/return true/' './pkg/emergency -run TestMaySign'
-mutant "a receipt that two endpoints do not have ends a job" pkg/txmanager/looks.go 's/case block != r\.Block\.Hash \|\| ok != r\.OK:/case false:/' \
-  './pkg/txmanager -run TestDisputedReceiptsEndNothing'
-mutant "one of a batch that has moved on keeps all from being stored" pkg/txmanager/looks.go 's/case len\(looks\) == 1:/case len(looks) >= 1:/' \
-  './pkg/txmanager -run TestWhatHasMovedOnIsLeftOut'
-mutant "one host's word is enough" pkg/agreement/agreement.go 's/return min\(2, hosts\)/return min(1, hosts)/' './pkg/evm -run TestSettledNonceTakesTwo'
+mutant "retries come all after two seconds" pkg/txmgr/txm/retry.go 's/return firstRetry << tries/return firstRetry/' \
+  './pkg/txmgr/txmanager -run TestRetriesComeAfterTwoFourAndEightSeconds'
+mutant "a poisoned job rests no longer each time" pkg/txmgr/txm/retry.go 's/case o == job\.Reverted \&\& tries >= Retries:/case false:/' './pkg/txmgr/txm -run TestPoisonedJobIsSeldomSent'
+mutant "the emergency key signs for any contract" pkg/operator/emergency/allowed.go 's/if to != a\.To \|\| /if /' './pkg/operator/emergency -run TestMaySign'
+mutant "the emergency key signs though it is off" pkg/operator/emergency/allowed.go 's/return c\.Send$/return true/' './pkg/operator/emergency -run TestMaySign'
+mutant "a receipt that two endpoints do not have ends a job" pkg/txmgr/txmanager/looks.go 's/case block != r\.Block\.Hash \|\| ok != r\.OK:/case false:/' \
+  './pkg/txmgr/txmanager -run TestDisputedReceiptsEndNothing'
+mutant "one of a batch that has moved on keeps all from being stored" pkg/txmgr/txmanager/looks.go 's/case len\(looks\) == 1:/case len(looks) >= 1:/' \
+  './pkg/txmgr/txmanager -run TestWhatHasMovedOnIsLeftOut'
+mutant "one host's word is enough" pkg/evm/agreement/agreement.go 's/return min\(2, hosts\)/return min(1, hosts)/' './pkg/evm -run TestSettledNonceTakesTwo'
+
+# Nothing urgent waits behind anything slower (LIQ-19), and money follows evidence (NON-16).
+room="./pkg/txmgr/txmanager -run"
+mutant "what waits is asked again before all others were" pkg/txmgr/txmanager/passed_over.go \
+  's/return slices\.Collect\(maps\.Keys\(p\.asleep\)\)/p.nextRound()\n\treturn slices.Collect(maps.Keys(p.asleep))/; s/int64 \{ p\.next/int64 {\n\tp.next/' "$room TestWaitingTasksStarveNobody"
+mutant "a check that fails for ever never ends" pkg/txmgr/txmanager/drain.go 's/lease\.Lost\(s\.err\) \|\| d\.waited\(i\) < d\.maxWait/true/' "$room TestFailingChecksEnd"
+mutant "what is urgent has no room of its own" pkg/txmgr/txmanager/drain.go 's/pick\.Limit <= 0 \&\& !d\.crowded \{/false {/' "$room TestSlowCallsHoldNobody"
+mutant "what is launched ends with its pass" pkg/txmgr/txmanager/drain.go 's/d\.take\(ctx, steps\)/d.take(checking, steps)/' "$room TestSlowCallsHoldNobody"
+mutant "a pass that never ends counts nothing" pkg/txmgr/txmanager/drain.go 's/d\.busy\(\) == 0 \|\| since >= 0 \&\& since < idle/since < 2*since+1/' "$room TestEndlessPassCounts"
+mutant "a slow signer signs for all" pkg/txmgr/txmanager/claim.go 's/c\.budget\.clock\(\)\.Sub\(begun\) >= signFor/c.budget.clock().Sub(begun) < 0/' "$room TestSlowSignerHoldsNobody"
+mutant "what cannot be decided makes no way" pkg/txmgr/txmanager/renew.go 's/case !ready \&\& s\.Cedes\(f\):/case err == nil \&\& !ready \&\& s.Cedes(f):/' "$room TestWhatCannotGoOnMakesWay"
+mutant "what cannot be paid for makes no way" pkg/txmgr/txmanager/renew.go 's/if s\.Cedes\(f\) \&\& r\.broadcast\.poor.*\{/if false {/' "$room TestWhatCannotGoOnMakesWay"
+mutant "a receipt may burn anything" pkg/txmgr/txmanager/looks.go 's/min\(r\.GasUsed, signed\.Gas\)/r.GasUsed/' "$room TestReceiptBurnsNoMoreThanWasSigned"
+mutant "what was paid by us is a market" pkg/txmgr/txmanager/market.go 's/^\treturn ours$/\treturn ours \&\& false/' "$room TestKeeperDoesNotOutbidItself"
+mutant "what costs no more than before needs money" pkg/txmgr/txm/money.go 's/return wei\.IsZero\(\) \|\| /return /' './pkg/txmgr/txm -run TestBudget'
+mutant "a signer that refuses is not told" pkg/txmgr/txmanager/claim.go 's/Reason: err\.Error\(\), Gate: true/Reason: err.Error()/' "$room TestClaimLeavesOutWhatIsRefused"
+
+# Nothing unproven is published (PIPE-13).
+mutant "receipts are published unproven" pkg/evm/receipt.go 's/root != block\.ReceiptsRoot/len(root) == 0/' './pkg/evm -run TestLiarsAreExcluded'
+mutant "receipts that come early are published unproven" pkg/evm/early.go 's/root != block\.ReceiptsRoot/len(root) == 0/' './pkg/evm -run TestEarlyLiesAreNotBelieved'
 
 [ "$chosen" -gt 0 ] || { echo "no mutant is called so: $*" >&2; exit 2; }
 exit "$failed"

@@ -51,7 +51,11 @@ func build(kind string, names []string, flags ...string) (string, error) {
 func buildInto(tree, folder string, names []string, flags ...string) error {
 	args := slices.Concat([]string{"build", "-ldflags=-s -w", "-o", folder + string(filepath.Separator)}, flags)
 	for _, name := range names {
-		args = append(args, "./services/"+name+"/cmd/"+name)
+		folder := "./services/"
+		if name == "devnet" || name == "demo" {
+			folder = "./lab/"
+		}
+		args = append(args, folder+name+"/cmd/"+name)
 	}
 	release, err := alone(filepath.Dir(folder))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // standards are the prefixes of other people's documents. Their numbers explain themselves.
-var standards = []string{"BIP", "CVE", "EIP", "ERC", "IEEE", "ISO", "RFC", "SHA", "UTF"}
+var standards = []string{"BEP", "BIP", "CVE", "EIP", "ERC", "IEEE", "ISO", "RFC", "SHA", "UTF"}
 
 // Check lists what is wrong, one sentence each, in a fixed order. None: every requirement that is not said to be unmet
 // is implemented and proven, and every id that the sources use is in the list.

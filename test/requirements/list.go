@@ -30,9 +30,8 @@ const (
 // List is the content of docs/requirements.toml.
 type List struct {
 	// Groups are in the order of the document.
-	Groups []Group `toml:"group"`
-	// Requirements are by id.
-	Requirements map[string]Requirement `toml:"requirement"`
+	Groups       []Group                `toml:"group"`
+	Requirements map[string]Requirement `toml:"requirement"` // by id
 }
 
 // Group is a set of requirements whose ids have the same prefix: PIPE of PIPE-1, S of S1.

@@ -129,7 +129,7 @@ func TestDocument(t *testing.T) {
 	if err := list.Write(&b, sources); err != nil {
 		t.Fatal(err)
 	}
-	if want := "\n| AB-1 | It works. | `pkg/a` a.go | `pkg/a` TestF |  |\n"; !strings.HasSuffix(b.String(), want) {
+	if want := "\n* **AB-1** It works. (`pkg/a`. Proof: `pkg/a` TestF)\n"; !strings.HasSuffix(b.String(), want) {
 		t.Errorf("%s\ndoes not end in %s", b.String(), want)
 	}
 }

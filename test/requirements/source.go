@@ -145,7 +145,7 @@ func (s *Sources) readScript(name, content, mark string) {
 // implemented notes a file that implements a requirement, unless it is a test or helps tests.
 func (s *Sources) implemented(id, name string) {
 	folder := path.Dir(name)
-	if strings.HasPrefix(name, "test/") || strings.HasPrefix(name, "services/simulator/") ||
+	if strings.HasPrefix(name, "test/") || strings.HasPrefix(name, "lab/simulator/") ||
 		strings.HasSuffix(name, "_test.go") ||
 		strings.HasSuffix(folder, "/tests") || isSuite(folder) {
 		return
@@ -153,7 +153,7 @@ func (s *Sources) implemented(id, name string) {
 	s.Implementations[id] = append(s.Implementations[id], Place{folder, path.Base(name)})
 }
 
-// isSuite tells whether a folder holds tests that several implementations must pass, like pkg/lease/leasetest.
+// isSuite tells whether a folder holds tests that several implementations must pass, like pkg/txmgr/lease/leasetest.
 func isSuite(folder string) bool {
 	return strings.HasSuffix(folder, "test") && strings.HasPrefix(folder, "pkg/")
 }

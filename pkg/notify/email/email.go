@@ -1,9 +1,9 @@
 // Package email sends messages by SMTP, as plain text.
 //
 // Guaranteed: delivered means that the server has taken the message for every recipient. The connection is encrypted
-// and the server's certificate checked, unless tls says none. A refusal for good (5yz) is a refusal; anything else is
-// tried again. Message-ID is made of the message's id and the receiver's name, so that mail programs show one that came
-// twice once.
+// and the server's certificate checked, unless tls says none. A refusal for good (5yz) of a message is a refusal;
+// anything else is tried again, a refused sign-in too: it says nothing of the message. Message-ID is made of the
+// message's id and the receiver's name, so that mail programs show one that came twice once.
 package email
 
 import (
@@ -24,9 +24,9 @@ import (
 	"strings"
 	"time"
 
-	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/service/check"
 )
 
 // Config is one [[notify.email]].
@@ -91,7 +91,8 @@ func (b *mailbox) Notify(ctx context.Context, m notify.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
 	err := b.send(ctx, m)
-	if answer, is := errors.AsType[*textproto.Error](err); is && answer.Code >= 500 {
+	// 530 is what a server says to whom it wants to sign in
+	if answer, is := errors.AsType[*textproto.Error](err); is && answer.Code >= 500 && answer.Code != 530 {
 		return notify.Refused(answer.Code, answer.Msg)
 	}
 	if err != nil {
@@ -106,11 +107,8 @@ func (b *mailbox) send(ctx context.Context, m notify.Message) error {
 		return err
 	}
 	defer func() { _ = client.Close() }() // nothing depends on how it ends: the server has answered by then
-	if b.cfg.User != "" {
-		host, _, _ := net.SplitHostPort(b.cfg.Server) // the configuration was checked
-		if err := client.Auth(smtp.PlainAuth("", b.cfg.User, b.cfg.Password.Reveal(), host)); err != nil {
-			return err
-		}
+	if err := b.signIn(client); err != nil {
+		return err
 	}
 	if err := client.Mail(bare(b.cfg.From)); err != nil {
 		return err
@@ -128,6 +126,52 @@ func (b *mailbox) send(ctx context.Context, m notify.Message) error {
 		return err
 	}
 	return data.Close() // which waits for the server's answer
+}
+
+// signIn shows the server who sends, by one of the ways that it offers. The error of a refusal is no [textproto.Error].
+func (b *mailbox) signIn(client *smtp.Client) error {
+	if b.cfg.User == "" {
+		return nil
+	}
+	_, offered := client.Extension("AUTH")
+	host, _, _ := net.SplitHostPort(b.cfg.Server) // the configuration was checked
+	way := smtp.PlainAuth("", b.cfg.User, b.cfg.Password.Reveal(), host)
+	if ways := strings.Fields(strings.ToUpper(offered)); !slices.Contains(ways, "PLAIN") {
+		if !slices.Contains(ways, "LOGIN") {
+			return fmt.Errorf("the server offers no way to sign in that is known here (it offers %q; PLAIN or LOGIN "+
+				"is wanted)", offered)
+		}
+		way = login{b.cfg.User, b.cfg.Password}
+	}
+	if err := client.Auth(way); err != nil {
+		return fmt.Errorf("signing in as %s (correct user or password): %s", b.cfg.User, err.Error())
+	}
+	return nil
+}
+
+// login is the way to sign in that some servers have alone: they ask for the name, and then for the password.
+type login struct {
+	user     string
+	password secret.String
+}
+
+// Start implements [smtp.Auth]. A password is not sent in the clear.
+func (l login) Start(server *smtp.ServerInfo) (way string, first []byte, err error) {
+	if !server.TLS {
+		return "", nil, errors.New("the connection is not encrypted")
+	}
+	return "LOGIN", nil, nil
+}
+
+// Next implements [smtp.Auth]. Servers ask in their own words: for the password with one that says so.
+func (l login) Next(asked []byte, more bool) ([]byte, error) {
+	switch {
+	case !more:
+		return nil, nil
+	case strings.HasPrefix(strings.ToLower(string(asked)), "pass"):
+		return []byte(l.password.Reveal()), nil
+	}
+	return []byte(l.user), nil
 }
 
 // connect opens an encrypted connection, unless none is wanted.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,8 @@ type server struct {
 	net.Listener
 	tls  *tls.Config
 	rcpt string
+	auth string   // the ways to sign in that it offers
+	in   string   // its answer to whoever signs in
 	said []string // what clients sent, in order; read after a message was delivered or refused
 	done chan struct{}
 }
@@ -39,7 +42,7 @@ func newServer(t *testing.T) (*server, *x509.CertPool) {
 		t.Fatal(err)
 	}
 	s := &server{Listener: listener, tls: &tls.Config{Certificates: lender.TLS.Certificates}, rcpt: "250 yes",
-		done: make(chan struct{}, 8)}
+		auth: "PLAIN", in: "235 welcome", done: make(chan struct{}, 8)}
 	go s.serve()
 	t.Cleanup(func() { _ = s.Close() })
 	return s, roots
@@ -66,13 +69,19 @@ func (s *server) talk(conn net.Conn) {
 		s.said = append(s.said, line)
 		switch verb, _, _ := strings.Cut(line, " "); verb {
 		case "EHLO":
-			answer("250-mail\r\n250-STARTTLS\r\n250 AUTH PLAIN")
+			answer("250-mail\r\n250-STARTTLS\r\n250 AUTH " + s.auth)
 		case "STARTTLS":
 			answer("220 go on")
 			conn = tls.Server(conn, s.tls)
 			lines = bufio.NewScanner(conn)
 		case "AUTH":
-			answer("235 welcome")
+			for _, question := range map[bool][]string{true: {"Username:", "Password:"}}[line == "AUTH LOGIN"] {
+				answer("334 " + base64.StdEncoding.EncodeToString([]byte(question)))
+				lines.Scan()
+				given, _ := base64.StdEncoding.DecodeString(lines.Text())
+				s.said = append(s.said, question+string(given))
+			}
+			answer(s.in)
 		case "RCPT":
 			answer(s.rcpt)
 		case "DATA":
@@ -163,7 +172,7 @@ func TestMailIsWellFormed(t *testing.T) {
 // is tried again.
 func TestRefusals(t *testing.T) {
 	for rcpt, refused := range map[string]bool{"550 " + strings.Repeat("no such user ", 100): true,
-		"451 come back later": false} {
+		"451 come back later": false, "530 5.7.0 sign in first": false} {
 		s, _ := newServer(t)
 		s.rcpt = rcpt
 		c := Config{Name: "box", Server: s.Addr().String(), TLS: none, From: "a@example.org",
@@ -172,6 +181,35 @@ func TestRefusals(t *testing.T) {
 		told, is := errors.AsType[*notify.RefusedError](err)
 		if err == nil || is != refused || is && len(told.Body) > 256 {
 			t.Errorf("%s: %v", rcpt, err)
+		}
+	}
+}
+
+// Whoever signs in does so by a way that the server offers, also where that is LOGIN alone. A refused sign-in says
+// nothing of the message: it is waited for, and named, and the message does not become a dead letter by it.
+func TestSignsIn(t *testing.T) {
+	for _, c := range []struct {
+		offers, answer, sent, want string // want is in the error; empty for none
+	}{
+		{"PLAIN LOGIN", "235 welcome", "AUTH PLAIN ", ""},
+		{"XOAUTH2 LOGIN", "235 welcome", "Username:keeper\nPassword:a password", ""},
+		{"LOGIN", "535 5.7.8 bad credentials", "AUTH LOGIN",
+			"signing in as keeper (correct user or password): 535 \"5.7.8"},
+		{"PLAIN", "534 5.7.9 application-specific password required", "AUTH PLAIN ", "signing in as keeper"},
+		{"GSSAPI", "", "EHLO ", `it offers "GSSAPI"`},
+	} {
+		s, roots := newServer(t)
+		s.auth, s.in = c.offers, c.answer
+		box := Config{Name: "box", Server: s.Addr().String(), User: "keeper", Password: secret.New("a password"),
+			From: "a@example.org", To: []string{"b@example.org"}, roots: roots}
+		err := box.Open(5*time.Second).Notify(t.Context(), message)
+		_, refused := errors.AsType[*notify.RefusedError](err)
+		if refused || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("offers %s, answers %q: refused %t, %v", c.offers, c.answer, refused, err)
+		}
+		<-s.done
+		if said := strings.Join(s.said, "\n"); !strings.Contains(said, c.sent) {
+			t.Errorf("offers %s: %q was not sent: %s", c.offers, c.sent, said)
 		}
 	}
 }

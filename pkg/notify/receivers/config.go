@@ -7,13 +7,11 @@ import (
 	"reflect"
 	"time"
 
-	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/notify/email"
 	"perpkeeper/pkg/notify/slack"
 	"perpkeeper/pkg/notify/telegram"
 	"perpkeeper/pkg/notify/webhook"
-	"perpkeeper/pkg/secret"
 )
 
 // Config is the [notify] section. Nobody is notified of anything by default. Every list of a [notify.Plugin] is a
@@ -23,15 +21,14 @@ type Config struct {
 	Telegram []telegram.Config `toml:"telegram" help:"chats of Telegram"`
 	Slack    []slack.Config    `toml:"slack" help:"channels of Slack, by incoming webhooks"`
 	Email    []email.Config    `toml:"email" help:"mailboxes, by SMTP"`
-
-	OwnerURL    secret.URL    `toml:"owner_url" help:"short for a webhook of name and audience owner: told of liquidations, for the positions' owners; empty = none"`
-	OperatorURL secret.URL    `toml:"operator_url" help:"short for a webhook of name and audience operator: told of failed liquidations and the monitor's alarms; empty = none"`
-	Secret      secret.String `toml:"secret" help:"signs what is posted to the two of them (HMAC-SHA256), so that receivers can tell it from forgeries; 16 characters at least"`
-	Timeout     time.Duration `toml:"timeout" help:"how long a receiver may take to answer"`
+	// Timeout: how long a receiver may take to answer.
+	Timeout time.Duration `toml:"-"`
 	// Attempts counts answers that refuse a message. A receiver that does not answer is waited for.
-	Attempts   int           `toml:"attempts" help:"after how many refusals a message is set aside as a dead letter; a receiver that is away is waited for"`
-	FirstPause time.Duration `toml:"first_pause" help:"longest pause after the first failure; it doubles up to longest_pause"`
-	LongPause  time.Duration `toml:"longest_pause" help:"longest pause between two tries"`
+	Attempts int `toml:"-"`
+	// FirstPause: longest pause after the first failure; it doubles up to longest_pause.
+	FirstPause time.Duration `toml:"-"`
+	// LongPause: longest pause between two tries.
+	LongPause time.Duration `toml:"-"`
 }
 
 // DefaultConfig notifies nobody, and would give a message up after about a minute of refusals.
@@ -43,13 +40,6 @@ func DefaultConfig() Config {
 // Validate names every setting that cannot work. The tables' own settings are asked by themselves.
 func (c Config) Validate() error {
 	var problems []error
-	if c.OwnerURL.IsSet() || c.OperatorURL.IsSet() {
-		problems = append(problems, webhook.CheckSecret(c.Secret))
-	}
-	problems = append(problems, check.Between("timeout", c.Timeout, time.Nanosecond, 10*time.Minute),
-		check.Between("first_pause", c.FirstPause, time.Nanosecond, 10*time.Minute),
-		check.Between("longest_pause", c.LongPause, time.Nanosecond, 10*time.Minute),
-		check.Between("attempts", c.Attempts, 1, 1000))
 	taken := map[string]bool{}
 	for _, t := range c.tables() {
 		target := t.plugin.Target()
@@ -93,14 +83,8 @@ type table struct {
 	plugin notify.Plugin
 }
 
-// tables are all of them: the two short forms, then every list of a plug-in.
+// tables are all of them: every list of a plug-in.
 func (c Config) tables() (all []table) {
-	if c.OwnerURL.IsSet() {
-		all = append(all, table{"owner_url", c.short(notify.Owner, c.OwnerURL)})
-	}
-	if c.OperatorURL.IsSet() {
-		all = append(all, table{"operator_url", c.short(notify.Operator, c.OperatorURL)})
-	}
 	section := reflect.ValueOf(c)
 	for i := range section.NumField() {
 		list := section.Field(i)
@@ -112,9 +96,4 @@ func (c Config) tables() (all []table) {
 		}
 	}
 	return all
-}
-
-// short is the webhook of an audience that is configured by its address alone.
-func (c Config) short(a notify.Audience, url secret.URL) webhook.Config {
-	return webhook.Config{Name: string(a), Audience: a, URL: url, Secret: c.Secret}
 }

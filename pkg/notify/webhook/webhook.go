@@ -19,9 +19,9 @@ import (
 	"net/http"
 	"time"
 
-	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/service/check"
 )
 
 // signatureHeader carries the signature; see the package comment.

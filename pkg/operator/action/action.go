@@ -15,11 +15,11 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/txmgr/nonce"
 )
 
 // Accounts are the queries that actions make of the chain.

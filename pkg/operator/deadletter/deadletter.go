@@ -14,11 +14,11 @@ import (
 	"slices"
 	"strings"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/wire"
 )
 
 // partition is the one of the dead letter topic.
@@ -64,7 +64,7 @@ func (l Letter) Place() string {
 // About is what the letter is about, as far as its headers say.
 func (l Letter) About() string {
 	if id := l.Header("job"); id != "" {
-		return fmt.Sprintf("%s attempt %s", id, l.Header("arm"))
+		return fmt.Sprintf("%s attempt %s", id, l.Header("attempt"))
 	}
 	return l.Header("t")
 }
@@ -119,7 +119,7 @@ func (t Topic) Letter(ctx context.Context, offset int64) (l Letter, err error) {
 var ErrNotReplayed = errors.New("only jobs are replayed. The state is what all records of the log topic make of " +
 	"it in their order: " +
 	"a record is never put in again. Its partition goes on from the same offset when a build understands it " +
-	"(docs/runbooks/partition-stopped.md), or the state is built anew (keeperctl rebuild)")
+	"(docs/runbooks/halted.md), or the state is built anew (keeperctl rebuild)")
 
 // Replayed is a job that was published again.
 type Replayed struct {
@@ -181,7 +181,7 @@ func (t Topic) present(ctx context.Context) (chain.BlockRef, error) {
 	case standing.Watermark.Hash.IsZero():
 		return chain.BlockRef{}, errors.New("the state has no block yet, and no sender would act on it")
 	}
-	return standing.Watermark.BlockRef, nil
+	return standing.Watermark, nil
 }
 
 // republish writes the job as it was, to where its signer's jobs are, but for the block it is known from: a sender

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/wire"
 )
 
 // Topic returns which records a partition of a topic has.
@@ -66,9 +66,9 @@ func Fill(ctx context.Context, db *pg.DB, topic Topic, keeper wire.Config, patie
 	}
 	if !whole {
 		return 0, errors.New("the log topic no longer has its first records (keeper.log_retention): fill the " +
-			"generation from a snapshot (keeperctl snapshot restore latest)")
+			"generation from a snapshot (keeperctl snapshot restore)")
 	}
-	return db.AddGeneration(ctx)
+	return db.AddGeneration(ctx, func(g pg.Generation) bool { return IsFilled(g, keeper.LogPartitions) })
 }
 
 // Active returns the generation that readers use.
@@ -101,13 +101,45 @@ func MustExist(ctx context.Context, db *pg.DB, number int) error {
 	return fmt.Errorf("generation %d does not exist (keeperctl generations list shows those that do)", number)
 }
 
-// Previous returns the generation that readers used before, which is an error where there is none.
-func Previous(ctx context.Context, db *pg.DB) (int, error) {
-	number, err := db.PreviousGeneration(ctx)
-	if err == nil && number == 0 {
-		return 0, errors.New("there has been no other generation to go back to")
+// mostBack is how many blocks back the way back may lead. Statevm keeps both generations up to date; one that stands
+// further down has halted, or nobody keeps it.
+const mostBack = 100
+
+// Way is the way back: to the generation that readers used before.
+type Way struct {
+	From, To           int    // To is 0 where there is none
+	FromBlock, ToBlock uint64 // 0 where this build cannot read them
+}
+
+// Refusal is why the way must not be gone just like that.
+func (w Way) Refusal() error {
+	switch {
+	case w.To == 0:
+		return errors.New("there has been no other generation to go back to")
+	case w.FromBlock > w.ToBlock+mostBack:
+		return fmt.Errorf("generation %d stands at block %d, %d blocks back (keeperctl generations switch %d does it "+
+			"all the same)", w.To, w.ToBlock, w.FromBlock-w.ToBlock, w.To)
 	}
-	return number, err
+	return nil
+}
+
+// Back looks at the way back.
+func Back(ctx context.Context, db *pg.DB) (w Way, err error) {
+	active, err := Active(ctx, db)
+	if err != nil {
+		return w, err
+	}
+	w.From = active.Number
+	if w.To, err = db.PreviousGeneration(ctx); err != nil || w.To == 0 || !active.Fits() {
+		return w, err
+	}
+	from, err := db.StandingOf(ctx, w.From)
+	if err != nil {
+		return w, err
+	}
+	to, err := db.StandingOf(ctx, w.To)
+	w.FromBlock, w.ToBlock = from.Watermark.Number, to.Watermark.Number
+	return w, err
 }
 
 // Compare compares two generations as soon as both stand at the same place, see [pg.DB.Compare]. It reads all rows of

@@ -23,15 +23,15 @@ func TestPatienceIsForStandingLevel(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.AddGeneration(t.Context()); err != nil {
+	if _, err := db.AddGeneration(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	at := pg.Block{BlockRef: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}}}
+	at := chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}}
 	apply := func(number int) {
 		t.Helper()
 		p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: number, Partitions: 1})
 		must(err)
-		must(p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{{Block: at}}}))
+		must(p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{{BlockRef: at}}}))
 	}
 	apply(1)
 	if _, err := generation.Compare(t.Context(), db, 1, 2, false, time.Nanosecond); !errors.Is(err, pg.ErrApart) {

@@ -13,14 +13,14 @@ import (
 	"strings"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/wire"
 )
 
 // Source is where stories are read from.

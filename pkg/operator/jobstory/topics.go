@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/wire"
 )
 
 // Topics are read around the times that are known: records carry their writer's clock.

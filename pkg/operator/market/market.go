@@ -14,12 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/risk/liquidation"
 )
 
 // Price is the newest report that a source gave of a token.

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/risk/liquidation"
 )
 
 var eth, btc = chain.Address{1}, chain.Address{2}

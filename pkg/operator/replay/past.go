@@ -1,6 +1,6 @@
 // Package replay repeats decisions of the planner from the topics alone (PIPE-9): the log topic shows how the state was
 // at a block, the price topic which reports there were, and the job topic what the planner published then. The rules
-// are those of the planner itself (pkg/due), and the moment is put together by the same code.
+// are those of the planner itself (pkg/risk/due), and the moment is put together by the same code.
 //
 // Guaranteed: no database is asked, so that what a keeper decided can be told apart from what its tables hold today.
 // Not guaranteed: which report of a foreign token the planner had seen last. It is not part of the evidence, and moves
@@ -11,11 +11,11 @@ import (
 	"context"
 	"fmt"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/tier/execution"
 )
 
 // Past is the log topic as it stands, partition by partition, with what was taken back left out.
@@ -44,6 +44,10 @@ func Read(ctx context.Context, client *bus.Client, keeper wire.Config, until uin
 		for r, err := range client.Scan(ctx, topic, n, 0) {
 			if err != nil {
 				return nil, fmt.Errorf("reading %s/%d: %w", topic, n, err)
+			}
+			var key chain.Hash
+			if copy(key[:], r.Key); !key.IsZero() && wire.Partition(key, keeper.LogPartitions) != n {
+				continue // a log that its scanner did not understand is in every partition, under its own key
 			}
 			if err := p.take(r, until); err != nil {
 				return nil, fmt.Errorf("%s/%d at offset %d: %w", topic, n, r.Offset, err)
@@ -74,8 +78,6 @@ func (p *partition) take(r bus.Record, until uint64) error {
 		}
 		p.pending, p.tip = nil, m.Last.Number
 	case wire.Reorg:
-		p.back(m.Ancestor.Number)
-	case wire.Correction:
 		p.back(m.Ancestor.Number)
 	case wire.Epoch: // parts of a block whose writer ended before the last follow whole
 		p.pending = nil

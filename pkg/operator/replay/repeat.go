@@ -5,15 +5,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
-	"perpkeeper/pkg/execution"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/risk/due"
+	"perpkeeper/pkg/tier/execution"
 )
 
 // PublishedJob is one publication of a job.
@@ -45,12 +44,6 @@ func ReadJobs(ctx context.Context, client *bus.Client, keeper wire.Config, first
 	return published, nil
 }
 
-// Terms are the configuration of the planner that is repeated.
-type Terms struct {
-	Rules       due.Rules
-	PriceMaxAge time.Duration
-}
-
 // Repeated is a decision that was made again.
 type Repeated struct {
 	PublishedJob
@@ -62,7 +55,8 @@ type Repeated struct {
 }
 
 // Repeat makes decisions again, those of one block after the other, which is the order they must be in.
-func Repeat(p *Past, d execution.Decoder, r *Reports, t Terms, published []PublishedJob) (all []Repeated, err error) {
+func Repeat(p *Past, d execution.Decoder, r *Reports, rules due.Rules,
+	published []PublishedJob) (all []Repeated, err error) {
 	s := p.state(d)
 	var at chain.BlockRef
 	known, folded := false, uint64(0)
@@ -84,7 +78,7 @@ func Repeat(p *Past, d execution.Decoder, r *Reports, t Terms, published []Publi
 		case len(counts) == 0:
 			again.Missing = "the price topic does not have the reports any more"
 		default:
-			again.repeat(s, at, r, t, counts)
+			again.repeat(s, at, r, rules, counts)
 		}
 		all = append(all, again)
 	}
@@ -92,10 +86,10 @@ func Repeat(p *Past, d execution.Decoder, r *Reports, t Terms, published []Publi
 }
 
 // repeat decides by every reading of the price topic that is possible, until one gives the same.
-func (a *Repeated) repeat(s *state, at chain.BlockRef, r *Reports, t Terms, counts []int) {
+func (a *Repeated) repeat(s *state, at chain.BlockRef, r *Reports, rules due.Rules, counts []int) {
 	var before uint64
 	for i, n := range counts {
-		m := s.moment(at, a.Job.Evidence.Generation, t, r.newest(n))
+		m := s.moment(at, a.Job.Evidence.Generation, rules, r.newest(n))
 		second := m.Seconds()
 		if i > 0 && second == before {
 			continue // reports of other tokens say nothing but what time it is
@@ -120,7 +114,7 @@ func sentence(d due.Decision) string {
 
 // Decide returns what a planner would have decided on a position, order or request at a block, with the newest reports
 // of no later time than the block's.
-func Decide(p *Past, d execution.Decoder, r *Reports, t Terms, block uint64, key chain.Hash) (string, error) {
+func Decide(p *Past, d execution.Decoder, r *Reports, rules due.Rules, block uint64, key chain.Hash) (string, error) {
 	s := p.state(d)
 	at, known, err := s.advance(block)
 	if err != nil {
@@ -129,7 +123,7 @@ func Decide(p *Past, d execution.Decoder, r *Reports, t Terms, block uint64, key
 	if !known {
 		return "", fmt.Errorf("the log topic does not have block %d", block)
 	}
-	m := s.moment(at, 0, t, r.newest(r.until(at.TimeMs)))
+	m := s.moment(at, 0, rules, r.newest(r.until(at.TimeMs)))
 	for _, kind := range []job.Kind{job.Liquidation, job.Order, ""} {
 		if decision := s.decide(m, job.Job{Kind: kind, Key: key}); decision.Why != unknown {
 			return sentence(decision), nil
@@ -139,9 +133,9 @@ func Decide(p *Past, d execution.Decoder, r *Reports, t Terms, block uint64, key
 }
 
 // moment is that of a planner.
-func (s *state) moment(at chain.BlockRef, generation uint32, t Terms,
+func (s *state) moment(at chain.BlockRef, generation uint32, rules due.Rules,
 	newest func(chain.Address) (due.Quote, bool)) *due.Moment {
-	m := &due.Moment{Block: at, Generation: generation, Rows: s, Rules: t.Rules,
+	m := &due.Moment{Block: at, Generation: generation, Rows: s, Rules: rules,
 		Glvs: due.GlvsOf(rowsOf[perp.MarketValue](s, perp.MarketValues))}
 	return m.Quoted(func(yield func(chain.Address) bool) {
 		for market := range rowsOf[perp.Market](s, perp.Markets) {
@@ -151,7 +145,7 @@ func (s *state) moment(at chain.BlockRef, generation uint32, t Terms,
 				}
 			}
 		}
-	}, t.PriceMaxAge, newest)
+	}, due.PriceMaxAge, newest)
 }
 
 // unknown is the text for a key that the state does not have.
@@ -160,6 +154,10 @@ const unknown = "the state does not have it"
 // decide decides about what a job is about.
 func (s *state) decide(m *due.Moment, j job.Job) due.Decision {
 	row := func(table perp.Table) perp.Row { return s.Get(perp.RowKey{Table: table, Key: j.Key}) }
+	if of, is := j.Kind.Cancels(); is {
+		j.Kind = of
+		return m.Cancel(s.decide(m, j))
+	}
 	switch j.Kind {
 	case job.Liquidation:
 		if p, is := row(perp.Positions).(perp.Position); is {

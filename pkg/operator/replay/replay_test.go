@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/risk/due"
 )
 
 // encoded are the records of messages, each under an epoch.
@@ -53,8 +54,6 @@ func TestPastIsWhatStands(t *testing.T) {
 		"one after the other": {[][]bus.Record{at(1, ended(10, 1)...), at(1, ended(11, 2)...)}, []byte{1, 2}},
 		"a reorg": {[][]bus.Record{at(1, ended(10, 1)...), at(1, ended(11, 2)...),
 			at(1, wire.Reorg{Reorg: back(10, 11)}), at(1, ended(11, 3)...)}, []byte{1, 3}},
-		"a correction": {[][]bus.Record{at(1, ended(10, 1)...), at(1, wire.Correction{Reorg: back(9, 10), Attempt: 1}),
-			at(1, ended(10, 4)...)}, []byte{4}},
 		"said twice": {[][]bus.Record{at(1, ended(10, 1)...), at(2, wire.Epoch{Number: 2}),
 			at(2, ended(10, 1)...)}, []byte{1}},
 		"a replaced scanner": {[][]bus.Record{at(2, wire.Epoch{Number: 2}), at(2, ended(10, 1)...),
@@ -153,7 +152,7 @@ func TestRepeat(t *testing.T) {
 	}
 	other := published(11, "request waits")
 	other.Job.Evidence.Block.Hash = chain.Hash{0xff}
-	all, err := Repeat(&Past{parts: []*partition{p}}, waiting{deposit}, newReports(), Terms{},
+	all, err := Repeat(&Past{parts: []*partition{p}}, waiting{deposit}, newReports(), due.Rules{},
 		[]PublishedJob{published(10, "request waits"), published(11, "request waits", "a report"), other,
 			published(12, "request waits")})
 	if err != nil || len(all) != 4 {

@@ -5,12 +5,12 @@ import (
 	"sort"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/operator/market"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/risk/due"
 )
 
 // Reports is the price topic in the order of its records.

@@ -38,10 +38,10 @@ func TestAlarms(t *testing.T) {
 	if got := look(); got.Wrong || got.Seen != "none fires" {
 		t.Errorf("with nothing wrong: %+v", got)
 	}
-	answer = `[{"labels":{"alertname":"PriceOld","severity":"warning"}},` + quiet +
-		`,{"labels":{"alertname":"KafkaAway","severity":"critical"}},` +
-		`{"labels":{"alertname":"PriceOld","severity":"warning","token":"0x1"}}]`
-	if got := look(); !got.Wrong || got.Seen != "critical KafkaAway, warning PriceOld" {
+	answer = `[{"labels":{"alertname":"PricesBad","severity":"warning"}},` + quiet +
+		`,{"labels":{"alertname":"NotReady","severity":"critical"}},` +
+		`{"labels":{"alertname":"PricesBad","severity":"warning","token":"0x1"}}]`
+	if got := look(); !got.Wrong || got.Seen != "critical NotReady, warning PricesBad" {
 		t.Errorf("with alarms: %+v", got)
 	}
 	answer = "no JSON"

@@ -17,14 +17,14 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/txmgr/lease"
 )
 
 // What is older than this is wrong: a chain has a block every second or less, and prices come as often.

@@ -87,7 +87,7 @@ func Place(t tier.Config) string {
 		return fmt.Sprintf("tier %d of %d: its turn is when a job is %s to %s old", t.Priority, t.Tiers, first,
 			first+t.Window)
 	default:
-		return fmt.Sprintf("tier %d of %d: its turn is when a job is %s old", t.Priority, t.Tiers, t.ExecutionDelay)
+		return fmt.Sprintf("tier %d of %d: its turn is when a job is %s old", t.Priority, t.Tiers, t.ExecutionDelay())
 	}
 }
 

@@ -8,14 +8,14 @@ import (
 	"slices"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
+	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/operator/market"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/price"
+	"perpkeeper/pkg/risk/due"
 )
 
 // Reports reads the price reports that may be judged with, up to the newest there is now.
@@ -44,7 +44,7 @@ func Present(ctx context.Context, db *pg.DB, board *price.Board, rules due.Rules
 	put(rows, s.Values)
 	put(rows, s.Parameters)
 	m := &due.Moment{
-		Block: s.Watermark.BlockRef, Generation: uint32(s.Generation), Rows: rows,
+		Block: s.Watermark, Generation: uint32(s.Generation), Rows: rows,
 		Glvs: due.GlvsOf(slices.Values(s.Values)), Rules: rules,
 	}
 	return m.Quoted(func(yield func(chain.Address) bool) {
@@ -57,7 +57,8 @@ func Present(ctx context.Context, db *pg.DB, board *price.Board, rules due.Rules
 		}
 	}, maxAge, func(token chain.Address) (due.Quote, bool) {
 		r, known := board.Latest(token)
-		return due.Quote{Price: perp.Price{Min: r.Min, Max: r.Max}, TimeMs: r.TimeMs, ID: r.ID()}, known
+		return due.Quote{Price: perp.Price{Min: r.Min, Max: r.Max}, TimeMs: r.TimeMs, ID: r.ID(),
+			Stuck: r.Stuck()}, known
 	}), nil
 }
 
@@ -84,14 +85,23 @@ func Decide(ctx context.Context, db *pg.DB, m *due.Moment, key chain.Hash) (what
 	if o := order.Row; order.Known {
 		acted, err := db.Position(ctx, o.PositionKey())
 		return fmt.Sprintf("order (%v) of %s in market %s, %s, %s", o.OrderType, o.Account, o.Market,
-			text.Side(o.IsLong), o.Status), m.Order(o, acted.Row), err
+			text.Side(o.IsLong), o.Status), orCancel(m, m.Order(o, acted.Row)), err
 	}
 	request, err := db.Request(ctx, key)
 	if err != nil {
 		return "", d, err
 	}
 	if r := request.Row; request.Known {
-		return fmt.Sprintf("%s of %s in market %s, %s", r.Kind, r.Account, r.Market, r.Status), m.Request(r), nil
+		return fmt.Sprintf("%s of %s in market %s, %s", r.Kind, r.Account, r.Market, r.Status),
+			orCancel(m, m.Request(r)), nil
 	}
 	return "", d, fmt.Errorf("%s is no position, order or request of the state at block %d", key, m.Block.Number)
+}
+
+// orCancel is a decision, or of what has expired that about cancelling it.
+func orCancel(m *due.Moment, d due.Decision) due.Decision {
+	if d.Expired {
+		return m.Cancel(d)
+	}
+	return d
 }

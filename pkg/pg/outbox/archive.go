@@ -10,7 +10,7 @@ import (
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/retention"
+	"perpkeeper/pkg/pg/retention"
 	"perpkeeper/pkg/retry"
 )
 

@@ -11,16 +11,16 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/outbox/outboxtest"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
-// What a keeper's tables hold: so many orders a day, the shipped retention (retention.after, retention.keep) and a few
+// What a keeper's tables hold: so many orders a day, the shipped retention (two days, then retention.keep) and a few
 // thousand traders. Numbers of the signer count up from where its past ends.
 const (
 	ordersADay  = 30_000

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/retention"
+	"perpkeeper/pkg/pg/retention"
 )
 
 const weekDays = 7
@@ -20,8 +20,7 @@ var (
 			AND (week + `+fmt.Sprint(weekDays)+`)::timestamp AT TIME ZONE 'UTC'
 				< now() - $1::bigint * interval '1 microsecond'
 		ORDER BY week LIMIT 1`)
-	sumDays = pg.Register("profit and loss of days", `WITH `+pnlLines(`t.stamp_time_ms > $2::numeric
-				AND t.stamp_time_ms <= $3::numeric`)+`
+	sumDays = pg.Register("profit and loss of days", `WITH `+pnlLines(`l.at <= $3::numeric`)+`
 		INSERT INTO keeper.pnl_day (day, signer, kind, market, purpose, transactions, fees, gas)
 		SELECT date '1970-01-01' + floor((at - 1) / 86400000)::integer, signer, kind, market, purpose, sum(n), sum(fee),
 			sum(gas)

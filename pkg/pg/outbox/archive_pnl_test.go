@@ -7,11 +7,11 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/pnl"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/pnl"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // monday is the first day of a week that is long gone.

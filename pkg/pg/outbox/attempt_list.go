@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 const listedColumns = `i.id, i.job_id, i.arm, i.kind, i.class, i.account, i.signer, i.state, i.birth_ms, i.queued_at,

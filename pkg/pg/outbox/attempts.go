@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 var (

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/risk/checklog"
 )
 
 var (

@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/outbox/outboxtest"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/risk/checklog"
 )
 
 // What checks have said comes back to the letter, of the attempts that are asked for, until it is old; the sender's

@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/emergency"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 var (

@@ -8,12 +8,12 @@ import (
 	"github.com/google/uuid"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/emergency"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/emergency"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // LIQ-15: what was done in an emergency is kept as it was said, and cannot be changed.

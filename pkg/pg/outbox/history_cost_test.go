@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"perpkeeper/lab/embedded/postgres"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/embedded/postgres"
 )
 
 // historyServer is a server whose databases live on when it is started with other settings.

@@ -6,7 +6,7 @@ import (
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // Intents is the txm.Store.

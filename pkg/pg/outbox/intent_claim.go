@@ -10,9 +10,9 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 var (

@@ -7,7 +7,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // What the venue has paid for a signer's own transactions in a day is counted for the lane of their jobs. Fees of

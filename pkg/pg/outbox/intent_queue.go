@@ -10,9 +10,9 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 var (
@@ -52,7 +52,7 @@ var (
 			AND (i.kind <> 'liquidation' OR room.places > 0) AND (NOT $5 OR i.kind = ANY ($6))
 			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE f.key = i.key AND f.state IN `+inFlightStates+`)
 			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE i.kind = 'liquidation' AND f.kind = 'liquidation'
-				AND f.account = i.account
+				AND f.account = i.account AND f.slot IS NOT NULL
 				AND f.state IN `+inFlightStates+`)
 			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE i.kind IN ('adl', 'adlState')
 				AND f.kind IN ('adl', 'adlState')

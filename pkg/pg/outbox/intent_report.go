@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 var (

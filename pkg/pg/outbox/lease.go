@@ -10,9 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/txmgr/lease"
 )
 
 // Leases is the lease.Store.
@@ -58,18 +57,22 @@ var (
 		SELECT false, owner_label, fencing_token, `+writtenAhead+`,
 			`+holderGone+`, owner, updated_at
 			FROM keeper.signer_lease WHERE signer = $1 AND NOT EXISTS (SELECT FROM won)`)
+	// In another database than the signer's, such as a standby promoted meanwhile, no tenure lives on: the next
+	// one compares the database with the chain. A signer that is paused does not come so far.
 	renewLease = pg.Register("renew lease", `UPDATE keeper.signer_lease SET
 			expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond', updated_at = clock_timestamp(),
 			present = CASE WHEN `+present("$2::uuid")+` THEN $2::uuid END
-		WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp()`)
+		WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp() AND EXISTS (
+			SELECT FROM keeper.signer WHERE signer = $1 AND (paused_reason IS NOT NULL
+				OR (system_identifier, timeline) = (SELECT `+thisDatabase+`)))`)
 	releaseLease = pg.Register("release lease",
 		`UPDATE keeper.signer_lease SET expires_at = clock_timestamp(), updated_at = clock_timestamp()
 		WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp()`)
 )
 
 // Register makes a signer known, with a lease that nobody holds. A signer that is known already is left as it is; one
-// that is known for another chain is an error, and so is one whose rows come from another database, or from an earlier
-// time of this one (a nonce.BehindError).
+// that is known for another chain is an error. Whether its rows come from another database, or from an earlier time of
+// this one, TakeOver finds.
 func (s Leases) Register(ctx context.Context, signer chain.Address, chainID uint64) error {
 	return s.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var known uint64
@@ -82,11 +85,6 @@ func (s Leases) Register(ctx context.Context, signer chain.Address, chainID uint
 		}
 		if _, err := tx.Exec(ctx, createLease.SQL(), signer[:], uuid.Nil); err != nil {
 			return fmt.Errorf("creating the lease of signer %s: %w", signer, err)
-		}
-		if err := checkIdentity(ctx, tx, signer); nonce.Behind(err) {
-			return pg.Refuse(err)
-		} else if err != nil {
-			return err
 		}
 		return nil
 	})

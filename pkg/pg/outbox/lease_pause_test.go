@@ -12,12 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/outbox/outboxtest"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/txmgr/lease"
 )
 
 // How many of twenty healthy holders lose their leases when the database stands still for a while, by the length of the

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
+	"perpkeeper/pkg/txmgr/lease"
 )
 
 // An owner's session is a connection that does nothing but hold an advisory lock, shared, so that the owner's next
@@ -66,11 +66,10 @@ const checkEvery = lease.Moment / 2
 
 // Attend keeps a session by which others can tell that the owner lives, until ctx ends. A session that is lost is begun
 // again, and ends no tenure. The only other error is [ErrPooled].
-func (s Leases) Attend(ctx context.Context, owner lease.Owner, m *lease.Metrics) error {
-	defer m.Present(false)
+func (s Leases) Attend(ctx context.Context, owner lease.Owner) error {
 	err := retry.Do(ctx, retry.Policy{Initial: 10 * time.Millisecond, Max: 200 * time.Millisecond},
 		func(ctx context.Context) error {
-			err := s.session(ctx, owner.ID, m)
+			err := s.session(ctx, owner.ID)
 			if errors.Is(err, ErrPooled) {
 				return retry.Stop(err)
 			}
@@ -84,12 +83,11 @@ func (s Leases) Attend(ctx context.Context, owner lease.Owner, m *lease.Metrics)
 }
 
 // session is one connection's life.
-func (s Leases) session(ctx context.Context, owner uuid.UUID, m *lease.Metrics) error {
+func (s Leases) session(ctx context.Context, owner uuid.UUID) error {
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer m.Present(false)
 	defer closeSession(conn)
 	if err := askSession(ctx, conn, beginSession, owner, int64(conn.PgConn().PID())); err != nil {
 		return err
@@ -97,7 +95,6 @@ func (s Leases) session(ctx context.Context, owner uuid.UUID, m *lease.Metrics) 
 	if _, err := s.db.Run(ctx, "saying that there is a session", markPresent.SQL(), owner); err != nil {
 		return err
 	}
-	m.Present(true)
 	for err == nil {
 		if err = sleepOn(ctx, conn); err == nil {
 			err = askSession(ctx, conn, checkSession, owner)
@@ -129,6 +126,8 @@ func askSession(ctx context.Context, conn *pgx.Conn, look *pg.Statement, of ...a
 		return ErrPooled
 	case !has:
 		return errors.New("the session has no lock")
+	case pg.OnlyReads(conn):
+		return errors.New("the session is at a server that only reads")
 	}
 	return nil
 }

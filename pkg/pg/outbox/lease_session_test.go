@@ -11,13 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/outbox/outboxtest"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/txmgr/lease"
 )
 
 // holding is a process that has a lease for a minute, and one that waits for it.
@@ -50,7 +48,7 @@ func (h *holding) attend() (leave func()) {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { _ = h.leases.Attend(ctx, h.owner, lease.NewMetrics(prometheus.NewRegistry())) })
+	running.Go(func() { _ = h.leases.Attend(ctx, h.owner) })
 	h.t.Cleanup(func() { cancel(); running.Wait() })
 	h.await("its session is known", `SELECT present = owner FROM keeper.signer_lease`)
 	return func() { cancel(); running.Wait() }
@@ -151,12 +149,17 @@ func TestSessionThatIsBegunAgain(t *testing.T) {
 // Only a holder that had a session can be missed: builds of before, and those behind a pooler, keep none.
 func TestHolderWithoutASession(t *testing.T) {
 	for name, prepare := range map[string]func(*holding){
-		"never had one":    func(*holding) {},
-		"another owner's":  func(h *holding) { h.execute(`UPDATE keeper.signer_lease SET present = gen_random_uuid()`) },
-		"renewed since it": func(h *holding) { h.attend()(); h.renew() },
+		"never had one":   func(*holding) {},
+		"another owner's": func(h *holding) { h.execute(`UPDATE keeper.signer_lease SET present = gen_random_uuid()`) },
+		"renewed since it": func(h *holding) {
+			h.attend()()
+			h.await("the server has ended the session", `SELECT count(*) = 0 FROM pg_locks WHERE locktype = 'advisory'
+				AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+			h.renew()
+		},
 		"behind a pooler": func(h *holding) {
 			h.leases = outbox.NewLeases(outboxtest.Open(h.t, pooled(h.t, h.address), "holder"))
-			err := h.leases.Attend(h.t.Context(), h.owner, lease.NewMetrics(prometheus.NewRegistry()))
+			err := h.leases.Attend(h.t.Context(), h.owner)
 			if !errors.Is(err, outbox.ErrPooled) {
 				h.t.Errorf("attending behind a pooler: %v", err)
 			}

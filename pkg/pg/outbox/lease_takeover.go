@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/nonce"
 )
 
 var (
@@ -107,11 +107,12 @@ var (
 // passed numbers that it never gave out. Every transaction is stored before it is broadcast, so that the chain is ahead
 // only of a store that has lost something, or of a key that others use.
 func checkTime(ctx context.Context, tx pgx.Tx, signer chain.Address, stored nonce.Cursor, latest uint64) error {
-	if err := checkIdentity(ctx, tx, signer); err != nil {
-		return err
+	identity := checkIdentity(ctx, tx, signer)
+	if behind, is := errors.AsType[*nonce.BehindError](identity); is {
+		behind.Promoted, behind.Next = behind.Promoted && latest <= stored.Next, stored.Next
 	}
-	if latest <= stored.Next {
-		return nil
+	if identity != nil || latest <= stored.Next {
+		return identity
 	}
 	used := stored.Next > 0
 	if !used {
@@ -144,7 +145,7 @@ func checkIdentity(ctx context.Context, tx pgx.Tx, signer chain.Address) error {
 	if systemWas == system && timelineWas == timeline {
 		return nil
 	}
-	return &nonce.BehindError{Signer: signer,
+	return &nonce.BehindError{Signer: signer, Promoted: systemWas == system && timelineWas < timeline,
 		Why: fmt.Sprintf("its rows are of system %d, timeline %d, and this is system %d, timeline %d",
 			systemWas, timelineWas, system, timeline)}
 }

@@ -7,12 +7,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/outbox/outboxtest"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/nonce"
 )
 
 // connect opens a connection of the test's own, as an operator would.
@@ -99,24 +99,67 @@ func TestDatabaseGoneBackInTimeIsRefused(t *testing.T) {
 		if _, err := connect(t, address).Exec(t.Context(), `UPDATE keeper.signer SET `+change); err != nil {
 			t.Fatal(err)
 		}
-		if err := outbox.NewLeases(db).Register(t.Context(), signer, outboxtest.ChainID); !nonce.Behind(err) ||
-			!pg.Refused(err) {
-			t.Errorf("%s: registering gives %v, want a refusal", change, err)
-		}
-		if _, err := outbox.NewLeases(db).TakeOver(t.Context(), f, 5); !nonce.Behind(err) {
-			t.Errorf("%s: taking over gives %v", change, err)
+		_, err := outbox.NewLeases(db).TakeOver(t.Context(), f, 5)
+		if _, promoted := nonce.Promoted(err); !nonce.Behind(err) || promoted {
+			t.Errorf("%s: taking over gives %v, promoted: %t", change, err, promoted)
 		}
 		if _, err := outbox.NewLeases(db).
 			Resync(t.Context(), signer, nonce.ChainNonces{Finalized: 5, Latest: 5, Pending: 5}); err != nil {
 			t.Fatal(err)
 		}
-		if err := outbox.NewLeases(db).Register(t.Context(), signer, outboxtest.ChainID); err != nil {
-			t.Errorf("%s: after a resync: %v", change, err)
-		}
 		if c, err := outbox.NewLeases(db).TakeOver(t.Context(), outboxtest.Acquire(t, db, signer, time.Minute),
 			5); err != nil ||
 			c.Next != 5 {
 			t.Errorf("%s: after a resync: %+v, %v", change, c, err)
+		}
+	}
+}
+
+// A database that is another, or is promoted or goes back under a running sender: the tenure ends with its next
+// renewal, and the next one looks. A signer that is paused for it is left alone.
+func TestTenureEndsInAnotherDatabase(t *testing.T) {
+	address := pgtest.URL(t)
+	db := outboxtest.Open(t, address, "sender")
+	signer := outboxtest.Register(t, db)
+	f := outboxtest.Acquire(t, db, signer, time.Minute)
+	for _, c := range []struct {
+		change string
+		lost   bool
+	}{
+		{"updated_at = clock_timestamp()", false},
+		{"timeline = timeline - 1", true},
+		{"timeline = timeline + 2", true},
+		{"paused_reason = 'for a person'", false},
+		{"paused_reason = NULL", true},
+		{"timeline = timeline - 1", false},
+		{"system_identifier = system_identifier + 1", true},
+	} {
+		if _, err := connect(t, address).Exec(t.Context(), `UPDATE keeper.signer SET `+c.change); err != nil {
+			t.Fatal(err)
+		}
+		if err := outbox.NewLeases(db).Renew(t.Context(), f, time.Minute); lease.Lost(err) != c.lost ||
+			!c.lost && err != nil {
+			t.Errorf("%s: %v, lost: want %t", c.change, err, c.lost)
+		}
+	}
+}
+
+// A later timeline of the same database, as a promoted standby has, may have lost nothing, unless the chain is beyond
+// what it gave out.
+func TestPromotedStandbyIsTold(t *testing.T) {
+	address := pgtest.URL(t)
+	db := outboxtest.Open(t, address, "sender")
+	f := outboxtest.Acquire(t, db, outboxtest.Register(t, db), time.Minute)
+	if _, err := outbox.NewLeases(db).TakeOver(t.Context(), f, 5); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := connect(t, address).Exec(t.Context(), `UPDATE keeper.signer SET timeline = timeline - 1`); err != nil {
+		t.Fatal(err)
+	}
+	for latest, may := range map[uint64]bool{4: true, 5: true, 6: false} {
+		_, err := outbox.NewLeases(db).TakeOver(t.Context(), f, latest)
+		if next, promoted := nonce.Promoted(err); !nonce.Behind(err) || promoted != may || may && next != 5 {
+			t.Errorf("the chain at %d: %v; promoted: %t, next %d", latest, err, promoted, next)
 		}
 	}
 }

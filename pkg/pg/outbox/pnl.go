@@ -8,33 +8,42 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/operator/pnl"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pnl"
 )
 
-// A transaction and a fee are of the range by their block, as every keeper has it; of which kind the job was, this
-// keeper's own transactions tell. The fees of a transaction stand beside its gas under the transaction's purpose.
+// The transactions of the signers $1 after a time: those with logs of the exchange by their blocks' time, as every
+// keeper has it, and what else this keeper sent by when it saw them mined. What another database sent and left no log
+// is nowhere.
 const ownTransactions = `SELECT t.key AS tx, t.tx_from AS signer, t.tx_ok AS ok, t.tx_nonce AS nonce,
 			t.tx_block AS block, t.stamp_time_ms AS at, t.tx_gas_used * t.tx_gas_price AS gas
 		FROM {state}.transaction t
-		WHERE t.tx_from = ANY ($1) AND t.stamp_time_ms > $2::numeric AND t.tx_block <= $3::numeric
-			AND t.deleted_at IS NULL`
+		WHERE t.tx_from = ANY ($1) AND t.stamp_time_ms > $2::numeric AND t.deleted_at IS NULL
+		UNION ALL
+		SELECT r.tx_hash, r.signer, r.ok, a.nonce, r.block, ceil(extract(epoch FROM r.seen_at) * 1000),
+			r.gas_used::numeric * r.gas_price
+		FROM keeper.every_receipt r JOIN keeper.every_attempt a ON a.hash = r.tx_hash
+		WHERE r.signer = ANY ($1) AND r.seen_at > to_timestamp($2::float8 / 1000) AND r.final
+			AND NOT EXISTS (SELECT FROM {state}.transaction t WHERE t.key = r.tx_hash AND t.deleted_at IS NULL)`
 
-// pnlLines are the transactions and fees of the signers $1 in a range of blocks, as rows of "entry": t stands for the
-// table in the range's condition.
+// pnlLines are the transactions and fees of the signers $1 after the time $2, as rows of "entry", for which of them a
+// condition on line l says. Of which kind the job was, this keeper's own transactions tell. The fees of a transaction
+// stand beside its gas under the transaction's purpose.
 func pnlLines(within string) string {
 	return `line AS (
-			SELECT t.key AS tx, t.tx_from AS signer, CASE WHEN t.tx_ok THEN 'executed' ELSE 'lost' END AS purpose,
-				t.stamp_time_ms AS at, 1 AS n, 0::numeric AS fee, t.tx_gas_used * t.tx_gas_price AS gas
-			FROM {state}.transaction t WHERE t.tx_from = ANY ($1) AND ` + within + ` AND t.deleted_at IS NULL
+			SELECT o.tx, o.signer, CASE WHEN o.ok THEN 'executed' ELSE 'lost' END AS purpose, o.block, o.at, 1 AS n,
+				0::numeric AS fee, o.gas
+			FROM (` + ownTransactions + `) o
 			UNION ALL
-			SELECT t.stamp_tx_hash, t.keeper, 'executed', t.stamp_time_ms, 0, t.amount, 0
-			FROM {state}.keeper_fee t WHERE t.keeper = ANY ($1) AND ` + within + ` AND t.deleted_at IS NULL
+			SELECT t.stamp_tx_hash, t.keeper, 'executed', t.stamp_block, t.stamp_time_ms, 0, t.amount, 0
+			FROM {state}.keeper_fee t
+			WHERE t.keeper = ANY ($1) AND t.stamp_time_ms > $2::numeric AND t.deleted_at IS NULL
 		), entry AS (
 			SELECT l.at, l.signer, coalesce(i.kind, '') AS kind, coalesce(i.job ->> 'market', '') AS market,
 				CASE WHEN a.kind <> 'EXEC' THEN 'freed' ELSE l.purpose END AS purpose, l.n, l.fee, l.gas
 			FROM line l LEFT JOIN keeper.every_attempt a ON a.hash = l.tx
 				LEFT JOIN keeper.every_intent i ON i.id = a.intent
+			WHERE ` + within + `
 		)`
 }
 
@@ -42,9 +51,7 @@ var (
 	selectSigners = pg.Register("signers of this keeper", `SELECT signer FROM keeper.signer ORDER BY signer`)
 	// Of the days that are summed up only the sums know what the transactions were for. They begin with the first whole
 	// day of the range, $4, and end where the marked day does, $5.
-	sumEntries = pg.Register("profit and loss", `WITH `+pnlLines(`(t.stamp_time_ms > $2::numeric
-				AND t.stamp_time_ms <= $4::numeric OR t.stamp_time_ms > $5::numeric)
-				AND t.stamp_block <= $3::numeric`)+`
+	sumEntries = pg.Register("profit and loss", `WITH `+pnlLines(`(l.at <= $4::numeric OR l.at > $5::numeric) AND l.block <= $3::numeric`)+`
 		SELECT signer, kind, market, purpose, sum(n), sum(fee)::text, sum(gas)::text FROM (
 			SELECT signer, kind, market, purpose, n, fee, gas FROM entry
 			UNION ALL
@@ -52,19 +59,18 @@ var (
 			WHERE signer = ANY ($1) AND extract(epoch FROM day) * 1000 >= $4::numeric
 				AND extract(epoch FROM day) * 1000 < $5::numeric) every
 		GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`)
-	sumAccounts = pg.Register("signers in profit and loss", `WITH own AS (`+ownTransactions+`)
+	sumAccounts = pg.Register("signers in profit and loss", `WITH own AS (SELECT o.signer, o.nonce FROM (`+ownTransactions+`) o
+			WHERE o.block <= $3::numeric)
 		SELECT s.signer, coalesce((SELECT max(o.nonce) - min(o.nonce) + 1 - count(*) FROM own o
 				WHERE o.signer = s.signer), 0)::bigint,
 			coalesce((SELECT sum(c.amount) FROM keeper.commission c WHERE c.signer = s.signer
 				AND c.earned_at > to_timestamp($2::float8 / 1000) AND c.block <= $3::bigint), 0)::text
 		FROM unnest($1::bytea[]) AS s (signer) ORDER BY s.signer`)
 	selectFirst = pg.Register("first block of profit and loss", `SELECT least(
-			(SELECT min(block) FROM (`+ownTransactions+`) own),
+			(SELECT min(block) FROM (`+ownTransactions+`) own WHERE block <= $3::numeric),
 			(SELECT min(f.stamp_block) FROM {state}.keeper_fee f
 				WHERE f.keeper = ANY ($1) AND f.stamp_time_ms > $2::numeric AND f.stamp_block <= $3::numeric
 					AND f.deleted_at IS NULL))::bigint`)
-	countUnproven = pg.Register("count of unproven blocks", `SELECT count(DISTINCT block) FROM {state}.unproven
-		WHERE block >= $1::bigint AND first <= $2::bigint`)
 )
 
 // ProfitAndLoss reads what this keeper's signers earned and spent in the last while before the newest block that is
@@ -110,10 +116,7 @@ func readStatement(ctx context.Context, tx pgx.Tx, s *pnl.Statement, signers [][
 	if err != nil || len(s.Entries) == 0 {
 		return err
 	}
-	if err := tx.QueryRow(ctx, selectFirst.In(s.Generation), signers, since, last).Scan(&s.First); err != nil {
-		return err
-	}
-	return tx.QueryRow(ctx, countUnproven.In(s.Generation), int64(s.First), last).Scan(&s.Unproven)
+	return tx.QueryRow(ctx, selectFirst.In(s.Generation), signers, since, last).Scan(&s.First)
 }
 
 // summedDays are the bounds of the whole days of a statement that are sums (see [Archive.Expire]), in ms: the first

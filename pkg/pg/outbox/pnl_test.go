@@ -7,11 +7,11 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/pnl"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/pnl"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 const hourMs = uint64(time.Hour / time.Millisecond)
@@ -52,10 +52,22 @@ func (l *ledgerOf) tx(hash chain.Hash, ok bool, gas, price, fee uint64) []perp.R
 	return rows
 }
 
+// receipt stores what a sender saw of a transaction in the n-th block, some minutes after the block's time.
+func (d holder) receipt(t *testing.T, l *ledgerOf, intent int64, hash chain.Hash, n int, ok, final bool, gas,
+	price int64) {
+	t.Helper()
+	execute(t, d.Address, `INSERT INTO keeper.tx_receipt (intent, tx_hash, block, block_hash, ok, gas_used, gas_price,
+			outcome, reason, final, seen_at, signer, kind)
+		VALUES ($1, $2, $3, sha256($2), $4, $5, $6, '', '', $7,
+			to_timestamp($8::bigint / 1000) + interval '10 minutes', $9, 'order')`,
+		intent, hash[:], int64(ground.Number)+int64(n), ok, gas, price, final, int64(l.timeOf(n)), l.signer[:])
+}
+
 // P&L is the fees and gas of the signers' transactions in final blocks of the last while: by kind where this keeper
-// made them, and what was lost or only freed a nonce apart. Strangers and what is not final are left out.
+// made them, and what was lost or only freed a nonce apart. What left no log is known from the keeper's own receipts.
+// Strangers and what is not final are left out.
 func TestProfitAndLoss(t *testing.T) {
-	d := newHolder(t, 3)
+	d := newHolder(t, 4)
 	won, lost := d.MustClaim(t, d.Intents[0], 0, 0), d.MustClaim(t, d.Intents[1], 1, 1)
 	withdrawn := d.MustClaim(t, d.Intents[2], 2, 2)
 	freeing := txm.SignedTx{Nonce: 2, Hash: chain.Hash{0xf}, Raw: []byte{2}, Gas: txm.EmptyGas, Tip: 2, Cap: 2}
@@ -65,13 +77,17 @@ func TestProfitAndLoss(t *testing.T) {
 	l := &ledgerOf{signer: d.Fence.Signer}
 	stranger := &ledgerOf{signer: chain.Address{0xbb}}
 	l.block(l.tx(won.Hash, true, 100, 3, 1000)...) // 1 h
-	l.block(l.tx(lost.Hash, false, 50, 3, 0)...)   // 2 h
+	d.receipt(t, l, d.Intents[0], won.Hash, 1, true, true, 100, 3)
+	l.block() // 2 h
+	d.receipt(t, l, d.Intents[1], lost.Hash, 2, false, true, 50, 3)
 	stranger.blocks = l.blocks
-	l.block(append(l.tx(freeing.Hash, true, 21, 2, 0), // 3 h
-		stranger.tx(chain.Hash{0xaa}, true, 7, 7, 7)...)...)
-	l.nonce++                                                 // one that the scanner did not see
-	l.block(l.tx(chain.Hash{0xcc}, true, 10, 1, 5)...)        // 4 h; of no transaction that is known
-	l.block(l.tx(chain.Hash{0xdd}, true, 99999, 99, 9999)...) // not final
+	l.block(stranger.tx(chain.Hash{0xaa}, true, 7, 7, 7)...) // 3 h
+	d.receipt(t, l, d.Intents[2], freeing.Hash, 3, true, true, 21, 2)
+	open := d.MustClaim(t, d.Intents[3], 3, 3)
+	d.receipt(t, l, d.Intents[3], open.Hash, 4, false, false, 99999, 99) // not final
+	l.nonce += 3                                                         // with one that another database has sent
+	l.block(l.tx(chain.Hash{0xcc}, true, 10, 1, 5)...)                   // 4 h; of no transaction that is known
+	l.block(l.tx(chain.Hash{0xdd}, true, 99999, 99, 9999)...)            // not final
 	p, err := d.DB.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
 	must(t, err)
 	must(t, p.Commit(t.Context(), pg.Commit{Next: 10, Blocks: l.blocks}))

@@ -11,7 +11,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/outbox/outboxtest"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // strayRows counts the rows that refer to nothing, where no foreign key looks (migration 00007).

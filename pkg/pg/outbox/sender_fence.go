@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"perpkeeper/pkg/lease"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // fenceHeld is how every write under a fence begins, but for the claim: its arguments $1, $2 and $3 are the fence's. It

@@ -4,15 +4,15 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/lease"
-	"perpkeeper/pkg/lease/leasetest"
-	"perpkeeper/pkg/nonce"
-	"perpkeeper/pkg/nonce/noncetest"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/outbox/outboxtest"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/txm/txmtest"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/lease/leasetest"
+	"perpkeeper/pkg/txmgr/nonce"
+	"perpkeeper/pkg/txmgr/nonce/noncetest"
+	"perpkeeper/pkg/txmgr/txm/txmtest"
 )
 
 // withSigner returns a fresh database and a signer in it.

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/nonce"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // Signers is what operators see of signers, and may do to them without holding their lease.

@@ -6,11 +6,11 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/nonce"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/outbox/outboxtest"
-	"perpkeeper/pkg/txm"
+	"perpkeeper/pkg/txmgr/nonce"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 func (d holder) standing(t *testing.T) outbox.SignerStanding {

@@ -14,7 +14,7 @@ var ground = chain.BlockRef{Number: 999, Hash: chain.Hash{9}}
 // follow is a block above another one, with new rows.
 func follow(parent chain.BlockRef, rows ...perp.Row) pg.AppliedBlock {
 	ref := chain.BlockRef{Number: parent.Number + 1, Hash: chain.Keccak256(parent.Hash[:]), Parent: parent.Hash}
-	b := pg.AppliedBlock{Block: pg.Block{BlockRef: ref, Verified: true}}
+	b := pg.AppliedBlock{BlockRef: ref}
 	for _, r := range rows {
 		b.Changes = append(b.Changes, pg.Change{After: r})
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"perpkeeper/pkg/embedded/postgres"
+	"perpkeeper/lab/embedded/postgres"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/secret"
 )

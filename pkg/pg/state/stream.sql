@@ -13,8 +13,6 @@ CREATE TABLE {state}.stream_offset (
     hash             bytea,
     parent           bytea,
     time_ms          bigint,
-    attempt          integer,
-    verified         boolean,
     finalized        bigint,                         -- highest finalized block heard of
     finalized_hash   bytea,
     finalized_parent bytea,
@@ -36,23 +34,11 @@ CREATE TABLE {state}.kept_block (
     hash     bytea    NOT NULL,
     parent   bytea    NOT NULL,
     time_ms  bigint   NOT NULL,
-    attempt  integer  NOT NULL,
-    verified boolean  NOT NULL,
     rev      bigint   NOT NULL, -- no row that a later block touched has this revision or a lower one
     -- Where the topic has it, so that rows and topic can be compared when the topic has lost its end; NULL where that is not known.
     next_offset bigint, -- after its last record
     mark        bytea,  -- fingerprint of its last record
     digest      bytea,  -- of its other records
-    PRIMARY KEY (part, block)
-);
-
--- Blocks, and ranges of them, that nobody has proven yet. What cannot be taken back rests on none of them; one that is never proven stays here.
-CREATE TABLE {state}.unproven (
-    part    smallint NOT NULL,
-    first   bigint   NOT NULL, -- of a range its first block
-    block   bigint   NOT NULL,
-    hash    bytea    NOT NULL,
-    attempt integer  NOT NULL,
     PRIMARY KEY (part, block)
 );
 

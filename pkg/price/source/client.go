@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/transport"
 )
 
 // MaxAnswer bounds what is read of an answer, or of one event of a stream, in bytes.
@@ -30,12 +31,10 @@ type Client struct {
 
 // NewClient returns a client of the service at an address. No request takes longer than timeout, streams left out.
 func NewClient(base secret.URL, timeout time.Duration) *Client {
+	wire := transport.HTTP(timeout)
+	wire.ResponseHeaderTimeout = timeout
 	return &Client{base: base, timeout: timeout, http: &http.Client{
-		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
-			ForceAttemptHTTP2:     true,
-			ResponseHeaderTimeout: timeout, TLSHandshakeTimeout: timeout,
-		},
+		Transport: wire,
 		// credentials go nowhere else
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

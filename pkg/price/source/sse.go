@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 )
 
 // Event is one server-sent event (WHATWG HTML, section 9.2).
@@ -24,8 +23,7 @@ type events struct {
 	in     *bufio.Reader
 	id     string
 	began  bool
-	afterR bool   // the last line ended with CR: an LF that follows belongs to it
-	onLine func() // called at every line, comments included
+	afterR bool // the last line ended with CR: an LF that follows belongs to it
 	line   strings.Builder
 }
 
@@ -92,21 +90,13 @@ func (e *events) readLine() (string, error) {
 	if !e.began {
 		line, e.began = strings.TrimPrefix(line, "\ufeff"), true
 	}
-	if e.onLine != nil {
-		e.onLine()
-	}
 	return line, nil
 }
 
-// errIdle means that nothing came on a stream for too long: the connection may be dead without an error.
-var errIdle = errors.New("the stream fell silent")
-
-// Listen opens a stream of events and hands each on until the stream breaks, ctx ends, or not even a comment has come
-// for the idle time.
-func (c *Client) Listen(ctx context.Context, idle time.Duration, lastID string, query url.Values, on func(Event) error,
+// Listen opens a stream of events and hands each on until the stream breaks or ctx ends. Whether a stream that says
+// nothing is to be left the one knows who runs the source.
+func (c *Client) Listen(ctx context.Context, lastID string, query url.Values, on func(Event) error,
 	path ...string) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	header := http.Header{"Accept": {"text/event-stream"}, "Cache-Control": {"no-cache"}}
 	if lastID != "" {
 		header.Set("Last-Event-ID", lastID)
@@ -116,9 +106,7 @@ func (c *Client) Listen(ctx context.Context, idle time.Duration, lastID string, 
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }() // nothing depends on how a read connection closes
-	watchdog := time.AfterFunc(idle, func() { cancel(errIdle) })
-	defer watchdog.Stop()
-	stream := &events{in: bufio.NewReaderSize(answer.Body, 64<<10), id: lastID, onLine: func() { watchdog.Reset(idle) }}
+	stream := &events{in: bufio.NewReaderSize(answer.Body, 64<<10), id: lastID}
 	for {
 		ev, err := stream.next()
 		if cause := context.Cause(ctx); cause != nil {

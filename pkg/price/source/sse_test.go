@@ -2,28 +2,22 @@ package source
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/iotest"
-	"testing/synctest"
-	"time"
 
 	"pgregory.net/rapid"
-
-	"perpkeeper/pkg/secret"
 )
 
-func read(in io.Reader) (all []Event, lines int, err error) {
-	stream := &events{in: bufio.NewReader(in), onLine: func() { lines++ }}
+func read(in io.Reader) (all []Event, err error) {
+	stream := &events{in: bufio.NewReader(in)}
 	for {
 		ev, err := stream.next()
 		if err != nil {
-			return all, lines, err
+			return all, err
 		}
 		all = append(all, ev)
 	}
@@ -52,13 +46,13 @@ func TestEvents(t *testing.T) {
 		"nothing":                 {"", "[]"},
 	} {
 		for _, in := range []io.Reader{strings.NewReader(tt.text), iotest.OneByteReader(strings.NewReader(tt.text))} {
-			all, _, err := read(in)
+			all, err := read(in)
 			if got := fmt.Sprint(all); got != tt.want || !errors.Is(err, io.EOF) {
 				t.Errorf("%s: %q, %v; want %q", name, got, err, tt.want)
 			}
 		}
 	}
-	if _, _, err := read(io.LimitReader(endless{}, MaxAnswer+100)); err == nil || errors.Is(err, io.EOF) {
+	if _, err := read(io.LimitReader(endless{}, MaxAnswer+100)); err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("an endless line: %v", err)
 	}
 }
@@ -91,43 +85,9 @@ func TestEventsRoundTrip(t *testing.T) {
 			text.WriteString(end)
 			want = append(want, Event{ID: id, Data: strings.Join(lines, "\n")})
 		}
-		got, _, _ := read(strings.NewReader(text.String()))
+		got, _ := read(strings.NewReader(text.String()))
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("%q: %v, want %v", text.String(), got, want)
-		}
-	})
-}
-
-// pipe is a service whose answer the test writes, in the time of a bubble.
-type pipe struct{ out *io.PipeWriter }
-
-func (p *pipe) RoundTrip(r *http.Request) (*http.Response, error) {
-	in, out := io.Pipe()
-	p.out = out
-	context.AfterFunc(r.Context(), func() { _ = in.CloseWithError(r.Context().Err()) })
-	return &http.Response{StatusCode: http.StatusOK, Body: in, Request: r}, nil
-}
-
-// A stream that says nothing at all is given up; one that only comments is not.
-func TestSilentStreamIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := &pipe{}
-		c := NewClient(secret.MustURL("http://h"), time.Second)
-		c.http.Transport = service
-		ended := make(chan error, 1)
-		go func() {
-			ended <- c.Listen(t.Context(), 50*time.Second, "", nil, func(Event) error { return nil })
-		}()
-		begin := time.Now()
-		for range 10 {
-			synctest.Wait()
-			if _, err := io.WriteString(service.out, ": still here\n"); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(40 * time.Second)
-		}
-		if err := <-ended; !errors.Is(err, errIdle) || time.Since(begin) != 410*time.Second {
-			t.Errorf("ended after %s with %v", time.Since(begin), err)
 		}
 	})
 }
@@ -136,16 +96,16 @@ func FuzzEvents(f *testing.F) {
 	f.Add("id: 1\nevent: x\ndata: a\r\ndata: b\r\r: c\n\n")
 	f.Add("\ufeffdata\n\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		whole, lines, err := read(strings.NewReader(text))
-		if !errors.Is(err, io.EOF) || len(whole) > lines {
-			t.Fatalf("%d events of %d lines, %v", len(whole), lines, err)
+		whole, err := read(strings.NewReader(text))
+		if !errors.Is(err, io.EOF) || len(whole) > len(text) {
+			t.Fatalf("%d events of %d bytes, %v", len(whole), len(text), err)
 		}
 		for _, ev := range whole {
 			if strings.ContainsAny(ev.Data, "\r") || strings.ContainsAny(ev.ID+ev.Name, "\r\n") {
 				t.Fatalf("%+v", ev)
 			}
 		}
-		if halved, _, _ := read(iotest.HalfReader(strings.NewReader(text))); fmt.Sprint(halved) != fmt.Sprint(whole) {
+		if halved, _ := read(iotest.HalfReader(strings.NewReader(text))); fmt.Sprint(halved) != fmt.Sprint(whole) {
 			t.Fatalf("in pieces %v, at once %v", halved, whole)
 		}
 	})

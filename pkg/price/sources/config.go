@@ -8,21 +8,23 @@ import (
 	"strings"
 	"time"
 
-	"perpkeeper/pkg/check"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/price/source/devnet"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/service/check"
 )
 
 // Config is the [price] settings: the sources of reports, and the bounds that reports must keep.
 type Config struct {
-	URL            secret.URL     `toml:"url" help:"address of the demo exchange's price service, http(s); other services are source tables; neither = no prices"`
-	Interval       time.Duration  `toml:"interval" help:"how often a service that does not push is asked"`
-	RequestTimeout time.Duration  `toml:"request_timeout" help:"how long one request may take"`
+	URL secret.URL `toml:"url" file:"none" help:"address of the demo exchange's price service, http(s); other services are source tables; neither = no prices"`
+	// Interval: how often a service that does not push is asked.
+	Interval time.Duration `toml:"-"`
+	// RequestTimeout: how long one request may take.
+	RequestTimeout time.Duration  `toml:"-"`
 	Sources        []source.Table `toml:"source" help:"services that publish prices, in order of preference"`
 	Gates          price.Gates    `toml:"gates"`
-	Failover       price.Failover `toml:"failover"`
+	Failover       price.Failover `toml:"-"`
 }
 
 // DefaultConfig lacks the sources.
@@ -50,8 +52,6 @@ func (c Config) Validate() error {
 		check.Refuse(c.URL.IsSet() && len(c.Sources) > 0,
 			"url: is given beside source tables (make it one of them, of kind devnet)"),
 		source.CheckScheme("url", c.URL, "http", "https"),
-		check.Between("interval", c.Interval, 10*time.Millisecond, time.Minute),
-		check.Between("request_timeout", c.RequestTimeout, 10*time.Millisecond, time.Minute),
 	}
 	names := map[string]bool{}
 	for i, s := range c.Sources {

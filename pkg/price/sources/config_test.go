@@ -26,12 +26,8 @@ type root struct {
 }
 
 const everySource = `
-[scanner.price]
-interval = "1s"
 [scanner.price.gates]
-max_jump = 1500
-[scanner.price.failover]
-after = "3s"
+max_deviation = 150
 [[scanner.price.source]]
 name = "data-streams"
 kind = "streams"
@@ -90,7 +86,7 @@ func TestConfigFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := cfg.Scanner.Price
-	if p.Gates.MaxJump != 1500 || p.Gates.Confirmations != 2 || p.Failover.After != 3*time.Second {
+	if p.Gates.MaxDeviation != 150 || p.Gates.Confirmations != 2 || p.Failover.After != 5*time.Second {
 		t.Errorf("%+v", p)
 	}
 	for _, kind := range kinds() {
@@ -139,8 +135,6 @@ func plain(name string) source.Table {
 
 func TestConfigIsChecked(t *testing.T) {
 	for want, spoil := range map[string]func(*Config){
-		"interval: 1h0m0s is not between":                 func(c *Config) { c.Interval = time.Hour },
-		"request_timeout: 0s is not between":              func(c *Config) { c.RequestTimeout = 0 },
 		"url: ftp://h is not an address of http or https": func(c *Config) { c.URL = secret.MustURL("ftp://h") },
 		"url: is given beside source tables": func(c *Config) {
 			c.URL,
@@ -201,7 +195,6 @@ func TestSourcesAreChecked(t *testing.T) {
 		"secret: empty":                        {streams, func(s *source.Table) { s.Secret = secret.String{} }},
 		"provider: empty":                      {streams, func(s *source.Table) { s.Provider = chain.Address{} }},
 		"token: none given":                    {streams, func(s *source.Table) { s.Tokens = nil }},
-		"interval: 1ms is not between 10ms":    {streams, func(s *source.Table) { s.Interval = time.Millisecond }},
 		"max_age: 1ms is not between 1s":       {streams, func(s *source.Table) { s.MaxAge = time.Millisecond }},
 		"fail_after: 1ms is not between 100ms": {streams, func(s *source.Table) { s.FailAfter = time.Millisecond }},
 		"token[0].address: no address given": {streams,

@@ -46,7 +46,6 @@ type scanner struct {
 	Small         int8             `toml:"small" help:"a small number"`
 	Share         float64          `toml:"share" help:"part of the whole"`
 	Enabled       bool             `toml:"enabled" help:"whether to work"`
-	Mode          config.Toggle    `toml:"mode" help:"true, false or auto"`
 	Name          string           `toml:"name" help:"what to call it"`
 	Peers         []netip.Addr     `toml:"peers" help:"the others"`
 	Steps         []int64          `toml:"steps" help:"numbers"`
@@ -109,7 +108,7 @@ func defaults() everything {
 	return everything{
 		Kafka: kafka{Brokers: []string{"127.0.0.1:9092"}},
 		Scanner: scanner{
-			Poll: time.Second, Confirmations: 15, Share: 0.5, Mode: config.Auto, Name: "n",
+			Poll: time.Second, Confirmations: 15, Share: 0.5, Name: "n",
 			Param: []param{{Key: "default", Slot: 1}},
 		},
 	}

@@ -18,7 +18,8 @@
 // text. Several files may be named (--config, or PERPKEEPER_CONFIG where no flag does): each wins over those before it.
 //
 // A secret can be given by a file that holds it: [kafka] password by password_file, PERPKEEPER_KAFKA_PASSWORD_FILE or
-// --kafka.password_file. An empty file is no value, as an empty variable is none.
+// --kafka.password_file. An empty file is no value, as an empty variable is none. A field
+// with the tag file:"none" has no such file.
 //
 // Guaranteed: a key, variable or flag that nobody asked for is an error, as is a value that does not fit; all problems
 // are reported at once, one line each, with the place they come from; and no line ever holds the value of a secret.

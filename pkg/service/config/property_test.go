@@ -67,7 +67,6 @@ func drawEverything(t *rapid.T) everything {
 			Small:         rapid.Int8().Draw(t, "small"),
 			Share:         rapid.Float64Max(1).Draw(t, "share"),
 			Enabled:       rapid.Bool().Draw(t, "enabled"),
-			Mode:          rapid.SampledFrom([]config.Toggle{config.Auto, config.On, config.Off}).Draw(t, "mode"),
 			Name:          text.Draw(t, "name"),
 			Peers:         []netip.Addr{},
 			Steps:         rapid.SliceOf(rapid.Int64()).Draw(t, "steps"),

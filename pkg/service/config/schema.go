@@ -106,7 +106,7 @@ func (n *node) compileFields() error {
 			problems = append(problems, fmt.Errorf("%s.%s: %w", n.value.Type(), field.Name, err))
 		}
 		n.nodes = append(n.nodes, c)
-		if c.secret() {
+		if c.secret() && field.Tag.Get("file") != "none" {
 			n.nodes = append(n.nodes, newFileOf(c))
 		}
 	}

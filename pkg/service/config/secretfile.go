@@ -1,11 +1,13 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -117,16 +119,22 @@ func readSecret(path string) (string, error) {
 	if len(text) > largestSecret {
 		return "", errors.New("is too large to be a secret")
 	}
+	marked := func(mark string) bool { return bytes.HasPrefix(text, []byte(mark)) }
+	if slices.ContainsFunc([]string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"}, marked) {
+		return "", errors.New("begins with a byte order mark (save it as plain text, without one)")
+	}
 	return string(text), nil
 }
 
-// linesOf are the values in a file, one a line; those of a list may also be separated by commas. Comments begin with #.
+// linesOf are the values in a file, one a line; those of a list may also be separated by commas, and its comments begin
+// with #. A single secret is its line as it stands: it may begin with #, or with a space.
 func linesOf(text string, list bool) (lines []string) {
 	for line := range strings.Lines(text) {
-		switch line = strings.TrimSpace(line); {
-		case line == "" || strings.HasPrefix(line, "#"):
+		line, bare := strings.TrimRight(line, "\r\n"), strings.TrimSpace(line)
+		switch {
+		case bare == "" || list && strings.HasPrefix(bare, "#"):
 		case list:
-			lines = append(lines, split(line)...)
+			lines = append(lines, split(bare)...)
 		default:
 			lines = append(lines, line)
 		}

@@ -122,16 +122,31 @@ func TestSecretsAndTheirFilesRank(t *testing.T) {
 	}
 }
 
+// The one line of a secret is the secret, whatever it begins or ends with; only the end of the line is not of it.
+func TestOneLineOfASecretIsTheSecret(t *testing.T) {
+	for text, want := range map[string]string{"#hush": "#hush", "#hush\n": "#hush", "\n# hush\r\n\n": "# hush",
+		" hush ": " hush ", "a,b": "a,b"} {
+		got, _, err := loadSecrets(t, map[string]string{"password": text}, "--kafka.password_file={}/password")
+		if p := got.Kafka.Password.Reveal(); err != nil || p != want {
+			t.Errorf("%q: %q, %v; want %q", text, p, err, want)
+		}
+	}
+}
+
 // What is wrong with a file is one line that names it, and none of its content.
 func TestSecretFilesThatDoNotServe(t *testing.T) {
 	files := map[string]string{
 		"two": "first-secret\nsecond-secret\n", "url": "gopher-secret", "large": strings.Repeat("secret", 1<<14),
+		"mark": "\ufeffthe-secret", "wide": "\xff\xfet\x00h\x00e\x00-\x00s\x00", "marks": "\ufeffhttps://a.example/the-secret",
 		"keeper.toml": "[[scanner.source]]\nname = \"x\"\nkey = \"secret\"\nkey_file = \"{}/two\"\n",
 	}
 	for arg, want := range map[string]string{
 		"--kafka.password_file={}/none":  "--kafka.password_file: ", // the system's own words follow
 		"--kafka.password_file={}/two":   "has 2 lines (one is expected)",
 		"--kafka.password_file={}/large": "is too large to be a secret",
+		"--kafka.password_file={}/mark":  "/mark: begins with a byte order mark (save it as plain text, without one)",
+		"--kafka.password_file={}/wide":  "/wide: begins with a byte order mark",
+		"--chain.urls_file={}/marks":     "/marks: begins with a byte order mark",
 		"--chain.urls_file={}/url":       "/url: element 1: ***: ",
 		"--config={}/keeper.toml":        "scanner.source[0].key_file: key is given as well (remove one of them)",
 	} {

@@ -8,8 +8,8 @@ import "slices"
 var sections = []string{
 	"scanner", "statevm", "planner", "sender", "keeperctl", "console", "devnet", "demo",
 	"log", "http",
-	"keeper", "chain", "venue", "gmx", "rpc", "evm", "kafka", "postgres", "price", "signer", "wallet", "alert",
-	"tier", "liquidation", "lease", "nonce", "txm", "delayed", "ttl", "commission", "notify", "emergency", "snapshot",
+	"keeper", "chain", "venue", "kafka", "postgres", "signer",
+	"tier", "liquidation", "delayed", "commission", "notify", "emergency",
 	"retention",
 }
 

@@ -113,6 +113,5 @@ func prefixLines(where string, err error) []error {
 
 // isSwitch reports whether a flag may stand alone, meaning true.
 func isSwitch(n *node) bool {
-	_, toggle := reflect.TypeAssert[Toggle](n.value)
-	return n.kind == scalar && (toggle || n.value.Kind() == reflect.Bool)
+	return n.kind == scalar && n.value.Kind() == reflect.Bool
 }

@@ -9,8 +9,8 @@ import (
 	"cmp"
 	"slices"
 
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/risk/due"
 )
 
 // Position is an open position at a moment.

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/risk/due"
 )
 
 var (

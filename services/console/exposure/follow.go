@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/risk/due"
 )
 
 // Follower holds the open positions of the state and ranks them when asked: it reads all of them once, and then what

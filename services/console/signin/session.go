@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"slices"
 	"sync"
 	"time"
 )
@@ -17,10 +16,8 @@ const mostSessions = 1000
 
 // Session is somebody who is signed in.
 type Session struct {
-	ID     string // names the session to people; it opens nothing
 	Name   string
 	Role   Role
-	From   string // address of the sign-in
 	Begun  time.Time
 	Secret string // what forms of this session carry
 	hash   string // of the user's line when the session began
@@ -41,7 +38,7 @@ func Random() string {
 
 func (s *sessions) begin(session Session) (token string) {
 	token = Random()
-	session.ID, session.Secret = Random()[:12], Random()
+	session.Secret = Random()
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.byKey == nil {
@@ -76,26 +73,8 @@ func (s *sessions) find(token string, now time.Time) (Session, bool) {
 	return session, known && now.Sub(session.Begun) < Life
 }
 
-func (s *sessions) end(which func(Session) bool) (ended int) {
+func (s *sessions) end(token string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	for key, session := range s.byKey {
-		if which(session) {
-			delete(s.byKey, key)
-			ended++
-		}
-	}
-	return ended
-}
-
-func (s *sessions) all(now time.Time) (open []Session) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	for _, session := range s.byKey {
-		if now.Sub(session.Begun) < Life {
-			open = append(open, session)
-		}
-	}
-	slices.SortFunc(open, func(a, b Session) int { return b.Begun.Compare(a.Begun) })
-	return open
+	delete(s.byKey, sha256.Sum256([]byte(token)))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ import (
 type User struct {
 	Name string
 	Role Role
-	Hash string // PHC string of argon2id
+	Hash string // of bcrypt
 }
 
 // Users are those of a file with a line for each: NAME ROLE HASH, apart by spaces; lines that begin with # say nothing.
@@ -35,7 +34,7 @@ type Users struct {
 // OpenUsers reads a file of users. One that does not exist has none.
 func OpenUsers(path string) (*Users, error) {
 	u := &Users{path: path, size: -1}
-	_, err := u.All()
+	_, err := u.read()
 	return u, err
 }
 
@@ -49,16 +48,14 @@ func checkName(name string) error {
 	return nil
 }
 
-// All returns the users there are.
-func (u *Users) All() ([]User, error) {
-	u.mutex.Lock()
-	defer u.mutex.Unlock()
-	return u.read()
-}
+// Empty reports whether nobody can sign in.
+func (u *Users) Empty() bool { return len(u.known) == 0 }
 
 // Find returns the user of a name.
 func (u *Users) Find(name string) (user User, known bool, err error) {
-	all, err := u.All()
+	u.mutex.Lock()
+	all, err := u.read()
+	u.mutex.Unlock()
 	i := slices.IndexFunc(all, func(user User) bool { return user.Name == name })
 	if err != nil || i < 0 {
 		return User{}, false, err
@@ -120,56 +117,11 @@ func parseUser(fields []string) (user User, err error) {
 	if user.Role, err = parseRole(fields[1]); err != nil {
 		return user, err
 	}
-	if _, err := parseHash(fields[2]); err != nil {
+	if err := checkHash(fields[2]); err != nil {
 		return user, fmt.Errorf("what stands for %s %w", fields[0], err)
 	}
 	user.Name, user.Hash = fields[0], fields[2]
 	return user, nil
-}
-
-// ErrTaken means that a user of this name exists.
-var ErrTaken = errors.New("this name is taken")
-
-// Add writes one more user to the file, which only its owner may read.
-func (u *Users) Add(user User) error {
-	u.mutex.Lock()
-	defer u.mutex.Unlock()
-	all, err := u.read()
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(all, func(other User) bool { return other.Name == user.Name }) {
-		return ErrTaken
-	}
-	text, err := os.ReadFile(u.path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("reading the file of users: %w", err)
-	}
-	if len(text) > 0 && text[len(text)-1] != '\n' {
-		text = append(text, '\n')
-	}
-	if err := u.write(fmt.Appendf(text, "%s %s %s\n", user.Name, user.Role, user.Hash)); err != nil {
-		return fmt.Errorf("writing the file of users: %w", err)
-	}
-	u.size = -1 // read again: a clock may be too coarse to show the change
-	return nil
-}
-
-// write replaces the file in one step.
-func (u *Users) write(text []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(u.path), ".users-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(file.Name()) }() // gone where all went well
-	if _, err := file.Write(text); err != nil {
-		_ = file.Close()
-		return err
-	}
-	if err := errors.Join(file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), u.path)
 }
 
 // Role is what somebody may do. Each role may do what those before it may.
@@ -177,9 +129,9 @@ type Role int
 
 // The roles.
 const (
-	Viewer   Role = iota + 1 // sees everything but who is signed in
+	Viewer   Role = iota + 1 // sees everything
 	Operator                 // acts on signers, delayed jobs and dead letters
-	Admin                    // moves nonces to the chain's number, revokes sessions
+	Admin                    // moves nonces to the chain's number, rebuilds and switches the state
 )
 
 var roleNames = map[Role]string{Viewer: "viewer", Operator: "operator", Admin: "admin"}

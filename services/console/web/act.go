@@ -94,7 +94,7 @@ func (c *console) confirm(w http.ResponseWriter, r *http.Request, s signin.Sessi
 			view.Stays = append(view.Stays, change{What: what, Before: is})
 		}
 	}
-	c.show(w, http.StatusOK, "confirm", shownPage{Title: a.Title, Path: a.back, Nav: c.nav(s), Me: s, At: c.Now(),
+	c.show(w, http.StatusOK, "confirm", shownPage{Title: a.Title, Path: a.back, Nav: c.nav(), Me: s, At: c.Now(),
 		View: view})
 }
 
@@ -130,7 +130,7 @@ func (c *console) perform(w http.ResponseWriter, r *http.Request, s signin.Sessi
 		c.refuse(w, s, http.StatusConflict, "The last one is still under way: wait for it.")
 		return
 	}
-	entry := pg.ConsoleAction{Run: uuid.New(), Who: s.Name, Role: s.Role.String(), Address: address(r),
+	entry := pg.ConsoleAction{Run: uuid.New(), Who: s.Name, Role: s.Role.String(), Address: c.address(r),
 		Action: a.name, Target: target, Reason: why, Stage: pg.ActionAsked, Before: before}
 	if err := c.DB.ConsoleActions().Record(ctx, entry); err != nil {
 		if a.long {

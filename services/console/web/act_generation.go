@@ -36,8 +36,9 @@ func (c *console) generationActs() []act {
 			state: c.generationState, will: switchWill, do: c.switchTo},
 		{name: "generation-back", Title: "Have readers use the generation before", needs: signin.Admin, back: back,
 			WhyNeeded: true,
-			Warning:   "It is done at once and without comparing: this is the way back when the new one is wrong.",
-			state:     c.backState, will: backWill, do: c.switchBack},
+			Warning: "It is done at once and without comparing: this is the way back when the new one is wrong. " +
+				"Readers go on from its block.",
+			state: c.backState, will: backWill, do: c.switchBack},
 	}
 }
 
@@ -46,6 +47,7 @@ const (
 	factFilling  = "being filled"
 	factUsed     = "readers use"
 	factBefore   = "the one before"
+	factFar      = "too far back"
 	factCompared = "compared"
 	nothing      = "none"
 )
@@ -146,22 +148,27 @@ func (c *console) backState(ctx context.Context, target string) (facts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q is no generation", target)
 	}
-	active, err := generation.Active(ctx, c.DB)
+	way, err := generation.Back(ctx, c.DB)
 	if err != nil {
 		return nil, err
 	}
-	before, err := c.DB.PreviousGeneration(ctx)
-	return facts{"generation": generationName(number), factUsed: generationName(active.Number),
-		factBefore: generationName(before)}, err
+	now := facts{"generation": generationName(number), factUsed: generationName(way.From),
+		factBefore: generationName(way.To), factFar: "no",
+		"block of the one that readers use": strconv.FormatUint(way.FromBlock, 10),
+		"block of the one before":           strconv.FormatUint(way.ToBlock, 10)}
+	if refusal := way.Refusal(); refusal != nil {
+		now[factFar] = refusal.Error()
+	}
+	return now, nil
 }
 
 // backWill refuses what was asked for before somebody else went back: to go back twice is to return to what was wrong.
 func backWill(now facts) (facts, error) {
-	if now[factBefore] == nothing {
-		return nil, errors.New("there has been no other generation to go back to")
-	}
-	if now["generation"] != now[factBefore] {
+	if now[factBefore] != nothing && now["generation"] != now[factBefore] {
 		return nil, fmt.Errorf("%s is not the one before: that is %s now", now["generation"], now[factBefore])
+	}
+	if now[factFar] != "no" {
+		return nil, errors.New(now[factFar])
 	}
 	return facts{factUsed: now[factBefore], factBefore: now[factUsed]}, nil
 }

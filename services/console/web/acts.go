@@ -55,9 +55,6 @@ func (c *console) acts() map[string]act {
 				"has " +
 				"one transaction of it at a time: nothing is executed twice.",
 			state: c.letterState, will: replayWill, do: c.replay},
-		{name: "session-revoke", Title: "End a session", needs: signin.Admin, back: "/sessions",
-			Warning: "Who has it must sign in again.",
-			state:   c.sessionState, will: revokeWill, do: c.revoke},
 	}
 	byName := map[string]act{}
 	for _, a := range append(all, c.generationActs()...) {
@@ -303,27 +300,4 @@ func (c *console) replay(ctx context.Context, _ signin.Session, target, _ string
 	}
 	_, _, err = c.letters().Replay(ctx, []deadletter.Letter{l})
 	return err
-}
-
-const factOpen = "session"
-
-func (c *console) sessionState(_ context.Context, target string) (facts, error) {
-	for _, s := range c.Authority.Sessions() {
-		if s.ID == target {
-			return facts{factOpen: "open", "who": s.Name, "role": s.Role.String(), "from": s.From}, nil
-		}
-	}
-	return facts{factOpen: "over"}, nil
-}
-
-func revokeWill(now facts) (facts, error) {
-	if now[factOpen] != "open" {
-		return nil, errors.New("this session is over already")
-	}
-	return facts{factOpen: "over"}, nil
-}
-
-func (c *console) revoke(_ context.Context, _ signin.Session, target, _ string) error {
-	c.Authority.Revoke(target)
-	return nil
 }

@@ -3,9 +3,11 @@ package web
 import (
 	"crypto/subtle"
 	"errors"
-	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -20,6 +22,9 @@ const (
 	formCookie    = "perpkeeper_form" // what forms carry before there is a session
 	hostPrefix    = "__Host-"
 )
+
+// formLife is for how long a form can be sent after it was asked for.
+const formLife = time.Hour
 
 func (c *console) cookieName(name string) string {
 	if c.TLS {
@@ -77,13 +82,27 @@ func sameSecret(got, want string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1
 }
 
-// address is where a browser is: the peer's address. What proxies say of others is not believed.
-func address(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
+// address is where a browser is: the peer's address, and the one that a trusted proxy says where the peer is one. A
+// proxy appends whom it heard from, so the last entry that is no trusted proxy's is believed, and no earlier one.
+func (c *console) address(r *http.Request) string {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
 	}
-	return host
+	peer := at.Addr().Unmap()
+	heard := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, text := range slices.Backward(heard) {
+		before, err := netip.ParseAddr(strings.TrimSpace(text))
+		if !c.trusted(peer) || err != nil {
+			break
+		}
+		peer = before.Unmap()
+	}
+	return peer.String()
+}
+
+func (c *console) trusted(peer netip.Addr) bool {
+	return slices.ContainsFunc(c.Proxies, func(p netip.Prefix) bool { return p.Contains(peer) })
 }
 
 // formSecret is what the forms of somebody carry who is not signed in: the value of a cookie.
@@ -92,14 +111,13 @@ func (c *console) formSecret(w http.ResponseWriter, r *http.Request) string {
 		return had
 	}
 	made := signin.Random()
-	c.setCookie(w, formCookie, made, int(signin.InviteLife.Seconds()))
+	c.setCookie(w, formCookie, made, int(formLife.Seconds()))
 	return made
 }
 
 // form is what the pages before a session show.
 type form struct {
-	CSRF, Name, Problem, Token string
-	Role                       signin.Role
+	CSRF, Name, Problem string
 }
 
 func (c *console) signInPage(w http.ResponseWriter, r *http.Request) {
@@ -119,12 +137,10 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) {
 		again(http.StatusForbidden, "The form was too old. Try again.")
 		return
 	}
-	token, err := c.Authority.SignIn(name, r.PostFormValue("password"), address(r))
+	token, err := c.Authority.SignIn(r.Context(), name, r.PostFormValue("password"), c.address(r))
 	switch {
-	case errors.Is(err, signin.ErrTooMany):
-		again(http.StatusTooManyRequests, "Too many tries: wait a minute.")
 	case errors.Is(err, signin.ErrWrong):
-		c.Log.Warn().Str("name", name).Str("address", address(r)).Msg("a sign-in was refused")
+		c.Log.Warn().Str("name", name).Str("address", c.address(r)).Msg("a sign-in was refused")
 		again(http.StatusUnauthorized, "The name or the password is wrong.")
 	case err != nil:
 		c.Log.Error().Err(err).Msg("a sign-in failed")
@@ -143,7 +159,7 @@ func (c *console) admit(w http.ResponseWriter, r *http.Request, token string) {
 }
 
 func (c *console) signOut(w http.ResponseWriter, r *http.Request, s signin.Session) {
-	c.Authority.Revoke(s.ID)
+	c.Authority.SignOut(c.cookie(r, sessionCookie))
 	c.setCookie(w, sessionCookie, "", -1)
 	c.note(r, s, "sign out", s.Name)
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
@@ -153,44 +169,6 @@ func (c *console) signOut(w http.ResponseWriter, r *http.Request, s signin.Sessi
 // whose database is away has to be able to sign in.
 func (c *console) note(r *http.Request, s signin.Session, action, target string) {
 	err := c.DB.ConsoleActions().Record(r.Context(), pg.ConsoleAction{Run: uuid.New(), Who: s.Name,
-		Role: s.Role.String(), Address: address(r), Action: action, Target: target, Stage: pg.ActionDone})
-	c.Log.Info().Err(err).Str("who", s.Name).Str("address", address(r)).Str("action", action).Msg("console")
-}
-
-func (c *console) signUpPage(w http.ResponseWriter, r *http.Request) {
-	token := r.URL.Query().Get("token")
-	role, err := c.Authority.Invited(token)
-	if err != nil {
-		c.show(w, http.StatusForbidden, "welcome", form{Problem: err.Error()})
-		return
-	}
-	c.show(w, http.StatusOK, "welcome", form{CSRF: c.formSecret(w, r), Token: token, Role: role})
-}
-
-func (c *console) signUp(w http.ResponseWriter, r *http.Request) {
-	token, name := r.PostFormValue("token"), strings.TrimSpace(r.PostFormValue("name"))
-	password := r.PostFormValue("password")
-	again := func(status int, problem string) {
-		role, _ := c.Authority.Invited(token) // zero: the page then has no form
-		c.show(w, status, "welcome", form{CSRF: c.formSecret(w, r), Token: token, Role: role, Name: name,
-			Problem: problem})
-	}
-	switch {
-	case !sameSecret(r.PostFormValue("csrf"), c.cookie(r, formCookie)):
-		again(http.StatusForbidden, "The form was too old. Try again.")
-		return
-	case password != r.PostFormValue("again"):
-		again(http.StatusBadRequest, "The two passwords differ.")
-		return
-	}
-	if _, err := c.Authority.Accept(token, name, password); err != nil {
-		again(http.StatusBadRequest, err.Error())
-		return
-	}
-	opened, err := c.Authority.SignIn(name, password, address(r))
-	if err != nil {
-		http.Redirect(w, r, "/signin", http.StatusSeeOther)
-		return
-	}
-	c.admit(w, r, opened)
+		Role: s.Role.String(), Address: c.address(r), Action: action, Target: target, Stage: pg.ActionDone})
+	c.Log.Info().Err(err).Str("who", s.Name).Str("address", c.address(r)).Str("action", action).Msg("console")
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/wire"
 )
 
 // rendering is a generation that a test writes in place of statevm.
@@ -35,7 +35,7 @@ func (s *site) grow(r *rendering, position int) {
 	r.next++
 	r.tip = chain.BlockRef{Number: r.tip.Number + 1, Hash: chain.Hash{byte(r.tip.Number + 1)}, Parent: r.tip.Hash,
 		TimeMs: 1_800_000_000_000 + 1000*r.tip.Number}
-	s.must(r.Commit(s.t.Context(), pg.Commit{Next: r.next, Blocks: []pg.AppliedBlock{{Block: pg.Block{BlockRef: r.tip},
+	s.must(r.Commit(s.t.Context(), pg.Commit{Next: r.next, Blocks: []pg.AppliedBlock{{BlockRef: r.tip,
 		Changes: []pg.Change{{After: somePosition(position)}}}}}))
 }
 
@@ -119,6 +119,9 @@ func TestGenerationsAreSteered(t *testing.T) {
 	if _, page := anna.get("/generations"); !strings.Contains(page, "do=generation-back&amp;target=1") {
 		t.Errorf("the way back is not offered:\n%s", page)
 	}
+	if _, page := anna.get("/act?do=generation-back&target=1"); strings.Count(page, `class="wrap">8<`) != 2 {
+		t.Errorf("it is not said where both stand:\n%s", page)
+	}
 	if status, page := anna.do("generation-back", "1", "the new one is wrong"); status != http.StatusOK ||
 		s.active() != 1 {
 		t.Errorf("the way back: %d, generation %d\n%s", status, s.active(), page)
@@ -130,6 +133,55 @@ func TestGenerationsAreSteered(t *testing.T) {
 	if status, page := anna.do("generation-back", "1", "the new one is wrong"); status != http.StatusConflict ||
 		s.active() != 1 || !strings.Contains(page, "that is generation 2 now") {
 		t.Errorf("back twice: %d, generation %d\n%s", status, s.active(), page)
+	}
+}
+
+// The way back leads to a generation that is kept up to date: readers are not sent far back just like that.
+func TestTheWayBackIsShort(t *testing.T) {
+	s := newSite(t)
+	anna := s.as("anna")
+	s.grow(s.rendering(1), 1)
+	_, err := s.db.AddGeneration(t.Context(), nil)
+	s.must(err)
+	two := s.rendering(2)
+	s.grow(two, 1)
+	s.must(s.db.Switch(t.Context(), 2, ""))
+	for range 101 { // nobody keeps generation 1
+		s.grow(two, 2)
+	}
+	const says = "generation 1 stands at block 7, 101 blocks back"
+	if status, page := anna.get("/act?do=generation-back&target=1"); status != http.StatusConflict ||
+		!strings.Contains(page, says) {
+		t.Errorf("asked for: %d\n%s", status, page)
+	}
+	if status, page := anna.do("generation-back", "1", "x"); status != http.StatusConflict || s.active() != 2 {
+		t.Errorf("done: %d, generation %d\n%s", status, s.active(), page)
+	}
+}
+
+// No user takes what all have together: pages of others stay live.
+func TestNobodyTakesAllLivePages(t *testing.T) {
+	s := newSite(t)
+	vera, anna := s.as("vera"), s.as("anna")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream := func(b *browser, path string) int {
+		ask, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
+		s.must(err)
+		answer, err := b.Client.Do(ask)
+		s.must(err)
+		t.Cleanup(func() { _ = answer.Body.Close() })
+		return answer.StatusCode
+	}
+	opened := 0
+	for stream(vera, fmt.Sprint("/live?page=/&id=", opened)) == http.StatusOK {
+		opened++
+	}
+	if opened != 16 {
+		t.Errorf("one user has %d streams", opened)
+	}
+	if status := stream(anna, "/live?page=/signers"); status != http.StatusOK {
+		t.Errorf("another one's page is not live: %d", status)
 	}
 }
 
@@ -184,7 +236,7 @@ func TestGenerationsAreGuarded(t *testing.T) {
 // A generation of a log topic of another number of partitions stands still: another one can be filled.
 func TestGenerationOfOtherPartitionsIsNotBeingFilled(t *testing.T) {
 	s := newSite(t)
-	number, err := s.db.AddGeneration(t.Context())
+	number, err := s.db.AddGeneration(t.Context(), nil)
 	s.must(err)
 	_, err = s.db.Claim(t.Context(), pg.ClaimRequest{Generation: number,
 		Partitions: s.deps.Keeper.LogPartitions + 1})

@@ -13,9 +13,10 @@ import (
 const (
 	mostTopics  = 64  // pages with their questions that are followed at a time
 	mostWatches = 256 // browsers' connections
+	mostOfOne   = 16  // those of one user: nobody takes all
 )
 
-var errTooManyWatch = errors.New("too many browsers look at this keeper; try again later")
+var errTooManyWatch = errors.New("too many browsers look at this keeper; close some, or try again later")
 
 // look is what a topic's store held at a moment.
 type look struct {
@@ -32,6 +33,7 @@ type hub struct {
 	mutex   sync.Mutex
 	topics  map[string]*topic
 	watches int
+	of      map[string]int // watches by user
 }
 
 type topic struct {
@@ -47,15 +49,16 @@ type watch struct {
 }
 
 func newHub(ctx context.Context, log zerolog.Logger) *hub {
-	return &hub{ctx: ctx, log: log, topics: map[string]*topic{}}
+	return &hub{ctx: ctx, log: log, topics: map[string]*topic{}, of: map[string]int{}}
 }
 
-// watch follows a topic. The caller closes it.
-func (h *hub) watch(name string, every time.Duration, load func(context.Context) (any, error)) (*watch, error) {
+// watch follows a topic for a user. The caller closes it.
+func (h *hub) watch(user, name string, every time.Duration, load func(context.Context) (any, error)) (*watch, error) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	t := h.topics[name]
-	if h.watches >= mostWatches || t == nil && len(h.topics) >= mostTopics || h.ctx.Err() != nil {
+	if h.watches >= mostWatches || h.of[user] >= mostOfOne || t == nil && len(h.topics) >= mostTopics ||
+		h.ctx.Err() != nil {
 		return nil, errTooManyWatch
 	}
 	if t == nil {
@@ -65,20 +68,24 @@ func (h *hub) watch(name string, every time.Duration, load func(context.Context)
 		go h.follow(ctx, t, every, load)
 	}
 	w := &watch{seen: make(chan look, 1)}
-	w.close = sync.OnceFunc(func() { h.leave(name, t, w) })
+	w.close = sync.OnceFunc(func() { h.leave(user, name, t, w) })
 	t.watches[w] = true
 	h.watches++
+	h.of[user]++
 	if t.last != nil {
 		w.seen <- *t.last
 	}
 	return w, nil
 }
 
-func (h *hub) leave(name string, t *topic, w *watch) {
+func (h *hub) leave(user, name string, t *topic, w *watch) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	delete(t.watches, w)
 	h.watches--
+	if h.of[user]--; h.of[user] == 0 {
+		delete(h.of, user)
+	}
 	if len(t.watches) == 0 {
 		t.stop()
 		if h.topics[name] == t {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // A report that nobody can judge with, here one of price zero, is passed over: it breaks neither the page nor, where

@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/lease"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/services/console/web"
 )
 
@@ -45,7 +45,7 @@ func BenchmarkPages(b *testing.B) {
 	anna.awaitPage("/doctor", "29 checks")
 	anna.awaitPage("/market", fmt.Sprint(paceTokens))
 	anna.awaitPage("/positions", "100000 open positions")
-	for _, path := range append(paths, "/positions", "/sessions", "/job?id="+crowdJob(1).ID) {
+	for _, path := range append(paths, "/positions", "/job?id="+crowdJob(1).ID) {
 		b.Run(path, func(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {

@@ -17,9 +17,8 @@ type page struct {
 	path     string
 	Title    string
 	template string
-	needs    signin.Role
 	inNav    bool
-	every    time.Duration // between two looks while somebody looks; 0 = the page stands still
+	every    time.Duration // between two looks while somebody looks
 	load     func(ctx context.Context, ask url.Values) (any, error)
 }
 
@@ -39,30 +38,29 @@ const (
 
 func (c *console) allPages() []page {
 	return []page{
-		{"/{$}", "Overview", "overview", signin.Viewer, true, 2 * time.Second, c.overview},
-		{"/jobs", "Jobs", "jobs", signin.Viewer, true, quick, c.jobs},
-		{"/job", "Job", "job", signin.Viewer, false, slow, c.job},
-		{"/positions", "Positions", "positions", signin.Viewer, true, 2 * time.Second, c.positions},
-		{"/market", "Market", "market", signin.Viewer, true, 2 * time.Second, c.market},
-		{"/signers", "Signers", "signers", signin.Viewer, true, quick, c.signers},
-		{"/delayed", "Delayed", "delayed", signin.Viewer, true, quick, c.delayed},
-		{"/deadletters", "Dead letters", "deadletters", signin.Viewer, true, slow, c.deadLetters},
-		{"/generations", "Generations", "generations", signin.Viewer, true, 2 * time.Second, c.generations},
-		{"/pnl", "P&L", "pnl", signin.Viewer, true, slow, c.pnl},
-		{"/doctor", "Doctor", "doctor", signin.Viewer, true, quick, c.doctor},
-		{"/audit", "Audit", "audit", signin.Viewer, true, quick, c.audit},
-		{"/sessions", "Sessions", "sessions", signin.Admin, true, 0, c.sessions},
+		{"/{$}", "Overview", "overview", true, 2 * time.Second, c.overview},
+		{"/jobs", "Jobs", "jobs", true, quick, c.jobs},
+		{"/job", "Job", "job", false, slow, c.job},
+		{"/positions", "Positions", "positions", true, 2 * time.Second, c.positions},
+		{"/market", "Market", "market", true, 2 * time.Second, c.market},
+		{"/signers", "Signers", "signers", true, quick, c.signers},
+		{"/delayed", "Delayed", "delayed", true, quick, c.delayed},
+		{"/deadletters", "Dead letters", "deadletters", true, slow, c.deadLetters},
+		{"/generations", "Generations", "generations", true, 2 * time.Second, c.generations},
+		{"/pnl", "P&L", "pnl", true, slow, c.pnl},
+		{"/doctor", "Doctor", "doctor", true, quick, c.doctor},
+		{"/audit", "Audit", "audit", true, quick, c.audit},
 	}
 }
 
-// nav are the pages that a session may open.
-func (c *console) nav(s signin.Session) (open []page) {
+// nav are the pages that every page leads to.
+func (c *console) nav() (linked []page) {
 	for _, p := range c.pages {
-		if p.inNav && s.Role.May(p.needs) {
-			open = append(open, p)
+		if p.inNav {
+			linked = append(linked, p)
 		}
 	}
-	return open
+	return linked
 }
 
 // notFoundError reports that what a page was asked for is not there.
@@ -76,10 +74,8 @@ func (c *console) servePage(w http.ResponseWriter, r *http.Request, s signin.Ses
 	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
 	ask := r.URL.Query()
-	shown := shownPage{Title: p.Title, Path: p.Href(), Nav: c.nav(s), Me: s, At: c.Now()}
-	if p.every > 0 {
-		shown.Live = "/live?" + topicQuery(p, ask).Encode()
-	}
+	shown := shownPage{Title: p.Title, Path: p.Href(), Nav: c.nav(), Me: s, At: c.Now()}
+	shown.Live = "/live?" + topicQuery(p, ask).Encode()
 	status := http.StatusOK
 	var err error
 	if shown.View, err = p.load(ctx, ask); err != nil {
@@ -118,14 +114,14 @@ func topicQuery(p page, ask url.Values) url.Values {
 // stream sends a page's view whenever it has changed, for as long as the browser looks and the session is open.
 func (c *console) stream(w http.ResponseWriter, r *http.Request, s signin.Session) {
 	ask := r.URL.Query()
-	i := slices.IndexFunc(c.pages, func(p page) bool { return p.Href() == ask.Get("page") && p.every > 0 })
-	if i < 0 || !s.Role.May(c.pages[i].needs) {
+	i := slices.IndexFunc(c.pages, func(p page) bool { return p.Href() == ask.Get("page") })
+	if i < 0 {
 		http.NotFound(w, r)
 		return
 	}
 	p := c.pages[i]
 	query := topicQuery(p, ask)
-	watch, err := c.live.watch(query.Encode(), p.every,
+	watch, err := c.live.watch(s.Name, query.Encode(), p.every,
 		func(ctx context.Context) (any, error) { return p.load(ctx, query) })
 	if err != nil {
 		w.Header().Set("Retry-After", "10")

@@ -33,7 +33,7 @@ func (s *site) earn(part *pg.Partition, next int64, block chain.BlockRef, sent .
 		}
 	}
 	s.must(part.Commit(s.t.Context(), pg.Commit{Next: next, Finalized: block,
-		Blocks: []pg.AppliedBlock{{Block: pg.Block{BlockRef: block}, Changes: rows}}}))
+		Blocks: []pg.AppliedBlock{{BlockRef: block, Changes: rows}}}))
 }
 
 // The page adds up what keeperctl pnl does, along each dimension, over what is final alone.

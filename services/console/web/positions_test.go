@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/wire"
 	"perpkeeper/services/console/web"
 )
 
@@ -35,7 +35,7 @@ func (s *site) expose(part *pg.Partition, next int64, block chain.BlockRef, from
 	for n := range count {
 		rows = append(rows, pg.Change{After: somePosition(from + n)})
 	}
-	s.must(part.Commit(s.t.Context(), pg.Commit{Next: next, Blocks: []pg.AppliedBlock{{Block: pg.Block{BlockRef: block},
+	s.must(part.Commit(s.t.Context(), pg.Commit{Next: next, Blocks: []pg.AppliedBlock{{BlockRef: block,
 		Changes: rows}}}))
 	s.price()
 }

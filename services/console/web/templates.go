@@ -148,5 +148,5 @@ func (c *console) show(w http.ResponseWriter, status int, name string, view any)
 
 // refuse reports why something was not done.
 func (c *console) refuse(w http.ResponseWriter, s signin.Session, status int, why string) {
-	c.show(w, status, "refused", shownPage{Title: "Refused", Nav: c.nav(s), Me: s, At: c.Now(), Problem: why})
+	c.show(w, status, "refused", shownPage{Title: "Refused", Nav: c.nav(), Me: s, At: c.Now(), Problem: why})
 }

@@ -55,9 +55,10 @@ func (c *console) rows(attempts []outbox.ListedAttempt) (rows []jobRow) {
 }
 
 func (c *console) jobs(ctx context.Context, ask url.Values) (any, error) {
-	v := jobsView{Show: ask.Get("show"), Kind: ask.Get("kind"), Outcome: ask.Get("outcome"), Kinds: job.Kinds(),
+	v := jobsView{Show: ask.Get("show"), Kind: ask.Get("kind"), Outcome: ask.Get("outcome"),
+		Kinds:    slices.Concat(job.Kinds(), job.Cancels()),
 		Outcomes: []job.Outcome{job.Done, job.LostRace, job.Reverted, job.Refused}, Limit: listLimit}
-	if v.Kind != "" && !slices.Contains(job.Kinds(), job.Kind(v.Kind)) {
+	if v.Kind != "" && !slices.Contains(v.Kinds, job.Kind(v.Kind)) {
 		return nil, badQuestionError{fmt.Errorf("%q is no kind of job", v.Kind)}
 	}
 	intents := outbox.NewIntents(c.DB)

@@ -12,14 +12,13 @@ import (
 	"github.com/google/uuid"
 
 	"perpkeeper/pkg/delayed"
-	"perpkeeper/pkg/nonce"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/wire"
-	"perpkeeper/services/console/signin"
+	"perpkeeper/pkg/txmgr/nonce"
 )
 
 // stripLength is how many of a signer's newest numbers are shown.
@@ -176,11 +175,4 @@ func changes(before, after facts) (all []change) {
 		}
 	}
 	return all
-}
-
-func (c *console) sessions(context.Context, url.Values) (any, error) {
-	return struct {
-		Open  []signin.Session
-		Roles []signin.Role
-	}{c.Authority.Sessions(), []signin.Role{signin.Viewer, signin.Operator, signin.Admin}}, nil
 }

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/liquidation"
 	"perpkeeper/pkg/operator/market"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
+	"perpkeeper/pkg/risk/liquidation"
 )
 
 // marketView is what the price topic holds, and the scanner's status of its sources.

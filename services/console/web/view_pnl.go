@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"perpkeeper/pkg/operator/pnl"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/pnl"
 )
 
 // pnlView is what the keeper's signers earned and spent, added up as keeperctl pnl does it.
@@ -21,8 +21,7 @@ type pnlView struct {
 	Dimensions    []pnl.Dimension
 	Waiting       string // why there are no figures yet
 	Since, Until  time.Time
-	First, Last   uint64 // blocks
-	Unproven      int
+	First, Last   uint64   // blocks
 	Findings      []string // what the figures cannot be trusted for
 	Total         pnlLine
 	Lines         []pnlLine
@@ -76,7 +75,7 @@ func (c *console) pnl(ctx context.Context, ask url.Values) (any, error) {
 
 func (v *pnlView) add(s pnl.Statement, by pnl.Dimension) {
 	v.Since, v.Until = time.UnixMilli(int64(s.SinceMs)), time.UnixMilli(int64(s.UntilMs))
-	v.First, v.Last, v.Unproven, v.Findings = s.First, s.Last, s.Unproven, s.Findings()
+	v.First, v.Last, v.Findings = s.First, s.Last, s.Findings()
 	v.Total = pnlLine{s.Total()}
 	v.ExecutedShare = "–"
 	if n := v.Total.Transactions; n > 0 {

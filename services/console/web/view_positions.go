@@ -6,10 +6,10 @@ import (
 	"net/url"
 	"time"
 
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/operator/whynot"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/risk/due"
 	"perpkeeper/services/console/exposure"
 )
 

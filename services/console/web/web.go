@@ -5,21 +5,22 @@ import (
 	"embed"
 	"io/fs"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/risk/due"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/wire"
 	"perpkeeper/services/console/doctor"
 	"perpkeeper/services/console/exposure"
 	"perpkeeper/services/console/signin"
@@ -43,8 +44,10 @@ type Deps struct {
 	Doctor           *doctor.Doctor // makes the checks of keeperctl doctor
 	// TLS is true when browsers come by https, to this process or to a proxy before it.
 	TLS bool
-	Log zerolog.Logger
-	Now func() time.Time
+	// Proxies are those whose X-Forwarded-For is believed.
+	Proxies []netip.Prefix
+	Log     zerolog.Logger
+	Now     func() time.Time
 }
 
 // Node is what is asked of the chain.
@@ -96,15 +99,13 @@ func New(ctx context.Context, d Deps) (http.Handler, error) {
 	mux.Handle("GET /static/", http.StripPrefix("/static/", cached(http.FileServerFS(files))))
 	mux.HandleFunc("GET /signin", c.signInPage)
 	mux.HandleFunc("POST /signin", c.signIn)
-	mux.HandleFunc("GET /welcome", c.signUpPage)
-	mux.HandleFunc("POST /welcome", c.signUp)
 	mux.HandleFunc("POST /signout", c.authenticated(signin.Viewer, c.signOut))
 	mux.HandleFunc("GET /live", c.authenticated(signin.Viewer, c.stream))
 	mux.HandleFunc("GET /act", c.authenticated(signin.Operator, c.confirm))
 	mux.HandleFunc("POST /doctor", c.authenticated(signin.Operator, c.runDoctor))
 	mux.HandleFunc("POST /act", c.authenticated(signin.Operator, c.perform))
 	for _, p := range c.pages {
-		mux.HandleFunc("GET "+p.path, c.authenticated(p.needs, func(w http.ResponseWriter, r *http.Request,
+		mux.HandleFunc("GET "+p.path, c.authenticated(signin.Viewer, func(w http.ResponseWriter, r *http.Request,
 			s signin.Session) {
 			c.servePage(w, r, s, p)
 		}))

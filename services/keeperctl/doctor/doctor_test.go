@@ -11,10 +11,22 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/txmgr/txm"
 )
+
+// willFork has the first endpoint's chain fork after a time, and its node be some software.
+func willFork(after time.Duration, software string) func(*Facts) {
+	return func(f *Facts) {
+		e := &f.Endpoints[0]
+		at := time.UnixMilli(int64(e.Head.TimeMs)).Add(after)
+		e.Software = software
+		e.Forks = []evm.Fork{{Name: "Next", At: at, Least: map[string]evm.Version{"bsc": {1, 8, 2}}}}
+	}
+}
 
 var errPlanted = errors.New("planted")
 
@@ -26,14 +38,21 @@ var planted = []struct {
 }{
 	{"an endpoint is down", "endpoint-reachable", func(f *Facts) { f.Endpoints[0].Down = errPlanted }},
 	{"an endpoint is of another chain", "!endpoint-chain", func(f *Facts) { f.Endpoints[1].Wrong = errPlanted }},
+	{"a block has little gas for calls", "block-gas", func(f *Facts) { f.Endpoints[0].CallGas = txm.MaxGas - 1 }},
+	{"an endpoint will miss a fork", "endpoint-fork", willFork(time.Hour, "Geth/v1.8.1/linux")},
+	{"nobody knows whether it will", "endpoint-fork", willFork(time.Hour, "erigon/2.60.8/linux")},
+	{"it will not", "", willFork(time.Hour, "Geth/v1.8.2/linux")},
+	{"it has followed all the same", "", willFork(-time.Hour, "Geth/v1.8.1/linux")},
+	{"it has missed the fork", "endpoint-lag,!endpoint-fork", func(f *Facts) {
+		f.Endpoints[2].Head, f.Endpoints[2].Final = block(900), block(898)
+		f.Endpoints[2].Forks = []evm.Fork{{Name: "Next", At: time.UnixMilli(int64(f.Endpoints[0].Head.TimeMs))}}
+	}},
 	{"an endpoint lags", "endpoint-lag", func(f *Facts) {
 		f.Endpoints[2].Head, f.Endpoints[2].Final = block(900), block(898)
 	}},
 	{"an endpoint knows no finality", "!endpoint-finalized", func(f *Facts) { f.Endpoints[0].FinalError = errPlanted }},
 	{"finality stands still", "!endpoint-finalized", func(f *Facts) { f.Endpoints[0].Final = block(800) }},
-	{"no logs by hash", "!endpoint-logs", func(f *Facts) { f.Endpoints[0].LogsError = errPlanted }},
 	{"no receipts at one endpoint", "endpoint-receipts", func(f *Facts) { f.Endpoints[0].ReceiptsError = errPlanted }},
-	{"receipts of one are not proven", "endpoint-receipts", func(f *Facts) { f.Endpoints[0].Unproven = true }},
 	{"no receipts anywhere", "!endpoint-receipts,!endpoint-receipts,!endpoint-receipts", func(f *Facts) {
 		for i := range f.Endpoints {
 			f.Endpoints[i].ReceiptsError = errPlanted
@@ -72,22 +91,10 @@ var planted = []struct {
 	}},
 
 	{"the contracts cannot be asked", "!venue-asked", func(f *Facts) { f.Venue, f.VenueError = nil, errPlanted }},
-	{"the DataStore is no contract", "!venue-contract", func(f *Facts) { f.Venue.DataStore.Roles = chain.Address{} }},
-	{"the EventEmitter of another exchange", "!venue-contract", func(f *Facts) {
-		f.Venue.EventEmitter.Roles = chain.Address{7}
-	}},
-	{"no DataStore", "!venue-contract", func(f *Facts) {
-		f.Venue.DataStore, f.Venue.Handlers = Contract{Setting: "data_store"}, nil
-	}},
-	{"a handler of another exchange", "!venue-data-store", func(f *Facts) {
-		f.Venue.Handlers[0].DataStore = chain.Address{7}
-	}},
-	{"a handler with another emitter", "!venue-emitter", func(f *Facts) {
-		f.Venue.Handlers[0].EventEmitter = chain.Address{7}
-	}},
-	{"two handlers exchanged", "!venue-executes", func(f *Facts) { f.Venue.Handlers[0].Executes = false }},
-	{"a replaced handler", "!venue-controller", func(f *Facts) { f.Venue.Handlers[0].Controller = false }},
-	{"a handler is missing", "!venue-handlers", func(f *Facts) { f.Venue.Missing = []string{"adl_handler"} }},
+	{"the DataStore is none", "!venue-contract", func(f *Facts) { f.Venue.Roles = chain.Address{} }},
+	{"no DataStore", "!venue-contract", func(f *Facts) { f.Venue.DataStore = chain.Address{} }},
+	{"another EventEmitter", "!venue-emitter", func(f *Facts) { f.Venue.Emitter = chain.Address{7} }},
+	{"a handler is missing", "!venue-handlers", func(f *Facts) { f.Venue.Missing = []string{"adl"} }},
 	{"no market", "!venue-markets", func(f *Facts) { f.Venue.Markets, f.Venue.Tokens = 0, nil }},
 	{"no start block", "!venue-start-block", func(f *Facts) { f.Settings.StartBlock = 0 }},
 	{"a start block of the future", "!venue-start-block", func(f *Facts) { f.Settings.StartBlock = 2000 }},
@@ -104,10 +111,7 @@ var planted = []struct {
 	{"no role LIQUIDATION_KEEPER", "!signer-role", func(f *Facts) { delete(f.Signers[0].Roles, "LIQUIDATION_KEEPER") }},
 	{"no role ADL_KEEPER", "!signer-role", func(f *Facts) { delete(f.Signers[0].Roles, "ADL_KEEPER") }},
 	{"no role FROZEN_ORDER_KEEPER", "!signer-role", func(f *Facts) {
-		f.Settings.Frozen, f.Settings.SenderFrozen = true, true
-	}},
-	{"frozen_role differs", "!signer-role-setting", func(f *Facts) {
-		f.Settings.SenderFrozen, f.Signers[0].Roles["FROZEN_ORDER_KEEPER"] = true, true
+		f.Settings.Frozen = true
 	}},
 	{"a binding of somebody else", "!signer-binding", func(f *Facts) {
 		f.Settings.Bindings = []Binding{{peerOne, job.Lanes()}}
@@ -128,7 +132,6 @@ var planted = []struct {
 	{"a poor signer", "signer-balance", func(f *Facts) { wei := perp.Pow10(15); f.Signers[0].Balance = &wei }},
 	{"a day left", "signer-burn", func(f *Facts) { f.Signers[0].Spent = perp.Pow10(18) }},
 	{"an hour left", "!signer-burn", func(f *Facts) { f.Signers[0].Spent = perp.U64(24).Mul(perp.Pow10(18)) }},
-	{"an own signer is not watched", "signer-watched", func(f *Facts) { f.Settings.Watched = f.Settings.Watched[1:] }},
 	{"a signer no sender knows", "!signer-known", func(f *Facts) { f.Signers[0].Known = false }},
 	{"a paused signer", "!signer-paused", func(f *Facts) { f.Signers[0].Paused = "by hand" }},
 	{"a signer nobody attends", "!signer-lease", func(f *Facts) { f.Signers[0].Attended = false }},
@@ -173,19 +176,13 @@ var planted = []struct {
 	}},
 	{"a source whose reports nobody signs", "price-provider", func(f *Facts) { f.unsigned(1) }},
 	{"an empty price topic", "!price-topic", func(f *Facts) { f.Topics.Reports = nil }},
+	{"a price that is fixed at two values", "!price-fixed", func(f *Facts) {
+		f.Topics.Stuck = []string{"nothing with this token is executed"}
+	}},
 	{"a token's reports have stopped", "!price-topic", func(f *Facts) { f.Topics.Reports[eth] -= 31_000 }},
 
 	{"sharing is off, and there are peers", "!tier-off", func(f *Facts) { f.Settings.Tier.Enabled = false }},
 	{"a tier without signers", "tier-peers", func(f *Facts) { f.Settings.Tier.Peers = f.Settings.Tier.Peers[:1] }},
-	{"a peer is not watched", "tier-watched", func(f *Facts) { f.Settings.Watched = f.Settings.Watched[:2] }},
-	{"a backup that does not wait", "!tier-delay", func(f *Facts) { f.Settings.Tier.Policy = tier.PolicyDelay }},
-	{"a Master that waits", "!tier-delay", func(f *Facts) {
-		t := &f.Settings.Tier
-		t.Policy, t.Priority, t.ExecutionDelay, t.Peers[0].Tier = tier.PolicyDelay, 1, time.Second, 2
-	}},
-	{"jobs are forgotten before the last tier's turn", "tier-age", func(f *Facts) {
-		f.Settings.Tier.JobMaxAge = time.Minute
-	}},
 
 	{"a peer's signer that is not listed executes", "tier-strangers", func(f *Facts) { f.State.Seen.Executed[0] = 6 }},
 	{"a backup that does not wait for its window", "tier-windows", func(f *Facts) {
@@ -358,7 +355,7 @@ func TestHealthyKeepersHaveNoFindings(t *testing.T) {
 			t.Peers = append(t.Peers, tier.Peer{Tier: 2, Signers: []chain.Address{ownSigner}})
 		},
 		"a shadow": func(f *Facts) {
-			f.Settings.Shadow, f.Settings.Watched, f.Keys, f.KeysAsked = true, nil, nil, false
+			f.Settings.Shadow, f.Keys, f.KeysAsked = true, nil, false
 			f.Settings.Tier = tier.DefaultConfig()
 			poor := perp.Uint{}
 			f.Signers[0] = Signer{Address: ownSigner, Roles: f.Signers[0].Roles, Balance: &poor}
@@ -375,7 +372,6 @@ func TestHealthyKeepersHaveNoFindings(t *testing.T) {
 			delete(f.Signers[0].Roles, "ADL_KEEPER")
 			f.Signers, f.Keys = append(f.Signers, other), append(f.Keys, other.Address)
 			f.Settings.Signers = append(f.Settings.Signers, other.Address)
-			f.Settings.Watched = append(f.Settings.Watched, other.Address)
 			f.Settings.Bindings = []Binding{{other.Address, []job.Lane{job.LiquidationLane}},
 				{ownSigner, []job.Lane{job.OrderLane, job.MaintenanceLane}}}
 		},

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 const (
@@ -56,19 +58,13 @@ var endpointChecks = []check{
 			}
 		}
 	}},
-	{"endpoint-logs", "endpoints", false, usableFails(Failure, func(e Endpoint) error { return e.LogsError },
-		"it does not give the logs of a block by its hash", "use an endpoint that serves eth_getLogs with blockHash")},
-	// A failure where no endpoint proves a block: a node could then hide a log.
-	{"endpoint-receipts", "unproven", false, func(f *Facts, found report) {
-		how := warnIf(slices.ContainsFunc(f.usable(),
-			func(e Endpoint) bool { return e.ReceiptsError == nil && !e.Unproven }))
+	// A failure where no endpoint proves a block: then nothing is published.
+	{"endpoint-receipts", "endpoints", false, func(f *Facts, found report) {
+		how := warnIf(slices.ContainsFunc(f.usable(), func(e Endpoint) bool { return e.ReceiptsError == nil }))
 		for _, e := range f.usable() {
 			if e.ReceiptsError != nil {
-				found(how, e.Name, "it does not give a block's receipts: "+e.ReceiptsError.Error(),
-					"use an endpoint that serves eth_getBlockReceipts")
-			} else if e.Unproven {
-				found(how, e.Name, "its receipts do not hash to the root that the block names",
-					"do not use it: it leaves out or makes up logs")
+				found(how, e.Name, "it does not give receipts that prove a block: "+e.ReceiptsError.Error(),
+					"use an endpoint that serves eth_getBlockReceipts, and leaves out nothing")
 			}
 		}
 	}},
@@ -102,14 +98,14 @@ var endpointChecks = []check{
 		how := warnIf(slices.ContainsFunc(f.usable(), func(e Endpoint) bool { return e.HistoryError == nil }))
 		for _, e := range f.usable() {
 			if e.HistoryError != nil {
-				found(how, e.Name, fmt.Sprintf("it does not give the logs of block %d, where the record begins: %v",
+				found(how, e.Name, fmt.Sprintf("it does not give the receipts of block %d, where the record begins: %v",
 					f.Settings.StartBlock, e.HistoryError),
-					"at least one endpoint must have the logs from scanner.start_block on")
+					"at least one endpoint must have the receipts from scanner.start_block on")
 			}
 		}
 	}},
 	// About words that are read at the first block; once the record has begun nobody needs them.
-	{"endpoint-archive", "words", false, func(f *Facts, found report) {
+	{"endpoint-archive", "endpoints", false, func(f *Facts, found report) {
 		usable := f.usable()
 		if f.State != nil && f.State.Started || f.Settings.StartBlock == 0 || len(usable) == 0 ||
 			slices.ContainsFunc(usable, func(e Endpoint) bool { return e.OldState }) {
@@ -119,6 +115,17 @@ var endpointChecks = []check{
 			f.Settings.StartBlock), "words of scanner.param without `each` are read at that block: name an archive "+
 			"endpoint for the first start")
 	}},
+	// What is signed with more gas than calls may use of a block never lands.
+	{"block-gas", "endpoints", false, func(f *Facts, found report) {
+		for _, e := range f.usable() {
+			if e.CallGas > 0 && e.CallGas < txm.MaxGas {
+				found(Warning, e.Name, fmt.Sprintf("calls may use %d gas of a block, and a transaction may ask for %d",
+					e.CallGas, uint64(txm.MaxGas)),
+					"compare with a block explorer: executions that need more never land")
+			}
+		}
+	}},
+	{"endpoint-fork", "endpoints", false, forks},
 	{"endpoint-agreement", "endpoints", false, disagreeing},
 	{"endpoint-hosts", "endpoints", false, func(f *Facts, found report) {
 		if !f.Development && f.Hosts == 1 {
@@ -156,12 +163,46 @@ func (f *Facts) best() (best chain.BlockRef) {
 	return best
 }
 
+// CallGas is what calls may use of a block, as the endpoint with the newest head says; 0 where nobody could be asked.
+func (f *Facts) CallGas() uint64 {
+	best, gas := uint64(0), uint64(0)
+	for _, e := range f.usable() {
+		if e.CallGas > 0 && e.Head.TimeMs >= best {
+			best, gas = e.Head.TimeMs, e.CallGas
+		}
+	}
+	return gas
+}
+
 // usableFails finds the endpoints that answered one question with an error.
 func usableFails(how Severity, failed func(Endpoint) error, seen, fix string) func(*Facts, report) {
 	return func(f *Facts, found report) {
 		for _, e := range f.usable() {
 			if err := failed(e); err != nil {
 				found(how, e.Name, seen+": "+err.Error(), fix)
+			}
+		}
+	}
+}
+
+// forks finds the endpoints that will miss a fork, by what they call themselves, and those that have missed one, by
+// their heads.
+func forks(f *Facts, found report) {
+	const fix = "have the provider upgrade it before the fork, or name another endpoint in chain.urls"
+	for _, e := range f.usable() {
+		for _, fork := range e.Forks {
+			at := uint64(fork.At.UnixMilli())
+			switch readiness := fork.Readiness(e.Software); {
+			case f.best().TimeMs >= at && e.Head.TimeMs < at:
+				found(Failure, e.Name,
+					fmt.Sprintf("its head %d has stayed before the fork %s, and others have passed it", e.Head.Number,
+						fork), "remove it from chain.urls until it is upgraded")
+			case f.best().TimeMs >= at:
+			case readiness == evm.Outdated:
+				found(Warning, e.Name, fork.Misses(e.Software), fix)
+			case readiness == evm.ReadinessUnknown:
+				found(Warning, e.Name, fmt.Sprintf("whether its software, %.100q, knows the fork %s is not known",
+					e.Software, fork), "ask the provider")
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/tier"
@@ -31,18 +32,17 @@ type Facts struct {
 
 // Settings is what the processes are configured with.
 type Settings struct {
-	ChainID                   uint64
-	StartBlock                uint64
-	Monitor                   bool // it sends nothing, and needs no keys
-	Shadow                    bool // nor does it: it simulates as signers whose keys others have
-	Signers                   []chain.Address
-	Bindings                  []Binding       // signers that take some lanes only; whoever is not named takes all
-	Watched                   []chain.Address // whose transactions the scanner records
-	Adl, Frozen, SenderFrozen bool            // the roles that planner (twice) and sender take the signers to hold
-	Tier                      tier.Config
-	MaxLag                    time.Duration // how far an endpoint may be behind the best
-	LogPartitions             int
-	Price                     PriceSettings
+	ChainID       uint64
+	StartBlock    uint64
+	Monitor       bool // it sends nothing, and needs no keys
+	Shadow        bool // nor does it: it simulates as signers whose keys others have
+	Signers       []chain.Address
+	Bindings      []Binding // signers that take some lanes only; whoever is not named takes all
+	Adl, Frozen   bool      // the roles that planner and sender take the signers to hold
+	Tier          tier.Config
+	MaxLag        time.Duration // how far an endpoint may be behind the best
+	LogPartitions int
+	Price         PriceSettings
 }
 
 // Binding is a signer and the lanes it takes.
@@ -54,8 +54,7 @@ type Binding struct {
 // PriceSettings bound what is believed of reports.
 type PriceSettings struct {
 	MaxAge, MaxAhead        time.Duration
-	MaxSpread, MaxDeviation uint64        // basis points
-	BoardMaxAge             time.Duration // the age beyond which planner and sender do not use a report
+	MaxSpread, MaxDeviation uint64 // basis points
 }
 
 // Endpoint is one JSON-RPC endpoint by itself. An error means that it was asked, and holds the answer; what
@@ -67,37 +66,33 @@ type Endpoint struct {
 	Wrong   error  // it answers for another chain
 	Head    chain.BlockRef
 	// Final is the block it calls final.
-	Final                                            chain.BlockRef
-	FinalError, LogsError, ReceiptsError, StateError error
-	HistoryError, BatchError                         error      // logs of the start block; headers in a batch
-	Unproven                                         bool       // its receipts do not hash to the root of their block
-	Settled                                          chain.Hash // what it has for Agreed
-	SettledNumber                                    uint64     // a block all of them call final; 0 = not asked
-	OldState                                         bool       // it has the state of the start block
+	Final                                 chain.BlockRef
+	FinalError, ReceiptsError, StateError error
+	HistoryError, BatchError              error      // receipts of the start block; headers in a batch
+	Settled                               chain.Hash // what it has for Agreed
+	SettledNumber                         uint64     // a block all of them call final; 0 = not asked
+	OldState                              bool       // it has the state of the start block
+	// CallGas is what calls may use of a block; 0 = not known.
+	CallGas uint64
+	// Software is what it calls itself, and Forks are those that it is to be ready for by now.
+	Software string
+	Forks    []evm.Fork
 	// PerSecond is how many requests a second it takes, found by its refusing some; 0 = it refused none.
 	PerSecond float64
 }
 
 // Venue is what was read from the contracts.
 type Venue struct {
-	DataStore, EventEmitter Contract
-	Handlers                []Contract
-	Missing                 []string // settings of handlers that the keeper needs and that name none
-	Markets                 int
+	DataStore, Roles chain.Address   // Roles is zero where the DataStore is none
+	Emitter          chain.Address   // the configured EventEmitter, where it is none of Emitters
+	Emitters         []chain.Address // those of the exchange's handlers
+	Missing          []string        // kinds of job that the keeper needs to do, and no contract does
+	Markets          int
 	// MarketsAtStart is how many markets there were in the block before the start block; -1 where no endpoint knows.
 	MarketsAtStart int
 	Tokens         []Token
 	// Providers holds for each provider of reports whether the exchange takes reports from it.
 	Providers map[chain.Address]bool
-}
-
-// Contract is one contract of the [venue] section.
-type Contract struct {
-	Setting                        string
-	Address                        chain.Address
-	DataStore, EventEmitter, Roles chain.Address // what it was deployed with; zero where it does not say
-	Executes                       bool          // what the setting is for
-	Controller                     bool          // the exchange lets it act
 }
 
 // Token is one that a market of the exchange needs prices of.
@@ -154,6 +149,7 @@ type Topics struct {
 	DeadLetters int64 // of the last hour
 	// Reports are the times of the newest report by token, on the price topic.
 	Reports map[chain.Address]uint64
+	Stuck   []string // why nothing with a token can be executed, a sentence each
 }
 
 // Topic is one topic.

@@ -9,8 +9,6 @@ import (
 )
 
 var (
-	storeAt, emitterAt, rolesAt, handlerAt = chain.Address{0xd0}, chain.Address{0xe0}, chain.Address{0xf0},
-		chain.Address{0xa0}
 	ownSigner, peerOne, peerTwo = chain.Address{1}, chain.Address{2}, chain.Address{3}
 	eth, usdc                   = chain.Address{0x11}, chain.Address{0x12}
 	provider                    = chain.Address{0x99}
@@ -29,17 +27,13 @@ func healthy() *Facts {
 		Hosts: 2, KeysAsked: true, Keys: []chain.Address{ownSigner},
 		Settings: Settings{
 			ChainID: 56, StartBlock: 500, Signers: []chain.Address{ownSigner},
-			Watched: []chain.Address{ownSigner, peerOne, peerTwo}, MaxLag: 5 * time.Second,
+			MaxLag:        5 * time.Second,
 			LogPartitions: 4, Adl: true, Tier: tier.DefaultConfig(),
-			Price: PriceSettings{MaxAge: time.Minute, MaxAhead: 2 * time.Second, MaxSpread: 500, MaxDeviation: 200,
-				BoardMaxAge: 30 * time.Second},
+			Price: PriceSettings{MaxAge: time.Minute, MaxAhead: 2 * time.Second, MaxSpread: 500, MaxDeviation: 200},
 		},
 		Venue: &Venue{
-			DataStore:    Contract{Setting: "data_store", Address: storeAt, Roles: rolesAt},
-			EventEmitter: Contract{Setting: "event_emitter", Address: emitterAt, Roles: rolesAt},
-			Handlers: []Contract{{Setting: "order_handler", Address: handlerAt, DataStore: storeAt,
-				EventEmitter: emitterAt, Roles: rolesAt, Executes: true, Controller: true}},
-			Markets: 1, MarketsAtStart: -1, Tokens: []Token{{eth, 18}, {usdc, -1}},
+			DataStore: chain.Address{0xd0}, Roles: chain.Address{0xf0}, Markets: 1, MarketsAtStart: -1,
+			Tokens:    []Token{{eth, 18}, {usdc, -1}},
 			Providers: map[chain.Address]bool{provider: true},
 		},
 		Signers: []Signer{{Address: ownSigner, Balance: &balance, Known: true, Attended: true, NextNonce: 42,

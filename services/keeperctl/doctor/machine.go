@@ -58,10 +58,12 @@ var machineChecks = []check{
 		switch m := f.Machine; {
 		case f.Development || m.Operator:
 		case f.Settings.Monitor:
-			found(Failure, "", "this is a monitor, and its alarms are told nobody", "set notify.operator_url")
+			found(Failure, "", "this is a monitor, and its alarms are told nobody",
+				"name a receiver in [notify], with the audience operator")
 		case !m.Alertmanager:
 			found(Warning, "", "nobody is told when something fails",
-				"set notify.operator_url, or what the profile monitoring needs (keeperctl.alertmanager)")
+				"name a receiver of the operators in [notify], or set what the profile monitoring needs "+
+					"(keeperctl.alertmanager)")
 		}
 	}},
 	{"alert-manager", "alerts", true, func(f *Facts, found report) {

@@ -10,6 +10,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/risk/due"
 )
 
 var priceChecks = []check{
@@ -98,6 +99,14 @@ var priceChecks = []check{
 	}},
 	{"price-provider", "prices", false, refusedProvider},
 	{"price-topic", "prices", true, oldOnTopic},
+	{"price-fixed", "prices", true, func(f *Facts, found report) {
+		if f.Topics == nil {
+			return
+		}
+		for _, why := range f.Topics.Stuck {
+			found(Failure, "", why, "tell the exchange: one value for both ends it at once, as does another provider")
+		}
+	}},
 }
 
 // sourceCount counts the sources that had a report of a token.
@@ -226,7 +235,7 @@ func oldOnTopic(f *Facts, found report) {
 	for _, t := range f.tokens() {
 		newest, has := f.Topics.Reports[t.Address]
 		age, seen := span(newest, f.clock()), "the price topic has no report of it"
-		if has && age <= f.Settings.Price.BoardMaxAge {
+		if has && age <= due.PriceMaxAge {
 			continue
 		}
 		if has {

@@ -83,13 +83,6 @@ var signerChecks = []check{
 			}
 		}
 	})},
-	{"signer-role-setting", "signers", false, func(f *Facts, found report) {
-		if s := f.Settings; !s.Monitor && s.Frozen != s.SenderFrozen {
-			found(Failure, "", fmt.Sprintf("planner.frozen_role is %t and sender.frozen_role %t", s.Frozen,
-				s.SenderFrozen),
-				"set both alike (FROZEN_ROLE in the region's env file)")
-		}
-	}},
 	{"signer-balance", "signers", false, eachSigner(func(f *Facts, s Signer, found report) {
 		if f.sends() && s.Balance != nil && s.Balance.Less(leastBalance) {
 			found(warnIf(!s.Balance.IsZero()), s.Address.Hex(), fmt.Sprintf("it has %s wei to pay gas with", s.Balance),
@@ -107,21 +100,13 @@ var signerChecks = []check{
 				"send it some of the chain's coin")
 		}
 	})},
-	{"signer-watched", "signers", false, func(f *Facts, found report) {
-		for _, s := range f.Settings.Signers {
-			if f.sends() && !slices.Contains(f.Settings.Watched, s) {
-				found(Warning, s.Hex(), "the scanner does not record its transactions: those that revert leave no "+
-					"trace in the state", "list it in scanner.signers (KEEPER_SIGNERS does)")
-			}
-		}
-	}},
-	{"signer-known", "signer-paused", true, eachSigner(func(f *Facts, s Signer, found report) {
+	{"signer-known", "signers", true, eachSigner(func(f *Facts, s Signer, found report) {
 		if f.sends() && f.stateAnswers() && !s.Known {
 			found(Failure, s.Address.Hex(), "no sender has ever taken it up on this database",
 				"see why the sender does not start: docker compose logs sender")
 		}
 	})},
-	{"signer-paused", "signer-paused", true, eachSigner(func(_ *Facts, s Signer, found report) {
+	{"signer-paused", "signers", true, eachSigner(func(_ *Facts, s Signer, found report) {
 		if s.Known && s.Paused != "" {
 			found(Failure, s.Address.Hex(), "it is paused: "+s.Paused,
 				"mend the cause, then keeperctl signer resume "+s.Address.Hex())
@@ -139,7 +124,7 @@ var signerChecks = []check{
 		}
 	})},
 	// The chain knows transactions of the signer that this database never gave a number to.
-	{"signer-nonce", "signer-paused", true, eachSigner(func(_ *Facts, s Signer, found report) {
+	{"signer-nonce", "signers", true, eachSigner(func(_ *Facts, s Signer, found report) {
 		fresh := s.NextNonce == 0 && s.InFlight == 0
 		if s.Known && !fresh && s.Latest != nil && *s.Latest > s.NextNonce {
 			found(Failure, s.Address.Hex(), fmt.Sprintf("the chain's next number is %d, the database's %d: somebody "+
@@ -215,7 +200,7 @@ func (s Settings) rolesNeeded(signer chain.Address) (roles []string) {
 			roles = append(roles, "ADL_KEEPER")
 		}
 	}
-	if takes(job.OrderLane) && (s.Frozen || s.SenderFrozen) {
+	if takes(job.OrderLane) && s.Frozen {
 		roles = append(roles, "FROZEN_ORDER_KEEPER")
 	}
 	return roles

@@ -35,14 +35,14 @@ var stateChecks = []check{
 				"the first start reads the exchange's history: docker compose logs scanner says how far it is")
 		}
 	})},
-	{"state-age", "behind", true, ofState(func(f *Facts, s *State, found report) {
+	{"state-age", "alerts", true, ofState(func(f *Facts, s *State, found report) {
 		if behind := span(s.TimeMs, f.clock()); s.Started && s.Halted == "" && behind > stateIsOld {
 			found(Failure, "", fmt.Sprintf("the state is that of block %d, %s behind the chain: nothing is sent",
 				s.Block, behind.Round(time.Second)),
 				"see whether scanner and statevm are ready, and whether a partition has stopped")
 		}
 	})},
-	{"state-skew", "partition-stopped", true, ofState(func(_ *Facts, s *State, found report) {
+	{"state-skew", "halted", true, ofState(func(_ *Facts, s *State, found report) {
 		if s.Skew > mostSkew && s.Halted == "" {
 			found(Warning, "", fmt.Sprintf("partitions of the state are %d blocks apart", s.Skew),
 				"one of them has stopped, or its statevm is slow: /readyz of statevm names it")
@@ -60,13 +60,13 @@ var stateChecks = []check{
 				"time and disk", s.Leftover), "keeperctl generations switch, or drop them")
 		}
 	})},
-	{"state-liquidations", "liquidations", true, ofState(func(_ *Facts, s *State, found report) {
+	{"state-liquidations", "jobs", true, ofState(func(_ *Facts, s *State, found report) {
 		if s.Failed > 0 {
 			found(Failure, "", fmt.Sprintf("%d positions could not be liquidated", s.Failed),
 				"keeperctl liquidations --failed says why")
 		}
 	})},
-	{"state-delayed", "delayed-jobs", true, ofState(func(_ *Facts, s *State, found report) {
+	{"state-delayed", "jobs", true, ofState(func(_ *Facts, s *State, found report) {
 		if s.Parked > 0 {
 			found(Warning, "", fmt.Sprintf("%d delayed jobs were given up", s.Parked),
 				"keeperctl delayed list parked says why; delayed retry has one done again")

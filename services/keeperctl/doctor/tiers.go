@@ -30,37 +30,8 @@ var tierChecks = []check{
 			}
 		}
 	})},
-	{"tier-watched", "failover", false, sharing(func(f *Facts, t tier.Config, found report) {
-		for _, p := range t.Peers {
-			for _, s := range p.Signers {
-				if !slices.Contains(f.Settings.Watched, s) {
-					found(Warning, s.Hex(), fmt.Sprintf("the scanner does not record the transactions of this signer "+
-						"of tier %d: those that revert are not seen", p.Tier),
-						"list it in scanner.signers (PEER_SIGNERS of the env file)")
-				}
-			}
-		}
-	})},
-	// By the policy delay, the Master waits for nobody and every backup longer than the tier before it.
-	{"tier-delay", "failover", false, sharing(func(_ *Facts, t tier.Config, found report) {
-		if t.Monitor || t.Policy != tier.PolicyDelay {
-			return
-		}
-		want := time.Duration(t.Priority-1) * t.Window
-		if t.ExecutionDelay < want || t.Priority == 1 && t.ExecutionDelay > 0 {
-			found(Failure, "", fmt.Sprintf("tier %d waits for %s, and tiers are %s apart", t.Priority, t.ExecutionDelay,
-				t.Window), fmt.Sprintf("set tier.execution_delay to %s", want))
-		}
-	})},
-	// A job that leaves the queue before every tier had its turn is never the last one's.
-	{"tier-age", "failover", false, sharing(func(_ *Facts, t tier.Config, found report) {
-		if round := time.Duration(t.Tiers) * t.Window; t.JobMaxAge < round {
-			found(Warning, "", fmt.Sprintf("jobs leave the queue after %s, and a round of %d tiers takes %s",
-				t.JobMaxAge, t.Tiers, round), "raise tier.job_max_age")
-		}
-	})},
 	// Executions by nobody that is configured: a peer's signer that is not listed looks like that.
-	{"tier-strangers", "tiers", true, sharing(func(f *Facts, _ tier.Config, found report) {
+	{"tier-strangers", "failover", true, sharing(func(f *Facts, _ tier.Config, found report) {
 		if f.State == nil {
 			return
 		}
@@ -70,7 +41,7 @@ var tierChecks = []check{
 				"keeperctl audit last 1h names them; list the peers' signers among them in tier.peers of every keeper")
 		}
 	})},
-	{"tier-windows", "tiers", true, sharing(outsideWindows)},
+	{"tier-windows", "failover", true, sharing(outsideWindows)},
 }
 
 // sharing judges how jobs are shared with others, where they are.

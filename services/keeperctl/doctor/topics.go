@@ -51,7 +51,7 @@ var topicChecks = []check{
 				"bring the broker back that is away, or slow")
 		}
 	})},
-	{"topic-lag", "behind", true, func(f *Facts, found report) {
+	{"topic-lag", "alerts", true, func(f *Facts, found report) {
 		if f.Topics == nil {
 			return
 		}
@@ -74,7 +74,7 @@ var topicChecks = []check{
 			}
 		}
 	}},
-	{"topic-dead-letters", "dead-letters", true, func(f *Facts, found report) {
+	{"topic-dead-letters", "jobs", true, func(f *Facts, found report) {
 		if f.Topics != nil && f.Topics.DeadLetters > 0 {
 			found(Warning, "", fmt.Sprintf("%d dead letters in the last hour", f.Topics.DeadLetters),
 				"keeperctl dlq list says what was given up and why")

@@ -3,7 +3,7 @@ package doctor
 import "fmt"
 
 const (
-	fixVenue = "ask the exchange for its contracts, or the chain: keeperctl addresses DATASTORE"
+	fixVenue = "ask the exchange for the address of its DataStore, and set venue.data_store"
 	fixStart = "name the block in which the exchange's DataStore was created"
 )
 
@@ -15,59 +15,35 @@ var venueChecks = []check{
 				"see what is wrong with the endpoints, and ask again")
 		}
 	}},
-	// About the two contracts by which the others are known.
 	{"venue-contract", "venue", false, ofVenue(func(v *Venue, found report) {
-		for _, c := range []Contract{v.DataStore, v.EventEmitter} {
-			switch {
-			case c.Address.IsZero():
-				found(Failure, c.Setting, "no address is configured", fixVenue)
-			case c.Roles.IsZero():
-				found(Failure, c.Setting, c.Address.Hex()+" is no contract of an exchange: it names no RoleStore",
-					fixVenue)
-			case c.Roles != v.DataStore.Roles && !v.DataStore.Roles.IsZero():
-				found(Failure, c.Setting, fmt.Sprintf("its RoleStore is %s, that of the DataStore %s: they are of two "+
-					"exchanges", c.Roles, v.DataStore.Roles), fixVenue)
-			}
+		switch {
+		case v.DataStore.IsZero():
+			found(Failure, "data_store", "no address is configured", fixVenue)
+		case v.Roles.IsZero():
+			found(Failure, "data_store", v.DataStore.Hex()+" is no exchange's DataStore: it names no RoleStore",
+				fixVenue)
 		}
 	})},
-	{"venue-data-store", "venue", false, handlers(func(v *Venue, c Contract) string {
-		if c.DataStore == v.DataStore.Address {
-			return ""
+	{"venue-emitter", "venue", false, ofVenue(func(v *Venue, found report) {
+		if !v.Emitter.IsZero() {
+			found(Failure, "event_emitter", fmt.Sprintf("the exchange's handlers emit by %s, and %s is configured: "+
+				"what happens would not be seen", v.Emitters, v.Emitter),
+				"take venue.event_emitter out of the configuration")
 		}
-		return fmt.Sprintf("%s was deployed with the DataStore %s, and %s is configured", c.Address, c.DataStore,
-			v.DataStore.Address)
-	})},
-	{"venue-emitter", "venue", false, handlers(func(v *Venue, c Contract) string {
-		if c.DataStore != v.DataStore.Address || c.EventEmitter == v.EventEmitter.Address {
-			return ""
-		}
-		return fmt.Sprintf("%s emits its events by %s, and %s is configured: its executions would not be seen",
-			c.Address, c.EventEmitter, v.EventEmitter.Address)
-	})},
-	{"venue-executes", "venue", false, handlers(func(v *Venue, c Contract) string {
-		if c.DataStore != v.DataStore.Address || c.Executes {
-			return ""
-		}
-		return c.Address.Hex() + " does not have the function by which these jobs are executed"
 	})},
 	// Retired handlers stay on the chain and refuse: the venue has taken the role CONTROLLER from them.
-	{"venue-controller", "venue", false, handlers(func(v *Venue, c Contract) string {
-		if c.DataStore != v.DataStore.Address || c.Controller {
-			return ""
-		}
-		return c.Address.Hex() + " has no role CONTROLLER: the exchange has replaced it"
-	})},
 	{"venue-handlers", "venue", false, func(f *Facts, found report) {
 		if f.Venue == nil || f.Settings.Monitor {
 			return
 		}
-		for _, setting := range f.Venue.Missing {
-			found(Failure, setting, "no address is configured: its jobs are never sent", fixVenue)
+		for _, kind := range f.Venue.Missing {
+			found(Failure, kind, "no contract with the role CONTROLLER executes these jobs: they are never sent",
+				"ask the exchange; it may be in the midst of an upgrade")
 		}
 	}},
 	{"venue-markets", "venue", false, ofVenue(func(v *Venue, found report) {
-		if v.Markets == 0 && !v.DataStore.Roles.IsZero() {
-			found(Failure, "data_store", v.DataStore.Address.Hex()+" lists no market",
+		if v.Markets == 0 && !v.Roles.IsZero() {
+			found(Failure, "data_store", v.DataStore.Hex()+" lists no market",
 				"if the exchange has markets, this is not its DataStore: "+fixVenue)
 		}
 	})},
@@ -91,15 +67,4 @@ func ofVenue(look func(*Venue, report)) func(*Facts, report) {
 			look(f.Venue, found)
 		}
 	}
-}
-
-// handlers asks of each handler what is wrong with it; nothing = it is right.
-func handlers(wrong func(*Venue, Contract) string) func(*Facts, report) {
-	return ofVenue(func(v *Venue, found report) {
-		for _, c := range v.Handlers {
-			if seen := wrong(v, c); seen != "" {
-				found(Failure, c.Setting, seen, fixVenue)
-			}
-		}
-	})
 }

@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // audits knows of which markets every word that rules read was compared with the chain. Until then a verdict may rest

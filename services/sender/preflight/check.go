@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/risk/checklog"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // Checker looks again, immediately before the claim (LIQ-7, TIER-14): is the job still pending in our own state, do
@@ -23,12 +23,10 @@ type Checker struct {
 	Parts
 	pending pending
 	audits  *audits
-	venue   gmx.Config
-	decoder *gmx.Decoder // of what mined transactions have done
+	venue   *gmx.Follower
 	gas     *gasLimits
 	lags    *lags
 	from    chain.Address
-	early   *early
 	// second asks other endpoints before a job is held back for one's answer.
 	second *secondCalls
 }
@@ -38,7 +36,6 @@ func (r *Checker) Stage() txmanager.Stage { return txmanager.Stage{Name: "rechec
 
 // Close ends what is still being asked in the background.
 func (r *Checker) Close() {
-	r.early.close()
 	r.second.close()
 }
 
@@ -76,12 +73,9 @@ func (r *Checker) Run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict
 // call asks whether the venue would do it, and sets the gas limit that it was done with.
 func (r *Checker) call(ctx context.Context, t *txmanager.Task) (callResult, txmanager.Verdict, error) {
 	j, made := t.Job(), t.Call // another endpoint may be asked about it for longer than this takes
-	first, is := r.early.answer(ctx, j.ID, made)
-	if !is {
-		var err error
-		if first, err = r.simulate(ctx, r.Node, j, made); err != nil {
-			return first, txmanager.Verdict{}, err
-		}
+	first, err := r.simulate(ctx, r.Node, j, made)
+	if err != nil {
+		return first, txmanager.Verdict{}, err
 	}
 	decided := r.second.decide(t.Intent.ID, j.Evidence.Block.Number, first,
 		func(ctx context.Context, other simulator) (callResult, error) {
@@ -94,6 +88,9 @@ func (r *Checker) call(ctx context.Context, t *txmanager.Task) (callResult, txma
 	v := decided.verdict
 	if v.Outcome == job.LostRace { // or the node that was asked has not heard of it yet: our own state will tell which
 		v = txmanager.Wait("the node says that it is done, and the state does not yet: " + v.Reason)
+	}
+	if v.Pause > 0 { // a token refuses
+		v.Pause = min(max(v.Pause, t.Intent.Waited), mostTokenPause)
 	}
 	head, _ := r.Head.Newest()
 	v = premature(j, v, head.TimeMs)
@@ -155,7 +152,14 @@ func (r *Checker) prepare(j job.Job, terms terms, failed uint32) (txmanager.Call
 	if v.Kind != txmanager.Onward {
 		return txmanager.Call{}, nil, v
 	}
-	to, data, err := r.venue.Call(j, setOf(reports))
+	venue := r.venue.Venue()
+	if missing := venue.Demand(j.Kind); missing != nil {
+		return txmanager.Call{}, reports, notNow(missing.Error())
+	}
+	if role := r.venue.Lacks(r.from, j); role != "" {
+		return txmanager.Call{}, reports, notNow(fmt.Sprintf("signer %s does not hold the role %s", r.from, role))
+	}
+	to, data, err := venue.Call(j, setOf(reports))
 	if err != nil {
 		return txmanager.Call{}, nil, txmanager.End(job.Refused, err.Error())
 	}

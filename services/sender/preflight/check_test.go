@@ -14,19 +14,24 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
+
+// venueOf is one that executes a kind of job.
+func venueOf(kind job.Kind) *gmx.Follower {
+	return gmx.Fixed(gmx.VenueOf(chain.Address{0xee}, map[job.Kind]chain.Address{kind: {7}}))
+}
 
 // TIER-14: which reports an execution takes.
 func TestPrepareChoosesReports(t *testing.T) {
-	venue := gmx.Config{OrderHandler: chain.Address{7}}
-	r := &Checker{venue: venue, gas: reckoned(Gas{}), lags: new(lags), Parts: Parts{
+	venue := venueOf(job.Order)
+	r := &Checker{venue: venue, gas: reckoned(), lags: new(lags), Parts: Parts{
 		Head:   horizonAt(90_000, time.Now()),
 		Quotes: quotesOf(reportAt(weth, 60_100), reportAt(weth, 61_000), reportAt(weth, 90_000))}}
 	j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Tokens: []chain.Address{weth}}
 	with := func(ms uint64) []byte {
-		_, data, err := venue.Call(j, setOf([]price.Report{reportAt(weth, ms)}))
+		_, data, err := venue.Venue().Call(j, setOf([]price.Report{reportAt(weth, ms)}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,13 +59,17 @@ func TestPrepareChoosesReports(t *testing.T) {
 			t.Errorf("%s: %+v", name, v)
 			continue
 		}
-		if c.want == txmanager.Onward && (got.To != venue.OrderHandler || got.Gas != r.gas.limit(j, gmx.Work{}, 0) ||
+		if c.want == txmanager.Onward && (got.To != (chain.Address{7}) || got.Gas != r.gas.limit(j, gmx.Work{}, 0) ||
 			!slices.Equal(got.Data, c.data)) {
 			t.Errorf("%s: call %+v", name, got)
 		}
 	}
-	if _, _, v := r.prepare(job.Job{ID: "deposit:x", Kind: job.Deposit}, terms{}, 0); v.Kind != txmanager.Ended ||
-		v.Outcome != job.Refused {
+	cancel := job.Job{ID: "cancelOrder:x:1", Kind: "cancelOrder", Key: chain.Hash{1}} // it takes no reports
+	if got, reports, v := r.prepare(cancel, terms{}, 0); v.Kind != txmanager.Onward || got.To != (chain.Address{7}) ||
+		len(got.Data) != 36 || len(reports) != 0 || got.Rehearsal != nil {
+		t.Errorf("a cancel: %+v, %+v", got, v)
+	}
+	if _, _, v := r.prepare(job.Job{ID: "deposit:x", Kind: job.Deposit}, terms{}, 0); v.Kind != txmanager.Yielding {
 		t.Errorf("a kind without a handler: %+v", v)
 	}
 }
@@ -71,7 +80,9 @@ func TestForetold(t *testing.T) {
 		gmx.Recovered:     {Kind: txmanager.Ended, Outcome: job.DroppedRecovered},
 		gmx.NeedsReport:   {Kind: txmanager.Waiting}, gmx.Expired: {Kind: txmanager.Ended, Outcome: job.Expired},
 		gmx.NeedsGas:         {Kind: txmanager.Waiting, Heads: 1},
-		gmx.RoleOrFeature:    {Kind: txmanager.Ended, Outcome: job.Refused},
+		gmx.NeedsRole:        {Kind: txmanager.Yielding, Heads: 1},
+		gmx.NotNow:           {Kind: txmanager.Yielding, Heads: 1},
+		gmx.TokenRefuses:     {Kind: txmanager.Yielding},
 		gmx.CancelsOrFreezes: {Kind: txmanager.Ended, Outcome: job.Refused},
 		gmx.UnknownRevert:    {Kind: txmanager.Waiting, Heads: 1},
 	} {

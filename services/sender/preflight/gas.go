@@ -8,20 +8,18 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/due"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/risk/due"
 )
 
 // wordsFresh is for how long the exchange's words on gas are used before they are read again. They change by
 // governance, and what changed meanwhile the simulated call shows.
 const wordsFresh = 10 * time.Second
 
-// gasLimits gives transactions their gas limits, by the exchange's own words as the state has them, or by what the
-// operator says. It is safe for concurrent use.
+// gasLimits gives transactions their gas limits, by the exchange's own words as the state has them. It is safe for concurrent use.
 type gasLimits struct {
-	fixed Gas
 	state gasState
 	clock func() time.Time
 
@@ -38,8 +36,8 @@ type gasState interface {
 	GlvMarkets(ctx context.Context) ([]perp.MarketValue, error)
 }
 
-func newGasLimits(fixed Gas, state gasState, clock func() time.Time) *gasLimits {
-	return &gasLimits{fixed: fixed, state: state, clock: clock, words: gmx.DefaultGasWords()}
+func newGasLimits(state gasState, clock func() time.Time) *gasLimits {
+	return &gasLimits{state: state, clock: clock, words: gmx.DefaultGasWords()}
 }
 
 // refresh reads the words again if it is time. It is called while no job waits for it.
@@ -69,13 +67,10 @@ func (g *gasLimits) refresh(ctx context.Context) error {
 // limit is the gas limit of a job's transaction. An attempt that follows failed ones gets half as much again for each:
 // whatever they failed for, the limit is not the cause for ever.
 func (g *gasLimits) limit(j job.Job, work gmx.Work, failed uint32) uint64 {
-	limit := g.fixed.of(j.Kind)
-	if limit == 0 {
-		work.Prices = len(j.Tokens)
-		g.mu.Lock()
-		limit = g.words.Limit(work)
-		g.mu.Unlock()
-	}
+	work.Prices = len(j.Tokens)
+	g.mu.Lock()
+	limit := g.words.Limit(work)
+	g.mu.Unlock()
 	for range min(failed, enoughRaises) {
 		limit = min(limit+limit/2, gmx.MaxGas)
 	}

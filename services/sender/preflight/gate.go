@@ -9,17 +9,20 @@ import (
 	"time"
 
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/headtrack"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // Gate is the freshness gate (TIER-8): a keeper that does not see what happens signs nothing to execute a job. It is
 // asked before everything that is so signed, so that a keeper that has just started, or has fallen behind, holds back
 // exactly as long as it must; stored bytes that are public are repeated without it. What closes it is the rule of
 // [tier.Bounds]; this gathers what is known.
+//
+// The state is as old as the partition furthest behind. Planners judge each job by rows of all partitions, as of their
+// common block, and births must be equal in all keepers. So a partition that has stopped closes the gate for every job.
 //
 // All ages are on the chain's clock, but for that of the head itself.
 type Gate struct {

@@ -9,13 +9,13 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/headtrack"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // nowMs is the chain's time in these tests.
@@ -49,7 +49,7 @@ type standingAt uint64
 func (at standingAt) Standing(context.Context) (pg.Standing, error) {
 	var s pg.Standing
 	if at > 0 {
-		s.Watermark.BlockRef = chain.BlockRef{Number: 99, Hash: chain.Hash{2}, TimeMs: uint64(at)}
+		s.Watermark = chain.BlockRef{Number: 99, Hash: chain.Hash{2}, TimeMs: uint64(at)}
 	}
 	return s, nil
 }

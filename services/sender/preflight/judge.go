@@ -7,7 +7,7 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // Outcome reads the logs of a transaction that succeeded: it may have executed the job, or cancelled or frozen the
@@ -20,7 +20,7 @@ func (r *Checker) Outcome(ctx context.Context, j job.Job, mined evm.Receipt) (jo
 	if kindRules[j.Kind].silent {
 		return job.Done, "updated", nil // whatever the exchange then said, it has said it
 	}
-	seen, err := r.decoder.Outcome(mined.Logs, j.Key)
+	seen, err := r.decoder().Outcome(mined.Logs, j.Key)
 	if err != nil {
 		return "", "", err
 	}
@@ -28,6 +28,9 @@ func (r *Checker) Outcome(ctx context.Context, j job.Job, mined evm.Receipt) (jo
 	case gmx.Executed, gmx.Liquidated:
 		return job.Done, string(seen.Result), nil
 	case gmx.Cancelled:
+		if _, is := j.Kind.Cancels(); is {
+			return job.Done, string(seen.Result), nil
+		}
 		return job.CancelledByVenue, causeOf(seen), nil
 	case gmx.Frozen:
 		return job.FrozenByVenue, causeOf(seen), nil
@@ -39,8 +42,11 @@ func (r *Checker) Outcome(ctx context.Context, j job.Job, mined evm.Receipt) (jo
 // Settlement is what a transaction that succeeded came to for a position's owner (LIQ-11); nil where it did nothing to
 // one.
 func (r *Checker) Settlement(j job.Job, mined evm.Receipt) (*job.Settlement, error) {
-	return r.decoder.Settlement(mined.Logs, j)
+	return r.decoder().Settlement(mined.Logs, j)
 }
+
+// decoder reads what mined transactions have done.
+func (r *Checker) decoder() *gmx.Decoder { return gmx.NewDecoder(r.venue.EventEmitters()...) }
 
 // causeOf is the text the venue gave, or the custom error in its place.
 func causeOf(seen gmx.Outcome) string {

@@ -7,7 +7,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // kindRule is what is checked of one kind of job.
@@ -48,6 +48,9 @@ func ruleOf(k job.Kind) (r kindRule, known bool) {
 		return r, true
 	}
 	r, known = keyRules[k.Names()]
+	if _, is := k.Cancels(); is {
+		r.pending = pending.cancel
+	}
 	return r, known
 }
 
@@ -66,8 +69,10 @@ func adlEnabled(j job.Job) chain.Hash {
 
 // orderKeys are those of an order and of the position that it acts on, as the job describes it.
 func orderKeys(j job.Job) pg.Keys {
-	return pg.Keys{Orders: []chain.Hash{j.Key},
+	return pg.Keys{Orders: []chain.Hash{j.Key}, Parameters: []chain.Hash{perp.DisabledKey(j.Market)},
 		Positions: []chain.Hash{perp.PositionKey(j.Account, j.Market, j.Collateral, j.IsLong)}}
 }
 
-func requestKeys(j job.Job) pg.Keys { return pg.Keys{Requests: []chain.Hash{j.Key}} }
+func requestKeys(j job.Job) pg.Keys {
+	return pg.Keys{Requests: []chain.Hash{j.Key}, Parameters: []chain.Hash{perp.DisabledKey(j.Market)}}
+}

@@ -10,11 +10,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // adjusting is a state with words on the age of reports.
@@ -48,7 +47,7 @@ func TestReportsAreAsOldAsTheOracleTakesThemToBe(t *testing.T) {
 		quotes.Add(reportAt(weth, second*1000+100))
 		quotes.Add(reportAt(usdt, second*1000+200))
 	}
-	p := New(Config{Venue: gmx.Config{OrderHandler: chain.Address{7}}}, Parts{State: state, Quotes: quotes,
+	p := New(Config{Venue: venueOf(job.Order)}, Parts{State: state, Quotes: quotes,
 		Head: horizonAt(64_000, now), Clock: func() time.Time { return now },
 		Metrics: NewMetrics(prometheus.NewRegistry())})
 	r := p.Checker(chain.Address{1}, func() {})
@@ -117,7 +116,7 @@ func TestReportTooOldForTheVenueIsPassedOver(t *testing.T) {
 		"by next to nothing":  {4, 100, 98},
 	} {
 		state.said[mostAge] = tt.age
-		p := New(Config{Venue: gmx.Config{OrderHandler: chain.Address{7}}}, Parts{State: state, Quotes: quotes,
+		p := New(Config{Venue: venueOf(job.Order)}, Parts{State: state, Quotes: quotes,
 			Head: horizonAt(tt.head*1000, now), Clock: func() time.Time { return now },
 			Metrics: NewMetrics(prometheus.NewRegistry())})
 		if err := p.Refresh(t.Context()); err != nil {
@@ -150,7 +149,7 @@ func TestReportsGoWithWhatIsReadOnTheChain(t *testing.T) {
 			quotes.Add(read)
 			quotes.Add(reportAt(weth, second*1000+100))
 		}
-		p := New(Config{Venue: gmx.Config{OrderHandler: chain.Address{7}}}, Parts{
+		p := New(Config{Venue: venueOf(job.Order)}, Parts{
 			State: &adjusting{said: map[chain.Hash]uint64{}}, Quotes: quotes,
 			Head: horizonAt(tt.head*1000+300, now), Clock: func() time.Time { return now },
 			Metrics: NewMetrics(prometheus.NewRegistry())})

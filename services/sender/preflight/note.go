@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/risk/checklog"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // Noted is a stage of the pipeline before the checker's, whose verdicts stand in the log of checks.

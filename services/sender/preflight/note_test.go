@@ -13,13 +13,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/risk/checklog"
+	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // noted are the entries of a log, as a store gets them.
@@ -59,13 +59,13 @@ func TestChecksAreNoted(t *testing.T) {
 	report.Source = "streams"
 	store := &noted{}
 	synctest.Test(t, func(t *testing.T) {
-		log := checklog.New(store, time.Now, func(int) {}, zerolog.Nop())
+		log := checklog.New(store, time.Now, zerolog.Nop())
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- log.Run(ctx) }()
-		r := &Checker{pending: pending{state: state}, audits: &audits{state: state}, gas: reckoned(Gas{}),
-			lags: new(lags), early: new(early), second: &secondCalls{node: lone{}},
-			venue: gmx.Config{OrderHandler: chain.Address{7}}, Parts: Parts{Head: horizonAt(nowMs, time.Now()),
+		r := &Checker{pending: pending{state: state}, audits: &audits{state: state}, gas: reckoned(),
+			lags: new(lags), second: &secondCalls{node: lone{}},
+			venue: venueOf(job.Order), Parts: Parts{Head: horizonAt(nowMs, time.Now()),
 				Quotes: quotesOf(report), Node: lone{namedNode("https://a/")},
 				Metrics: NewMetrics(prometheus.NewRegistry()), Notes: log, Log: zerolog.Nop()}}
 		read, err := state.Look(t.Context(), keysOf(j))
@@ -107,7 +107,7 @@ func TestChecksAreNoted(t *testing.T) {
 		`3 pending onward "" by this keeper at 98`, "3 " + passes,
 		`3 call unknown "connection refused" by  at 100`,
 	}
-	want[3] = fmt.Sprintf(want[3], reckoned(Gas{}).limit(j, gmx.OrderWork(order, nil), 0))
+	want[3] = fmt.Sprintf(want[3], reckoned().limit(j, gmx.OrderWork(order, nil), 0))
 	if !slices.Equal(store.lines, want) {
 		t.Errorf("noted\n%q, want\n%q", store.lines, want)
 	}

@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // pending asks this keeper's own state whether a job is still to be done (TIER-4). Only the chain closes a job, and
@@ -37,7 +38,7 @@ type terms struct {
 
 // ask returns the terms of a job that is pending. A row that is not there is an answer once the block that the job was
 // found in is final: until then a reorg may have taken the row along, and the new branch brings it back within a block
-// or two. Nor is it one while the state is being corrected. An error is no answer (TIER-5).
+// or two. Nor is it one while the state stands below what is final. An error is no answer (TIER-5).
 func (p pending) ask(ctx context.Context, j job.Job) (terms, txmanager.Verdict, error) {
 	read, err := p.state.Look(ctx, keysOf(j))
 	if err != nil {
@@ -59,8 +60,8 @@ func (p pending) askRead(ctx context.Context, read pg.Rows, j job.Job) (terms, t
 	switch found := j.Evidence.Block.Number; {
 	case again.Standing.Finalized().Number < found:
 		return terms{}, notYet(v, fmt.Sprintf("block %d, in which the job was found, is not final yet", found)), nil
-	case !again.Standing.HasView(): // a correction takes final blocks back for a moment, and rows with them
-		return terms{}, notYet(v, "the state is being corrected"), nil
+	case !again.Standing.HasView(): // a topic that lost its end takes final blocks back for a moment
+		return terms{}, notYet(v, "the state has gone back below what is final"), nil
 	}
 	return p.look(ctx, again, j) // the first look may have been at a branch that is not the final one
 }
@@ -132,7 +133,8 @@ func (p pending) adlState(_ context.Context, read pg.Rows, j job.Job) (terms, tx
 	return terms{window: perp.Window{From: last.Seconds()}, work: gmx.Work{Kind: j.Kind}}, txmanager.Verdict{}, nil
 }
 
-func (p pending) order(ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
+// openOrder asks whether the order is there as it was when the job that executes it was found.
+func (p pending) openOrder(read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
 	found := read.Orders[j.Key]
 	row := found.Row
 	switch {
@@ -143,6 +145,14 @@ func (p pending) order(ctx context.Context, read pg.Rows, j job.Job) (terms, txm
 	case j.ID != job.OrderID(row.Key, row.Changes):
 		return changed(j, row.Stamp, "the order has changed: another job stands for it")
 	}
+	return terms{}, txmanager.Verdict{}, nil
+}
+
+func (p pending) order(ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
+	if t, v, err := p.openOrder(read, j); err != nil || v.Kind != txmanager.Onward {
+		return t, v, err
+	}
+	row := read.Orders[j.Key].Row
 	position, orders, err := p.ofOrder(ctx, read, row)
 	if err != nil {
 		return terms{}, txmanager.Verdict{}, err
@@ -152,7 +162,33 @@ func (p pending) order(ctx context.Context, read pg.Rows, j job.Job) (terms, txm
 	if t.first {
 		t.window.To = j.ExpiresMs / 1000
 	}
-	return t, txmanager.Verdict{}, nil
+	v, err := p.disabled(ctx, read, append([]chain.Address{row.Market}, row.SwapPath...))
+	return t, v, err
+}
+
+// disabled has a job wait while a market that its execution touches is disabled: the venue would cancel what cannot
+// wait by itself, and freeze the rest. A swap order has no market but those of its path.
+func (p pending) disabled(ctx context.Context, read pg.Rows, markets []chain.Address) (txmanager.Verdict, error) {
+	var unread pg.Keys
+	for _, market := range markets {
+		if _, is := read.Parameters[perp.DisabledKey(market)]; !is && !market.IsZero() {
+			unread.Parameters = append(unread.Parameters, perp.DisabledKey(market))
+		}
+	}
+	var more pg.Rows
+	if len(unread.Parameters) > 0 {
+		var err error
+		if more, err = p.state.Look(ctx, unread); err != nil {
+			return txmanager.Verdict{}, fmt.Errorf("asking whether markets are disabled: %w", err)
+		}
+	}
+	for _, market := range markets {
+		key := perp.DisabledKey(market)
+		if read.Parameters[key].Row.Value != (chain.Hash{}) || more.Parameters[key].Row.Value != (chain.Hash{}) {
+			return notNow(fmt.Sprintf("market %s is disabled", market)), nil
+		}
+	}
+	return txmanager.Verdict{}, nil
 }
 
 // ofOrder is the position an order acts on, and, of an order that may close it, the orders that end with it. The zero
@@ -176,17 +212,45 @@ func endingWith(read pg.Rows, position chain.Hash) []perp.Order {
 	return slices.Clone(read.Ending[position])
 }
 
-func (p pending) request(_ context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
+// openRequest asks whether the request is there.
+func openRequest(read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
 	found := read.Requests[j.Key]
-	row := found.Row
 	switch {
 	case !found.Known:
 		return absent("there is no such request")
-	case !row.Status.Pending():
-		return terms{}, txmanager.End(job.SkippedDone, fmt.Sprintf("the request is %s", row.Status)), nil
+	case !found.Row.Status.Pending():
+		return terms{}, txmanager.End(job.SkippedDone, fmt.Sprintf("the request is %s", found.Row.Status)), nil
 	}
+	return terms{}, txmanager.Verdict{}, nil
+}
+
+// cancel is pending while what expired is there. Of orders only those expire that do not wait for a price: the venue
+// would let a keeper cancel any other at any time.
+func (p pending) cancel(_ context.Context, read pg.Rows, j job.Job) (t terms, v txmanager.Verdict, err error) {
+	var work gmx.Work
+	if of, _ := j.Kind.Cancels(); of == job.Order {
+		row := read.Orders[j.Key].Row
+		j.ID = string(of) + strings.TrimPrefix(j.ID, string(j.Kind))
+		if t, v, err = p.openOrder(read, j); v.Kind == txmanager.Onward && !row.OrderType.IsMarket() {
+			v = txmanager.End(job.Refused, fmt.Sprintf("a %v order never expires", row.OrderType))
+		}
+		work = gmx.OrderWork(row, nil)
+	} else {
+		t, v, err = openRequest(read, j)
+		work = gmx.RequestWork(read.Requests[j.Key].Row, 0)
+	}
+	t.work = gmx.Work{Kind: j.Kind, Callback: work.Callback}
+	return t, v, err
+}
+
+func (p pending) request(ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
+	if t, v, err := openRequest(read, j); err != nil || v.Kind != txmanager.Onward {
+		return t, v, err
+	}
+	row := read.Requests[j.Key].Row
 	window := perp.RequestWindow(row, 0)
 	window.To = j.ExpiresMs / 1000
+	v, err := p.disabled(ctx, read, append([]chain.Address{row.Market}, row.OtherMarkets()...))
 	return terms{window: window, first: true, work: gmx.RequestWork(row, p.markets(row.Glv())),
-		markets: row.OtherMarkets()}, txmanager.Verdict{}, nil
+		markets: row.OtherMarkets()}, v, err
 }

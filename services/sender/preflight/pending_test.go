@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // written is a state of single rows.
@@ -21,9 +21,10 @@ type written struct {
 	orders    map[chain.Hash]perp.Order
 	requests  map[chain.Hash]perp.Request
 	values    map[chain.Hash]perp.MarketValue
+	disabled  map[chain.Address]bool // markets
 	closing   []perp.Order
 	final     uint64 // number of the newest final block
-	corrected bool   // a correction has taken the newest final block back
+	back      bool   // the newest final block has been taken back
 	err       error
 }
 
@@ -39,6 +40,11 @@ func find[R perp.Row](rows map[chain.Hash]R, keys []chain.Hash) map[chain.Hash]p
 func (w written) Look(ctx context.Context, k pg.Keys) (r pg.Rows, err error) {
 	r = pg.Rows{Positions: find(w.positions, k.Positions), Orders: find(w.orders, k.Orders),
 		Requests: find(w.requests, k.Requests), Values: find(w.values, k.Values), Ending: map[chain.Hash][]perp.Order{}}
+	parameters := map[chain.Hash]perp.Parameter{}
+	for market := range w.disabled {
+		parameters[perp.DisabledKey(market)] = perp.Parameter{Value: perp.BoolWord(true)}
+	}
+	r.Parameters = find(parameters, k.Parameters)
 	for _, key := range k.Positions {
 		r.Ending[key] = w.closing
 	}
@@ -47,9 +53,9 @@ func (w written) Look(ctx context.Context, k pg.Keys) (r pg.Rows, err error) {
 }
 
 func (w written) Standing(context.Context) (pg.Standing, error) {
-	at := pg.Block{BlockRef: chain.BlockRef{Number: w.final, Hash: chain.Hash{1}}}
-	final := at.BlockRef
-	if w.corrected {
+	at := chain.BlockRef{Number: w.final, Hash: chain.Hash{1}}
+	final := at
+	if w.back {
 		at.Number--
 	}
 	return pg.Standing{Watermark: at, Offsets: []pg.Offset{{Tip: at, Finalized: final}}}, w.err
@@ -292,9 +298,9 @@ func TestPendingOutlastsAReorg(t *testing.T) {
 	}
 }
 
-// A correction below the final block takes rows back for a moment: what is missing then ends nothing, and is missing
-// for good where it has not come back with the last corrected block.
-func TestPendingOutlastsACorrection(t *testing.T) {
+// A topic that lost its end takes final blocks back for a moment: what is missing then ends nothing, and is missing for
+// good where it has not come back with them.
+func TestPendingOutlastsALostTail(t *testing.T) {
 	key := chain.Hash{5}
 	for _, j := range []job.Job{
 		{ID: job.OrderID(key, 1), Kind: job.Order, Key: key},
@@ -302,10 +308,89 @@ func TestPendingOutlastsACorrection(t *testing.T) {
 		{ID: job.RequestID(job.Shift, key), Kind: job.Shift, Key: key},
 	} {
 		j.Evidence.Block.Number = 100
-		for corrected, want := range map[bool]txmanager.Decision{true: txmanager.Waiting, false: txmanager.Ended} {
-			_, v, err := pending{written{final: 120, corrected: corrected}, false, noGlv}.ask(t.Context(), j)
-			if err != nil || v.Kind != want || corrected && (v.Heads != 1 || !strings.Contains(v.Reason, "corrected")) {
-				t.Errorf("a %s, while the state is corrected %t: %+v, %v", j.Kind, corrected, v, err)
+		for back, want := range map[bool]txmanager.Decision{true: txmanager.Waiting, false: txmanager.Ended} {
+			_, v, err := pending{written{final: 120, back: back}, false, noGlv}.ask(t.Context(), j)
+			if err != nil || v.Kind != want ||
+				back && (v.Heads != 1 || !strings.Contains(v.Reason, "below what is final")) {
+				t.Errorf("a %s, while the final block is taken back %t: %+v, %v", j.Kind, back, v, err)
+			}
+		}
+	}
+}
+
+// A cancel is pending while what expired stands as it was, also in a disabled market; an order that waits for a price
+// is never cancelled, whatever a job says.
+func TestCancelsArePending(t *testing.T) {
+	key, own := chain.Hash{5}, chain.Address{6}
+	state := func(kind perp.OrderType, status perp.Status) written {
+		return written{
+			orders: map[chain.Hash]perp.Order{key: {Key: key, Market: own, OrderType: kind, Status: status, Changes: 2,
+				CallbackGasLimit: perp.U64(7)}},
+			requests: map[chain.Hash]perp.Request{key: {Key: key, Kind: perp.Deposit, Market: own, Status: status}},
+			disabled: map[chain.Address]bool{own: true},
+		}
+	}
+	order := func(changes uint64) job.Job {
+		return job.Job{ID: job.CancelID(job.Job{ID: job.OrderID(key, changes), Kind: job.Order}), Kind: "cancelOrder",
+			Key: key, Market: own}
+	}
+	deposit := job.Job{ID: job.CancelID(job.Job{ID: job.RequestID(job.Deposit, key), Kind: job.Deposit}),
+		Kind: "cancelDeposit", Key: key, Market: own}
+	for name, c := range map[string]struct {
+		state written
+		j     job.Job
+		want  job.Outcome
+	}{
+		"an expired order":                {state(perp.MarketDecrease, perp.Created), order(2), ""},
+		"an expired deposit":              {state(0, perp.Created), deposit, ""},
+		"an order that has changed since": {state(perp.MarketDecrease, perp.Created), order(1), job.SkippedDone},
+		"a cancelled order":               {state(perp.MarketDecrease, perp.Cancelled), order(2), job.SkippedDone},
+		"a cancelled deposit":             {state(0, perp.Cancelled), deposit, job.SkippedDone},
+		"no order":                        {written{}, order(2), job.SkippedDone},
+		"no deposit":                      {written{}, deposit, job.SkippedDone},
+		"a limit order":                   {state(perp.LimitIncrease, perp.Created), order(2), job.Refused},
+		"a stop loss":                     {state(perp.StopLossDecrease, perp.Created), order(2), job.Refused},
+	} {
+		got, v, err := pending{c.state, false, noGlv}.ask(t.Context(), c.j)
+		if err != nil || v.Outcome != c.want || c.want == "" && (v.Kind != txmanager.Onward ||
+			got.work.Kind != c.j.Kind || got.window != perp.Window{} || got.first ||
+			c.j.Kind == "cancelOrder" && got.work.Callback != 7) {
+			t.Errorf("%s: %+v, %+v, %v", name, got, v, err)
+		}
+	}
+}
+
+// What the venue would cancel or freeze because a market that it touches is disabled waits for however long that lasts,
+// and goes on when the market is open again; a liquidation is asked of the venue itself.
+func TestWaitsForDisabledMarkets(t *testing.T) {
+	key, own, other := chain.Hash{5}, chain.Address{6}, chain.Address{7}
+	path := []chain.Address{other}
+	state := written{
+		orders: map[chain.Hash]perp.Order{key: {Key: key, Market: own, SwapPath: path, OrderType: perp.MarketDecrease,
+			Status: perp.Created, Changes: 1}},
+		requests: map[chain.Hash]perp.Request{key: {Key: key, Kind: perp.Deposit, Market: own, Status: perp.Created,
+			Fields: perp.Fields{"longTokenSwapPath": path}}},
+		positions: map[chain.Hash]perp.Position{key: {PositionKey: key, Market: own, Status: perp.Active, Changes: 1}},
+	}
+	for _, c := range []struct {
+		j     job.Job
+		waits bool
+	}{
+		{job.Job{ID: job.OrderID(key, 1), Kind: job.Order, Key: key, Market: own}, true},
+		{job.Job{ID: job.RequestID(job.Deposit, key), Kind: job.Deposit, Key: key, Market: own}, true},
+		{job.Job{ID: job.LiquidationID(key, 1), Kind: job.Liquidation, Key: key, Market: own}, false},
+	} {
+		for name, disabled := range map[string]map[chain.Address]bool{"none": nil, "another": {{8}: true},
+			"its own": {own: true}, "one of its path": {other: true}} {
+			state.disabled = disabled
+			want := txmanager.Onward
+			if c.waits && (disabled[own] || disabled[other]) {
+				want = txmanager.Yielding
+			}
+			_, v, err := pending{state, false, noGlv}.ask(t.Context(), c.j)
+			if err != nil || v.Kind != want || want == txmanager.Yielding && (v.Heads != 1 || !v.Gate ||
+				!strings.Contains(v.Reason, "is disabled")) {
+				t.Errorf("%s, disabled is %s: %+v, %v", c.j.Kind, name, v, err)
 			}
 		}
 	}

@@ -8,17 +8,16 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/checklog"
 	"perpkeeper/pkg/gmx"
-	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/risk/checklog"
+	"perpkeeper/pkg/txmgr/headtrack"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // Config is the settings of the checks.
 type Config struct {
-	Venue gmx.Config
-	Gas   Gas
+	Venue *gmx.Follower
 	// FrozenRole is true when this keeper's signers hold the frozen-order role.
 	FrozenRole bool
 }
@@ -62,7 +61,7 @@ type Preflight struct {
 
 // New asks nothing of anybody yet.
 func New(cfg Config, p Parts) *Preflight {
-	return &Preflight{cfg: cfg, parts: p, audits: &audits{state: p.State}, gas: newGasLimits(cfg.Gas, p.State, p.Clock),
+	return &Preflight{cfg: cfg, parts: p, audits: &audits{state: p.State}, gas: newGasLimits(p.State, p.Clock),
 		lags: &lags{state: p.State, clock: p.Clock}}
 }
 
@@ -77,8 +76,7 @@ func (p *Preflight) Refresh(ctx context.Context) error {
 func (p *Preflight) Checker(from chain.Address, look func()) *Checker {
 	return &Checker{
 		Parts: p.parts, audits: p.audits, venue: p.cfg.Venue, gas: p.gas, lags: p.lags, from: from,
-		decoder: gmx.NewDecoder(p.cfg.Venue.EventEmitter),
 		pending: pending{state: p.parts.State, frozenRole: p.cfg.FrozenRole, markets: p.gas.markets},
-		early:   newEarly(p.parts), second: newSecondCalls(p.parts.Node, p.parts.Clock, look, p.parts.Metrics),
+		second:  newSecondCalls(p.parts.Node, p.parts.Clock, look),
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // recentlyFoundMs is for how long (ms, of chain time) a job that is sent too early is asked about again after the
 // planner last published it: longer than it takes from one sweep to the next.
-const recentlyFoundMs = 15_000
+const recentlyFoundMs = uint64(3 * job.SaidEvery / 2 / time.Millisecond)
 
 // premature decides about a job that the venue would not do yet, or not well. While the planner goes on saying it, it
 // waits and is asked about again each second, however long that takes: no attempt ends for it, and none fails. When it
@@ -19,8 +19,8 @@ const recentlyFoundMs = 15_000
 //
 // One is a liquidation of a position that the venue calls healthy by little: its account may have a referral discount,
 // which no event shows, so that we find it due a little before the venue does. Dropped, it would not be looked at
-// before the next sweep, when it may long be due. The other is an order that the venue would freeze for a cause that
-// the state does not show.
+// before the next sweep, when it may long be due. Another is an order that the venue would freeze for a cause that the
+// state does not show; and one that is valid from the second of a report on, which the chain has not reached yet.
 func premature(j job.Job, v txmanager.Verdict, headMs uint64) txmanager.Verdict {
 	switch {
 	case !v.Premature:

@@ -8,7 +8,7 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // healthy is what the venue says of a position of which so many dollars remain and so many must.
@@ -46,6 +46,9 @@ func TestNearlyLiquidatableWaits(t *testing.T) {
 	}
 	if waits(said, gmx.Revert{Class: gmx.Recovered, Name: "InvalidOrderPrices"}, nowMs) {
 		t.Error("another recovery waits")
+	}
+	if !waits(said, gmx.Revert{Class: gmx.Recovered, Name: "OrderValidFromTimeNotReached"}, nowMs) {
+		t.Error("a part of a TWAP order whose second is about to come is dropped")
 	}
 	order := job.Job{Kind: job.Order, Evidence: said.Evidence}
 	freezes := odd("it would be frozen")

@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"perpkeeper/pkg/bus"
-	"perpkeeper/pkg/liquidation"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/wire"
+	"perpkeeper/pkg/risk/liquidation"
 )
 
 // Quotes is the board of price reports, fed from the price topic, and how abruptly they move. It is safe for concurrent

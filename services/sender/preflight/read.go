@@ -6,7 +6,7 @@ import (
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // looker looks up rows, and how far the state is, as of one instant.
@@ -15,22 +15,15 @@ type looker interface {
 }
 
 // Read looks up how far the state is and all rows that the jobs of some tasks name, for the gate and the checker: once
-// for a batch, as of one instant, a moment before the first stage. The rows of a single task may have been read early.
+// for a batch, as of one instant, a moment before the first stage.
 func (r *Checker) Read(ctx context.Context, tasks []*txmanager.Task) error {
 	var jobs []job.Job
 	for _, t := range tasks {
 		jobs = append(jobs, t.Job())
 	}
-	var read pg.Rows
-	known := false
-	if len(jobs) == 1 {
-		read, known = r.early.rows(ctx, jobs[0].ID)
-	}
-	if !known {
-		var err error
-		if read, err = r.State.Look(ctx, keysOf(jobs...)); err != nil {
-			return fmt.Errorf("reading the state for %d tasks: %w", len(tasks), err)
-		}
+	read, err := r.State.Look(ctx, keysOf(jobs...))
+	if err != nil {
+		return fmt.Errorf("reading the state for %d tasks: %w", len(tasks), err)
 	}
 	for _, t := range tasks {
 		t.Read = read
@@ -48,6 +41,7 @@ func keysOf(jobs ...job.Job) (all pg.Keys) {
 		k := rule.keys(j)
 		all.Positions, all.Orders = append(all.Positions, k.Positions...), append(all.Orders, k.Orders...)
 		all.Requests, all.Values = append(all.Requests, k.Requests...), append(all.Values, k.Values...)
+		all.Parameters = append(all.Parameters, k.Parameters...)
 	}
 	return all
 }

@@ -6,14 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // lookedUp answers one look with the rows of a state, and notes what it was asked for.
@@ -109,4 +111,10 @@ func TestGateJudgesWhatWasRead(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", c.read, v, err)
 		}
 	}
+}
+
+// readerOf is a checker of which only reading is asked.
+func readerOf(s State) *Checker {
+	return New(Config{}, Parts{State: s, Metrics: NewMetrics(prometheus.NewRegistry())}).
+		Checker(chain.Address{}, func() {})
 }

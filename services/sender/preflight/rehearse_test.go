@@ -16,7 +16,7 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // rehearsing is a node on which the execution of an order succeeds, and its rehearsal ends as it may.
@@ -37,9 +37,9 @@ func (n *rehearsing) Simulate(_ context.Context, _, _ chain.Address, data []byte
 // TIER-14: an order that may wait is not sent while the venue would freeze it, although its simulated execution
 // succeeds; one that may not wait is.
 func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
-	venue := gmx.Config{OrderHandler: chain.Address{7}}
+	venue := venueOf(job.Order)
 	r := &Checker{
-		venue: venue, gas: reckoned(Gas{}), lags: new(lags), Parts: Parts{
+		venue: venue, gas: reckoned(), lags: new(lags), Parts: Parts{
 			Head:    horizonAt(90_000, time.Now()),
 			Quotes:  quotesOf(reportAt(weth, 60_100), reportAt(weth, 90_000)),
 			Metrics: NewMetrics(prometheus.NewRegistry()), Log: zerolog.Nop()},
@@ -57,10 +57,12 @@ func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
 			txmanager.Waiting, false},
 		"at too bad a price": {waits, revertWith("OrderNotFulfillableAtAcceptablePrice(uint256,uint256)",
 			5, 6), txmanager.Waiting, false},
-		"a market of its path is disabled": {waits, revertWith("DisabledMarket(address)", 5), txmanager.Waiting, false},
-		"the contract cannot rehearse":     {waits, nodeError{3, "execution reverted", "0x"}, txmanager.Onward, false},
-		"nothing is said":                  {waits, nil, txmanager.Onward, false},
-		"nobody answers":                   {waits, errors.New("connection refused"), txmanager.Onward, true},
+		"a market of its path is disabled": {waits, revertWith("DisabledMarket(address)", 5), txmanager.Yielding, false},
+		"a token does not pay out": {waits, revertWith("TokenTransferError(address,address,uint256)", 1, 2, 3),
+			txmanager.Yielding, false},
+		"the contract cannot rehearse": {waits, nodeError{3, "execution reverted", "0x"}, txmanager.Onward, false},
+		"nothing is said":              {waits, nil, txmanager.Onward, false},
+		"nobody answers":               {waits, errors.New("connection refused"), txmanager.Onward, true},
 		"a market order": {market, revertWith("InsufficientSwapOutputAmount(uint256,uint256)", 5, 6),
 			txmanager.Onward, false},
 	} {
@@ -73,7 +75,7 @@ func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
 		if o.verdict.Kind != c.want || (err != nil) != c.fails || (node.made > 0) == c.terms.first {
 			t.Errorf("%s: %+v, %v, rehearsed %d times", name, o, err, node.made)
 		}
-		if c.want == txmanager.Waiting && (o.verdict.Heads == 0 ||
+		if c.want != txmanager.Onward && (o.verdict.Heads == 0 && o.verdict.Pause == 0 ||
 			!strings.Contains(o.verdict.Reason, "the venue would freeze the order")) {
 			t.Errorf("%s: %+v", name, o.verdict)
 		}

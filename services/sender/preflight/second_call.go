@@ -11,7 +11,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // secondCalls repeat, at another host, simulated calls that did not succeed at the first. One success is enough for
@@ -29,7 +29,6 @@ type secondCalls struct {
 	life    context.Context //nolint:containedctx // of the calls that are made in the background
 	end     context.CancelFunc
 	running sync.WaitGroup
-	metrics *Metrics
 
 	mu    sync.Mutex
 	asked map[int64]*question // by intent
@@ -59,11 +58,11 @@ const secondCallTimeout = time.Second
 // secondCallFresh is for how long a second result counts.
 const secondCallFresh = 2 * time.Second
 
-func newSecondCalls(n txmanager.Endpoints, clock func() time.Time, answered func(), m *Metrics) *secondCalls {
+func newSecondCalls(n txmanager.Endpoints, clock func() time.Time, answered func()) *secondCalls {
 	life, end := context.WithCancel(context.Background())
 	elsewhere := func(than ...evm.Source) reader { return n.Elsewhere(than...) }
 	return &secondCalls{node: n, clock: clock, answered: answered, elsewhere: elsewhere, life: life, end: end,
-		metrics: m, asked: map[int64]*question{}}
+		asked: map[int64]*question{}}
 }
 
 // close cancels the calls under way and waits for them.
@@ -107,16 +106,12 @@ func (o *secondCalls) compare(first callResult, q *question) callResult {
 	one, other := first.verdict, q.second.verdict
 	switch {
 	case q.err != nil:
-		o.metrics.secondCalls.WithLabelValues("silent").Inc()
 		first.verdict = odd(fmt.Sprintf("%s (as one endpoint says; no other confirms it: %v)", one.Reason, q.err))
 	case other.Kind == txmanager.Onward:
-		o.metrics.secondCalls.WithLabelValues("contradicts").Inc()
 		return q.second
 	case one.Kind == other.Kind && one.Outcome == other.Outcome:
-		o.metrics.secondCalls.WithLabelValues("agrees").Inc()
 		first.too = q.second.from
 	default:
-		o.metrics.secondCalls.WithLabelValues("differs").Inc()
 		first.verdict = odd(fmt.Sprintf("%s (as one endpoint says; as another: %s)", one.Reason, other.Reason))
 	}
 	return first

@@ -9,12 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // sources is a node of which only the endpoints' names are asked.
@@ -68,8 +66,7 @@ func TestTwoHaveToSayIt(t *testing.T) {
 			true, odd(""), "no other confirms it", 0},
 	} {
 		heard := make(chan struct{}, 1)
-		o := newSecondCalls(sources{names: c.names}, time.Now, func() { heard <- struct{}{} },
-			NewMetrics(prometheus.NewRegistry()))
+		o := newSecondCalls(sources{names: c.names}, time.Now, func() { heard <- struct{}{} })
 		o.elsewhere = elsewhere(100, 100)
 		var asked atomic.Int32
 		ask, release := held(func(_ context.Context, of simulator) (callResult, error) {
@@ -139,8 +136,7 @@ func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
 	healthy := callResult{verdict: txmanager.End(job.DroppedRecovered, "healthy"), from: "a"}
 	for _, c := range []struct{ first, others uint64 }{{99, 100}, {100, 99}, {99, 99}, {100, 100}} {
 		heard := make(chan struct{}, 1)
-		o := newSecondCalls(sources{names: []evm.Source{"a", "b"}}, time.Now, func() { heard <- struct{}{} },
-			NewMetrics(prometheus.NewRegistry()))
+		o := newSecondCalls(sources{names: []evm.Source{"a", "b"}}, time.Now, func() { heard <- struct{}{} })
 		o.elsewhere = elsewhere(c.first, c.others)
 		ask, release := held(func(context.Context, simulator) (callResult, error) { return healthy, nil })
 		o.decide(1, 100, healthy, ask)
@@ -159,7 +155,7 @@ func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
 func TestSecondWordsGrowOld(t *testing.T) {
 	now, heard := time.Unix(1000, 0), make(chan struct{}, 1)
 	o := newSecondCalls(sources{names: []evm.Source{"a", "b"}}, func() time.Time { return now },
-		func() { heard <- struct{}{} }, NewMetrics(prometheus.NewRegistry()))
+		func() { heard <- struct{}{} })
 	o.elsewhere = elsewhere(100, 100)
 	first := callResult{verdict: txmanager.End(job.DroppedRecovered, "healthy"), from: "a"}
 	var asked atomic.Int32

@@ -2,13 +2,14 @@ package preflight
 
 import (
 	"context"
+	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // simulator executes a call on the newest state and forgets it. It returns which endpoint reports that it succeeds.
@@ -46,6 +47,9 @@ func (r *Checker) simulate(ctx context.Context, node simulator, j job.Job, c txm
 		if !answered {
 			return o, failure
 		}
+		if a.revert.Class == gmx.NeedsRole {
+			r.venue.Changed()
+		}
 		o.verdict = a.verdict()
 		o.from, _ = evm.Answered(failure)
 		o.short = a.wantsGas && a.knows && o.gas >= gmx.MaxGas
@@ -53,7 +57,6 @@ func (r *Checker) simulate(ctx context.Context, node simulator, j job.Job, c txm
 		if !a.wantsGas || try == gasTries || more <= o.gas {
 			return o, nil
 		}
-		r.Metrics.gasRaises.WithLabelValues(string(j.Kind)).Inc()
 		r.Log.Info().Str("job", j.ID).Uint64("gas", o.gas).Uint64("raised", more).Str("reason", o.verdict.Reason).
 			Msg("the simulated call wants more gas")
 		o.gas = more
@@ -75,9 +78,14 @@ func (r *Checker) rehearse(ctx context.Context, node simulator, c txmanager.Call
 	if !answered {
 		return o, failure
 	}
-	if cause := a.revert; cause.Class == gmx.CancelsOrFreezes || cause.Name == "DisabledMarket" {
+	switch cause := a.revert; cause.Class { //nolint:exhaustive // for every other the venue would not freeze it
+	case gmx.CancelsOrFreezes:
 		o.from, _ = evm.Answered(failure)
 		o.verdict = odd("sent now, the venue would freeze the order: " + cause.Error())
+	case gmx.NotNow, gmx.TokenRefuses:
+		o.from, _ = evm.Answered(failure)
+		o.verdict = verdictOf(cause)
+		o.verdict.Reason = "sent now, the venue would freeze the order: " + o.verdict.Reason
 	}
 	return o, nil
 }
@@ -121,6 +129,22 @@ func odd(reason string) txmanager.Verdict {
 	return txmanager.Verdict{Kind: txmanager.Waiting, Reason: reason, Heads: 1}
 }
 
+// notNow is the verdict while the venue takes nothing of the kind. It stands for however long that lasts: no attempt
+// ends for it, and none fails. It is asked about again at the next head, and people are told what is in the way.
+func notNow(reason string) txmanager.Verdict {
+	return txmanager.Verdict{Kind: txmanager.Yielding, Reason: reason, Heads: 1, Gate: true}
+}
+
+// explained says what the name of an error does not.
+var explained = map[string]string{
+	"InvalidMinMaxForPrice": ": the venue sets this token's price itself, and exchanges its two sides; until its " +
+		"managers set another, nothing with this token is executed",
+}
+
+// A token that refuses to be moved is asked again after a pause that doubles: it may be paused for days. The pause
+// stays short enough for a liquidation.
+const leastTokenPause, mostTokenPause = time.Second, 30 * time.Second
+
 // verdictOf is what a revert of the simulated call means for the job. Only what is known to stand ends an attempt: a
 // lack of gas does not, nor does a cause that we do not know, such as a Panic, a revert without a reason, or a text.
 func verdictOf(r gmx.Revert) txmanager.Verdict {
@@ -129,14 +153,22 @@ func verdictOf(r gmx.Revert) txmanager.Verdict {
 		return txmanager.End(job.LostRace, r.Error())
 	case gmx.Recovered:
 		v := txmanager.End(job.DroppedRecovered, r.Error())
-		v.Premature = isNearly(r)
+		v.Premature = isNearly(r) || r.Name == "OrderValidFromTimeNotReached"
 		return v
 	case gmx.NeedsReport:
 		return txmanager.Wait(r.Error())
 	case gmx.Expired:
 		return txmanager.End(job.Expired, r.Error())
-	case gmx.RoleOrFeature, gmx.CancelsOrFreezes: // sending would not mend it
+	case gmx.CancelsOrFreezes: // sending would not mend it
 		return txmanager.End(job.Refused, r.Error())
+	case gmx.NeedsRole: // which has moved, of the handler or of the signer: the venue is looked at again
+		return notNow(r.Error())
+	case gmx.NotNow:
+		return notNow(r.Error() + explained[r.Name])
+	case gmx.TokenRefuses:
+		v := notNow(r.Error())
+		v.Heads, v.Pause = 0, leastTokenPause
+		return v
 	default:
 		return odd(r.Error())
 	}

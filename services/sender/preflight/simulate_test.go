@@ -17,7 +17,8 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // words is a state with some of the exchange's words on gas.
@@ -40,12 +41,12 @@ func (w *words) Parameters(_ context.Context, keys []chain.Hash) (known []perp.P
 
 func (w *words) GlvMarkets(context.Context) ([]perp.MarketValue, error) { return w.markets, nil }
 
-func reckoned(fixed Gas) *gasLimits { return newGasLimits(fixed, &words{}, time.Now) }
+func reckoned() *gasLimits { return newGasLimits(&words{}, time.Now) }
 
 func TestGasLimitFollowsTheWords(t *testing.T) {
 	now := time.Unix(1000, 0)
 	said := &words{known: map[string]uint64{"INCREASE_ORDER_GAS_LIMIT": 5_000_000}}
-	g := newGasLimits(Gas{Deposit: 9_000_000}, said, func() time.Time { return now })
+	g := newGasLimits(said, func() time.Time { return now })
 	order := job.Job{Kind: job.Order, Tokens: make([]chain.Address, 2)}
 	work := gmx.Work{Kind: job.Order, OrderType: perp.MarketIncrease}
 	before := g.limit(order, work, 0)
@@ -71,12 +72,9 @@ func TestGasLimitFollowsTheWords(t *testing.T) {
 	if after := g.limit(order, work, 0); after < before+2_000_000 {
 		t.Errorf("before %d, after %d", before, after)
 	}
-	if fixed := g.limit(job.Job{Kind: job.Deposit}, gmx.Work{Kind: job.Deposit}, 0); fixed != 9_000_000 {
-		t.Errorf("an operator's own limit: %d", fixed)
-	}
-	if once, often := g.limit(job.Job{Kind: job.Deposit}, gmx.Work{}, 1),
-		g.limit(job.Job{Kind: job.Deposit}, gmx.Work{}, 1000); once != 13_500_000 ||
-		often != gmx.MaxGas {
+	deposit, of := job.Job{Kind: job.Deposit}, gmx.Work{Kind: job.Deposit}
+	first, once, often := g.limit(deposit, of, 0), g.limit(deposit, of, 1), g.limit(deposit, of, 1000)
+	if once != first+first/2 || often != gmx.MaxGas {
 		t.Errorf("after failed attempts: %d, %d", once, often)
 	}
 	now, said.err = now.Add(wordsFresh), errors.New("no connection")
@@ -152,7 +150,7 @@ func TestSimulateRaisesTheGasLimit(t *testing.T) {
 		"an arithmetic error of the contract": {[]error{panics}, []uint64{reckoned}, txmanager.Waiting, 1, false},
 		"a text": {[]error{revertWith("Error(string)")}, []uint64{reckoned}, txmanager.Waiting, 1,
 			false},
-		"a cause that stands": {[]error{revertWith("Unauthorized(address,string)")}, []uint64{reckoned},
+		"a cause that stands": {[]error{revertWith("EmptySizeDeltaInTokens()")}, []uint64{reckoned},
 			txmanager.Ended, 0,
 			false},
 	} {
@@ -184,5 +182,47 @@ func TestHeadsToWait(t *testing.T) {
 				t.Errorf("a %s after %s: %d heads", urgent, waited, got)
 			}
 		}
+	}
+}
+
+// A token that refuses to be moved is asked again after a pause that grows with the time the job has waited; what the
+// venue has switched off, at the next heads. Neither ends an attempt, however long it lasts, and both are told.
+func TestNotNowIsAskedAgain(t *testing.T) {
+	parts := Parts{Head: horizonAt(90_000, time.Now()), Metrics: NewMetrics(prometheus.NewRegistry()),
+		Clock: time.Now, Log: zerolog.Nop()}
+	paused, off := revertWith("TokenTransferError(address,address,uint256)", 1, 2, 3),
+		revertWith("DisabledFeature(bytes32)", 4)
+	for _, c := range []struct {
+		answer error
+		kind   job.Kind
+		waited time.Duration
+		pause  time.Duration
+		heads  uint64
+	}{
+		{paused, job.Order, 0, time.Second, 0},
+		{paused, job.Order, 10 * time.Second, 10 * time.Second, 0},
+		{paused, job.Liquidation, 24 * time.Hour, 30 * time.Second, 0},
+		{revertWith("ContractPaused(uint8)", 0), job.Order, 0, time.Second, 0},
+		{revertWith("PolicyForbids(bytes32,uint64)", 1, 2), job.Order, 0, time.Second, 0},
+		{off, job.Order, 0, 0, 1},
+		{off, job.Order, time.Hour, 0, 8},
+		{off, job.Liquidation, time.Hour, 0, 1},
+		{revertWith("DisabledMarket(address)", 4), job.Adl, time.Hour, 0, 1},
+		{revertWith("InvalidMinMaxForPrice(address,uint256,uint256)", 4, 5, 6), job.Liquidation, 0, 0, 1},
+	} {
+		node := struct {
+			*replies
+			sources
+		}{&replies{answers: []error{c.answer}}, sources{}}
+		parts.Node = node
+		r := &Checker{Parts: parts, second: newSecondCalls(node, time.Now, func() {})}
+		task := &txmanager.Task{Intent: txm.Intent{Job: job.Job{ID: "x", Kind: c.kind}, Waited: c.waited}}
+		_, v, err := r.call(t.Context(), task)
+		if err != nil || v.Kind != txmanager.Yielding || v.Pause != c.pause || v.Heads != c.heads || !v.Gate {
+			t.Errorf("%v to a %s after %s: %+v, %v", gmx.DecodeRevert(gasRevert(c.answer.(nodeError))), c.kind,
+				c.waited,
+				v, err)
+		}
+		r.Close()
 	}
 }

@@ -2,7 +2,7 @@
 // moment it would have been sent, by the same gate and the same simulated call; nothing is signed and nothing is sent.
 // What came of it is kept for keeperctl shadow report.
 //
-// Calls are simulated as the address that the planner routed a job to (planner.signers): name a signer of the venue's
+// Calls are simulated as the address that the planner routed a job to (keeper.signers): name a signer of the venue's
 // real keepers there, which has the roles. Nobody needs its key for that.
 //
 // Guaranteed: a job's first success is kept, with the head it was on, however often the planner publishes it again. Not
@@ -19,11 +19,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/shadow"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/operator/shadow"
+	"perpkeeper/pkg/txmgr/headtrack"
+	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // Config is the settings of a sender without keys.

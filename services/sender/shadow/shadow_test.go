@@ -9,10 +9,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/shadow"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/operator/shadow"
+	"perpkeeper/pkg/txmgr/headtrack"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // site is a shadow whose parts answer as a test says.

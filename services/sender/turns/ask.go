@@ -7,8 +7,8 @@ import (
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // Ask returns how a job stands now. What the sender does by itself, to spend a number, is nobody else's. The verdict on
@@ -22,9 +22,8 @@ func (t *Tracker) Ask(j job.Job) txmanager.Turn {
 	return txmanager.Turn{Mine: turn.Mine, Passed: passed, Verdict: t.verdict(j, turn)}
 }
 
-// rebornWithinMs is for how long (ms, chain's clock) the next birth is awaited after a life is over: sweeps publish
-// every job that is still due, the slowest each 10 s.
-const rebornWithinMs = 30_000
+// rebornWithinMs is for how long (ms, chain's clock) the next birth is awaited after a life is over.
+const rebornWithinMs = uint64(3 * job.SaidEvery / time.Millisecond)
 
 // lapsed reports whether the life of a job is over and no planner has published the next one: its condition is gone.
 func (t *Tracker) lapsed(turn tier.Turn) bool {

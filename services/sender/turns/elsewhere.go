@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/tier/execution"
 )
 
 // Transactions knows what this keeper has ever signed, in whichever of its processes.

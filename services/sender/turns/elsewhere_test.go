@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/execution"
+	"perpkeeper/pkg/tier/execution"
 )
 
 // signed are transactions of this keeper; away says that nobody can be asked.

@@ -6,7 +6,7 @@ import (
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 var dip = job.Job{ID: "liquidation:x:1", Kind: job.Liquidation, BirthMs: birth}

@@ -10,11 +10,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/execution"
-	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/tier/execution"
+	"perpkeeper/pkg/txmgr/headtrack"
 )
+
+// cleanupEvery is how often jobs that are too old are removed from the queue.
+const cleanupEvery = time.Minute
 
 // Config is what a Tracker works with.
 type Config struct {
@@ -31,6 +34,7 @@ type Config struct {
 // nothing. It is safe for concurrent use.
 type Tracker struct {
 	cfg   Config
+	began time.Time
 	queue *tier.Queue // of the jobs whose turn is another's; it asks the policy under the lock below
 
 	mu       sync.Mutex
@@ -64,7 +68,7 @@ type finding struct {
 // New makes a tracker that has observed nothing yet.
 func New(c Config) *Tracker {
 	t := &Tracker{
-		cfg: c, keepers: c.Tier.Roster(c.Own),
+		cfg: c, began: c.Clock(), keepers: c.Tier.Roster(c.Own),
 		needs: map[job.Need]*sighting{}, found: map[string]finding{},
 		changed: make(chan struct{}),
 	}
@@ -73,18 +77,16 @@ func New(c Config) *Tracker {
 	case !cfg.Enabled:
 		t.policy = tier.Alone{}
 	case cfg.Policy == tier.PolicyDelay:
-		t.policy = tier.Delay{Delay: cfg.ExecutionDelay, RecoveryBuffer: cfg.RecoveryBuffer, StartedMs: t.now()}
+		t.policy = tier.Delay{Delay: cfg.ExecutionDelay(), RecoveryBuffer: cfg.RecoveryBuffer}
 	default:
 		t.evidence = tier.NewEvidence(cfg.Priority, cfg.Tiers, cfg.Window)
 		t.policy = tier.Windows{Self: cfg.Priority, Window: cfg.Window, Evidence: t.evidence}
 	}
 	if cfg.Enabled {
-		fingerprint := cfg.Fingerprint(c.Own)
-		c.Metrics.agreement.WithLabelValues(fingerprint).Set(1)
-		c.Log.Info().Int("tier", cfg.Priority).Str("fingerprint", fingerprint).
+		c.Log.Info().Int("tier", cfg.Priority).Str("fingerprint", cfg.Fingerprint(c.Own)).
 			Msg("jobs are shared by tiers; the fingerprint is the same in all keepers of the venue")
 	}
-	t.queue = tier.NewQueue(asking{t}, t.now, cfg.JobMaxAge, cfg.QueueCleanupInterval)
+	t.queue = tier.NewQueue(asking{t}, t.now, cfg.JobMaxAge, cleanupEvery)
 	return t
 }
 
@@ -99,10 +101,10 @@ func (a asking) Turn(j tier.Job, nowMs uint64) tier.Turn {
 
 func (a asking) Since(j tier.Job) uint64 { return a.t.policy.Since(j) }
 
-// now is the time (Unix ms) on the policy's clock: this machine's for the policy delay, and the chain's otherwise.
+// now is the time (ms) on the policy's clock: since the start for the policy delay, and the chain's otherwise.
 func (t *Tracker) now() uint64 {
 	if t.cfg.Tier.Enabled && t.cfg.Tier.Policy == tier.PolicyDelay {
-		return uint64(t.cfg.Clock().UnixMilli())
+		return uint64(t.cfg.Clock().Sub(t.began).Milliseconds())
 	}
 	return t.cfg.Head.Time()
 }
@@ -123,7 +125,7 @@ func (t *Tracker) Published(j job.Job) {
 	s.birthMs, s.last = max(s.birthMs, j.BirthMs), t.cfg.Clock()
 	// jobs are routed to this keeper's signers, whichever process has their keys
 	t.keepers[j.Signer] = t.cfg.Tier.Priority
-	if t.evidence != nil {
+	if t.evidence != nil && j.Kind.Lane() != job.CleanupLane { // keepers may leave what expired to others
 		t.evidence.Born(j.ID, j.BirthMs)
 	}
 }
@@ -229,8 +231,8 @@ func (t *Tracker) sighted(n job.Need) *sighting {
 
 func (t *Tracker) note(e execution.Execution) []string {
 	by := t.keepers.Tier(e.Tx.From)
-	if e.Result == execution.Swept {
-		by = 0 // whoever sent that executed something else
+	if !e.Work() {
+		by = 0 // whoever sent that executed something else, or nothing
 	}
 	t.noteOwn(e)
 	s := t.sighted(e.Need())

@@ -7,18 +7,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/execution"
-	"perpkeeper/pkg/headtrack"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/txm"
-	"perpkeeper/pkg/txmanager"
+	"perpkeeper/pkg/tier/execution"
+	"perpkeeper/pkg/txmgr/headtrack"
+	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 var ourSigner, masterSigner, otherSigner = chain.Address{0xaa}, chain.Address{0x11}, chain.Address{0x33}
@@ -166,9 +166,6 @@ func TestOldJobsLeaveTheQueue(t *testing.T) {
 		if alarm := b.logged("no keeper has executed this job"); alarm != (end == "ended") {
 			t.Errorf("%s: an alarm: %t", end, alarm)
 		}
-		if got := testutil.ToFloat64(b.cfg.Metrics.outlived.WithLabelValues("order", end)); got != 1 {
-			t.Errorf("%s: counted %g", end, got)
-		}
 	}
 }
 
@@ -247,6 +244,37 @@ func TestOldWordsNameNoExecution(t *testing.T) {
 	}
 }
 
+// A cancel waits for its window like any job, ends with whatever ends the order, and accuses nobody: a keeper may leave
+// what expired to others, and no log tells who has cancelled it.
+func TestCancelsAccuseNobody(t *testing.T) {
+	b := newBench()
+	for n := byte(1); n <= 4; n++ {
+		birth := uint64(birth) + uint64(n)*300_000
+		expired := orderAt(n, birth-300_000)
+		j := job.Job{ID: job.CancelID(expired), Kind: "cancelOrder", Key: expired.Key, BirthMs: birth,
+			Signer: ourSigner, Evidence: job.Evidence{Block: chain.BlockRef{Number: birth / 450}}}
+		if b.head(birth).Admit(j) || !b.queue.Exists(j.ID) {
+			t.Fatal("it does not wait for the Master's window")
+		}
+		if ready := b.head(birth + 30_000).Ready(); len(ready) != 1 {
+			t.Fatalf("ready in our window: %v", ready)
+		}
+		if v, err := observed(t, b, txmanager.Verdict{}, j); err != nil || v.Kind != txmanager.Onward {
+			t.Fatalf("%+v, %v", v, err)
+		}
+		b.Published(expired)
+		cancelled := by(ourSigner, n, birth+31_000)
+		cancelled.Result, cancelled.Reason = execution.Cancelled, "USER_INITIATED_CANCEL"
+		b.Executed([]execution.Execution{cancelled})
+		if v := b.head(birth + 61_000).Ask(j).Verdict; v.Outcome != job.SkippedDone {
+			t.Errorf("after the order has ended: %+v", v)
+		}
+	}
+	if one, three := b.evidence.Missed(1), b.evidence.Missed(3); one != 0 || three != 0 {
+		t.Errorf("the Master missed %d, tier 3 %d", one, three)
+	}
+}
+
 // A refused or failing recheck proves nothing.
 func TestOnlySuccessIsProof(t *testing.T) {
 	b := newBench().head(birth)
@@ -281,7 +309,8 @@ func TestTurnOfTheReborn(t *testing.T) {
 // TIER-7, TIER-9: the policy delay runs on this machine's clock, from when the keeper first heard of a job, and holds
 // everything back after a start.
 func TestTurnUnderDelay(t *testing.T) {
-	b := newBench(func(c *tier.Config) { c.Policy, c.ExecutionDelay = tier.PolicyDelay, 10*time.Second }).head(birth)
+	b := newBench(func(c *tier.Config) { c.Policy, c.Priority, c.Window = tier.PolicyDelay, 2, 10*time.Second }).
+		head(birth)
 	j := orderAt(1, birth)
 	if b.Admit(j) || !b.logged("waiting for this tier's delay to pass") {
 		t.Fatal("it acts at once after a start")
@@ -305,6 +334,28 @@ func TestTurnUnderDelay(t *testing.T) {
 	b.at = b.at.Add(time.Millisecond)
 	if got := b.Ready(); len(got) != 1 || got[0].ID != late.ID {
 		t.Errorf("after its delay: %v", got)
+	}
+}
+
+// A clock that is set, back or ahead, lets nobody wait for longer and nobody act earlier under the policy delay.
+func TestDelayOutlivesAClockStep(t *testing.T) {
+	for _, step := range []time.Duration{-time.Hour, time.Hour} {
+		b := newBench(func(c *tier.Config) { c.Policy, c.RecoveryBuffer = tier.PolicyDelay, 0 })
+		b.at = time.Now()
+		b.began = b.at
+		j := orderAt(1, birth)
+		b.Admit(j)
+		(*struct{ wall uint64 })(unsafe.Pointer(&b.at)).wall += uint64(step/time.Second) << 30 // what a set clock reads
+		if b.at.Sub(b.began) != 0 || b.at.Unix() != b.began.Add(step).Unix() {
+			t.Fatalf("%s is not the clock of %s, set by %s", b.at, b.began, step)
+		}
+		b.at = b.at.Add(30*time.Second - time.Millisecond)
+		if b.Ask(j).Mine {
+			t.Errorf("set by %s: ours within its delay", step)
+		}
+		if b.at = b.at.Add(time.Millisecond); !b.Ask(j).Mine {
+			t.Errorf("set by %s: not ours after its delay", step)
+		}
 	}
 }
 

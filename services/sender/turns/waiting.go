@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/metric"
+	"perpkeeper/pkg/service/metric"
 	"perpkeeper/pkg/tier"
 )
 
@@ -30,19 +30,17 @@ func (t *Tracker) Ready() []job.Job {
 	return ready
 }
 
-// expire reports that a job has left the queue because of its age (TIER-11). It is counted as executed by nobody only
-// where the venue takes no longer. Of a job without a deadline it may only mean that its condition does not hold any
+// expire reports that a job has left the queue because of its age (TIER-11). It is an error only where the venue takes
+// it no longer. Of a job without a deadline it may only mean that its condition does not hold any
 // more: whether it does the planner knows, which publishes the job again, with since when it has held.
 func (t *Tracker) expire(w tier.Waiting) {
 	age := t.cfg.Head.Age(w.Job.BirthMs)
 	if w.Job.ExpiresMs == 0 {
-		t.cfg.Metrics.outlived.WithLabelValues(string(w.Job.Kind), "lapsed").Inc()
 		t.cfg.Log.Info().Str("job", w.Job.ID).Dur("age_ms", age).
 			Msg("no longer waiting for a turn: it comes back if a " +
 				"planner says it again")
 		return
 	}
-	t.cfg.Metrics.outlived.WithLabelValues(string(w.Job.Kind), "ended").Inc()
 	t.cfg.Log.Error().Str("job", w.Job.ID).Str("account", w.Job.Account.Hex()).Dur("age_ms", age).
 		Msgf("no keeper has executed this job within %s", t.cfg.Tier.JobMaxAge)
 }
@@ -74,11 +72,11 @@ func (t *Tracker) show() {
 		return
 	}
 	t.cfg.Metrics.waitingJobs.Set(float64(t.queue.Len()))
-	recovering := false
+	recovering, now := false, t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if d, is := t.policy.(tier.Delay); is {
-		recovering = d.Recovering(uint64(t.cfg.Clock().UnixMilli()))
+		recovering = d.Recovering(now)
 	}
 	for n, suspected := range t.suspects() {
 		if n > 0 {

@@ -36,20 +36,14 @@ run_block() {
 	(cd "$book" && inside timeout 900 bash -euo pipefail -c '. "$1"; set -a; . "$2"; set +a; export -p >"$1"' - "$run/shell" "$1")
 }
 
-# before_exchange does what the document asks the operator to do by hand, but for the contracts, which the command has to find.
-before_exchange() {
-	fill_in "$book/deploy/compose" "$book/deploy/compose/keys/tokyo" || return
-	cp "$book/deploy/compose/tokyo.env" "$run/filled.env"
-	# shellcheck disable=SC2046
-	put "$book/deploy/compose/tokyo.env" $(sed -nE 's/^([A-Z_]+=)0x.*/\1/p' "$run/addresses.txt")
-	echo "export EXCHANGE=$(sed -n 's/^DATA_STORE=//p' "$run/addresses.txt")" >>"$run/shell"
+# before_init answers what keeperctl init asks; fill_in has the devnet's own signers afterwards.
+before_init() {
+	printf '%s\n' "http://$node:8545" "$(sed -n 's/^DATA_STORE=//p' "$repo/deploy/compose/demo.env")" '' 1 '' '' "devnet=http://$node:8546" >"$run/answers"
+	echo "exec <$run/answers" >>"$run/shell"
 }
 
-after_exchange() {
-	equal "keeperctl addresses finds on the chain what the record of the deployment has" "$(grep -E '^[A-Z_]+=0x' "$run/addresses.txt" | sort)" \
-		"$(grep -E '^[A-Z_]+=0x' "$run/check.log" | tr -d '\r' | sort)" || return
-	cp "$run/filled.env" "$book/deploy/compose/tokyo.env"
-}
+# before_exchange does what the document asks the operator to do by hand.
+before_exchange() { fill_in "$book/deploy/compose" "$book/deploy/compose/keys/tokyo"; }
 
 before_watchers() { fill_in_watchers "$book/deploy/compose/tokyo.env"; }
 

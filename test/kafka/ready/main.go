@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/kafka/bus"
 )
 
 // topic is written to at every check.

@@ -18,7 +18,7 @@ import (
 var Plugin = source.Plugin{
 	Kind: "devnet", Needs: []string{"url"}, Knows: []string{"provider"},
 	Open: func(t source.Table, env source.Env) price.Source {
-		return &service{client: env.Client, interval: t.Interval, idle: t.FailAfter, wanted: t.Wanted()}
+		return &service{client: env.Client, interval: t.Interval, wanted: t.Wanted()}
 	},
 }
 
@@ -28,7 +28,6 @@ var Plugin = source.Plugin{
 type service struct {
 	client   *source.Client
 	interval time.Duration
-	idle     time.Duration
 	wanted   source.Wanted
 
 	lastID string
@@ -36,7 +35,7 @@ type service struct {
 
 // Run implements price.Source.
 func (d *service) Run(ctx context.Context, take price.Take) error {
-	err := d.client.Listen(ctx, d.idle, d.lastID, nil, func(ev source.Event) error {
+	err := d.client.Listen(ctx, d.lastID, nil, func(ev source.Event) error {
 		err := d.give(take, []byte(ev.Data))
 		if err == nil {
 			d.lastID = ev.ID

@@ -17,12 +17,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"perpkeeper/lab/devnet/pricefeed"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/price/source/sourcetest"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/services/devnet/pricefeed"
 )
 
 // demo runs the demo exchange's price service until the test ends, and returns its address.

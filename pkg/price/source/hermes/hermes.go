@@ -40,7 +40,6 @@ func checkFeed(feed string) error {
 type hermes struct {
 	client   *source.Client
 	interval time.Duration
-	idle     time.Duration
 	provider chain.Address
 	feeds    map[chain.Hash][]source.Token
 	query    url.Values
@@ -49,7 +48,7 @@ type hermes struct {
 func open(t source.Table, env source.Env) price.Source {
 	feeds, ids := t.ByFeed()
 	h := &hermes{
-		client: env.Client, interval: t.Interval, idle: t.FailAfter, provider: t.Provider, feeds: feeds,
+		client: env.Client, interval: t.Interval, provider: t.Provider, feeds: feeds,
 		// a feed that was removed is left out of the answers, which it would make an error otherwise
 		query: url.Values{"encoding": {"hex"}, "parsed": {"true"}, "ignore_invalid_price_ids": {"true"}},
 	}
@@ -66,7 +65,7 @@ func open(t source.Table, env source.Env) price.Source {
 func (h *hermes) Run(ctx context.Context, take price.Take) error {
 	err := h.latest(ctx, take)
 	if err == nil {
-		err = h.client.Listen(ctx, h.idle, "", h.query,
+		err = h.client.Listen(ctx, "", h.query,
 			func(ev source.Event) error { return h.give(take, []byte(ev.Data)) },
 			"v2", "updates", "price", "stream")
 		if source.IsNotFound(err) {

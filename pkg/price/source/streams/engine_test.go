@@ -51,12 +51,11 @@ type engine struct {
 	sockets []*websocket.Conn
 	deaf    bool // refuses new connections
 	refused chan struct{}
-	pinged  chan struct{}
 }
 
 func startEngine(t *testing.T, feeds int) (*engine, *httptest.Server) {
 	e := &engine{t: t, creds: credentials{secret.New("9b1f0c2e-key"), secret.New("hunter2")},
-		refused: make(chan struct{}, 1), pinged: make(chan struct{}, 1000)}
+		refused: make(chan struct{}, 1)}
 	e.first = uint64(time.Now().Unix()) - 20
 	for i := range feeds {
 		id, err := chain.ParseHash(feedV3)
@@ -164,8 +163,6 @@ func (e *engine) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		e.sockets = append(e.sockets, conn)
-		answer := conn.PingHandler()
-		conn.SetPingHandler(func(text string) error { e.pinged <- struct{}{}; return answer(text) })
 		go func() { // pings are answered while somebody reads
 			for {
 				if _, _, err := conn.ReadMessage(); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -15,27 +14,18 @@ import (
 	"perpkeeper/pkg/price/source"
 )
 
-// subscribe reads the WebSocket until it breaks, falls silent for the idle time, or ctx ends. What was missed comes
-// first: what is pushed meanwhile waits in the connection.
+// subscribe reads the WebSocket until it breaks or ctx ends. What was missed comes first: what is pushed meanwhile
+// waits in the connection.
 func (s *streams) subscribe(ctx context.Context, take price.Take) error {
 	conn, err := s.dial(ctx)
 	if err != nil {
 		return fmt.Errorf("subscribing at %s: %w", s.socket, err)
 	}
-	var pings sync.WaitGroup
-	defer pings.Wait()
 	defer func() { _ = conn.Close() }() // nothing depends on how a read connection closes
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	if err := s.catchUp(ctx, take, time.Now()); err != nil {
 		return s.client.Wrap(err)
 	}
-	// a connection that cannot take it cannot be read either
-	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(s.idle)) }
-	alive()
-	conn.SetPongHandler(func(string) error { alive(); return nil })
-	over := make(chan struct{})
-	defer close(over)
-	pings.Go(func() { s.ping(conn, over) })
 	for {
 		_, raw, err := conn.ReadMessage()
 		if ctx.Err() != nil {
@@ -44,28 +34,11 @@ func (s *streams) subscribe(ctx context.Context, take price.Take) error {
 		if err != nil {
 			return fmt.Errorf("reading from %s: %w", s.socket, err)
 		}
-		alive()
 		reply, err := decodeStreamsReport(raw)
 		if err != nil {
 			return fmt.Errorf("reading from %s: %w", s.socket, err)
 		}
 		s.give(take, []streamsReply{reply})
-	}
-}
-
-// ping asks for signs of life, since feeds may rest.
-func (s *streams) ping(conn *websocket.Conn, over <-chan struct{}) {
-	tick := time.NewTicker(s.idle / 3)
-	defer tick.Stop()
-	for {
-		select {
-		case now := <-tick.C:
-			if conn.WriteControl(websocket.PingMessage, nil, now.Add(s.idle)) != nil {
-				return // reading meets the same fault
-			}
-		case <-over:
-			return
-		}
 	}
 }
 

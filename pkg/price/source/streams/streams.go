@@ -67,7 +67,6 @@ type streams struct {
 	socket   secret.URL
 	auth     credentials
 	interval time.Duration
-	idle     time.Duration
 	timeout  time.Duration // of the handshake
 	maxAge   time.Duration
 	provider chain.Address
@@ -82,8 +81,8 @@ const feedDecimals = 18
 func open(t source.Table, env source.Env) price.Source {
 	s := &streams{
 		client: env.Client, socket: t.StreamURL, auth: credentials{t.Key, t.Secret}, interval: t.Interval,
-		idle: t.FailAfter, timeout: env.Timeout,
-		maxAge: t.MaxAge, provider: t.Provider,
+		timeout: env.Timeout,
+		maxAge:  t.MaxAge, provider: t.Provider,
 		newest: map[chain.Hash]uint32{},
 	}
 	s.feeds, s.ids = t.ByFeed()

@@ -4,14 +4,10 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/gorilla/websocket"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
@@ -251,41 +247,6 @@ func TestStreamsNeedCredentials(t *testing.T) {
 	err := sourcetest.Source(t, Plugin, table, nil).Run(t.Context(), nil)
 	if err == nil || !strings.Contains(err.Error(), "HTTP 401") || strings.Contains(err.Error(), "hunter3") ||
 		strings.Contains(err.Error(), "7f3a9c") {
-		t.Errorf("%v", err)
-	}
-}
-
-// Feeds that rest are no reason to give a connection up while its other end answers pings.
-func TestStreamsMayRest(t *testing.T) {
-	e, s := startEngine(t, 1)
-	table := e.table(s)
-	table.FailAfter = time.Second
-	r := sourcetest.Run(t, Plugin, table, nil)
-	for range 5 { // one every third of the bound
-		<-e.pinged
-	}
-	e.advance()
-	e.seconds(t, r, 2)
-	if err := r.Failures(); err != nil {
-		t.Error(err)
-	}
-}
-
-// A connection that gives no sign of life is given up.
-func TestStreamsGiveUpADeadConnection(t *testing.T) {
-	e, s := startEngine(t, 1)
-	quiet := sourcetest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
-		conn, err := new(websocket.Upgrader).Upgrade(w, r, nil)
-		if err == nil {
-			e.mu.Lock()
-			e.sockets = append(e.sockets, conn) // closed at the end; nobody reads, so no ping is answered
-			e.mu.Unlock()
-		}
-	})
-	table := e.table(s)
-	table.StreamURL, table.FailAfter = secret.MustURL(strings.Replace(quiet.URL, "http", "ws", 1)), 100*time.Millisecond
-	err := sourcetest.Source(t, Plugin, table, nil).Run(t.Context(), func([]price.Report, []error) {})
-	if err == nil || !strings.Contains(err.Error(), "timeout") {
 		t.Errorf("%v", err)
 	}
 }

@@ -2,7 +2,7 @@
 package main
 
 import (
-	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/service"
 	"perpkeeper/services/planner"
 

@@ -4,8 +4,8 @@ package main
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"perpkeeper/pkg/bus"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/service"
 	"perpkeeper/services/sender"
 )

@@ -4,7 +4,7 @@ package main
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"perpkeeper/pkg/bus"
+	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/service"
 	"perpkeeper/services/statevm"
 )
@@ -13,5 +13,6 @@ func main() {
 	service.Main("statevm", statevm.DefaultConfig(), statevm.Start,
 		service.About("statevm turns the log topic into rows of positions, orders and markets, exactly once, and "+
 			"undoes reorgs."),
+		service.Borrows("venue"),
 		service.Metrics(func(reg prometheus.Registerer) { bus.NewMetrics(reg) }, statevm.RegisterMetrics))
 }

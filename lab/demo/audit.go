@@ -1,0 +1,67 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/audit"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/tier/execution/ledger"
+)
+
+// Node opens a connection to the stack's chain, for whoever looks on from outside.
+func (s *Stack) Node(ctx context.Context) (*evm.Client, error) {
+	cfg := evm.DefaultConfig()
+	cfg.URLs = []secret.URL{secret.MustURL(s.Devnet.RPC)}
+	return evm.Dial(ctx, s.Devnet.ChainID, cfg, s.log, evm.NewMetrics(prometheus.NewRegistry()))
+}
+
+// roster reports which keeper a signer belongs to.
+func (s *Stack) roster() (tier.Roster, error) {
+	roster := tier.Roster{}
+	for _, k := range s.Keepers {
+		signers, err := k.signers()
+		if err != nil {
+			return nil, err
+		}
+		for _, signer := range signers {
+			roster[signer.Address] = k.Tier
+		}
+	}
+	return roster, nil
+}
+
+// Audit reads from the chain alone who executed which jobs in a range of blocks. Only jobs that were executed there, or
+// should have been, have rows.
+func (s *Stack) Audit(ctx context.Context, node *evm.Client, from, to uint64) (rows []ledger.Row, err error) {
+	cfg := audit.DefaultConfig()
+	if cfg.Roster, err = s.roster(); err != nil {
+		return nil, err
+	}
+	if cfg.Venue, err = gmx.Locate(ctx, node, s.Devnet.Contracts["dataStore"]); err != nil {
+		return nil, err
+	}
+	_, err = audit.Run(ctx, node, cfg, from, to, nil, func(r ledger.Row) error {
+		rows = append(rows, r)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading from the chain who executed what: %w", err)
+	}
+	return rows, nil
+}
+
+// lossRatios are what a transaction costs that comes too late, for want of losers to measure by.
+var lossRatios = func() ledger.Rates {
+	rates := ledger.Rates{}
+	for _, kind := range job.Kinds() {
+		rates[kind] = ledger.Ratio(gmx.LossRatio(kind))
+	}
+	return rates
+}()

@@ -1,0 +1,250 @@
+package exchange
+
+import (
+	"crypto/ecdsa"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"perpkeeper/lab/devnet/contracts"
+)
+
+func (v *venue) deposit(r *types.Receipt) common.Hash {
+	v.t.Helper()
+	key, ok := v.client.RequestKey(r, "DepositCreated")
+	if !ok {
+		v.t.Fatal("no DepositCreated")
+	}
+	return key
+}
+
+func (v *venue) withdrawal(r *types.Receipt) common.Hash {
+	v.t.Helper()
+	key, ok := v.client.RequestKey(r, "WithdrawalCreated")
+	if !ok {
+		v.t.Fatal("no WithdrawalCreated")
+	}
+	return key
+}
+
+func TestDepositAndWithdrawal(t *testing.T) {
+	v := newVenue(t, nil)
+	m, provider := v.market("ETH/USD"), v.account()
+	request := DepositRequest{Market: m, LongAmount: coins(1), ShortAmount: big.NewInt(5_000e6)}
+	deposit := v.deposit(v.must(v.client.CreateDeposit(v.ctx, provider, request)))
+	v.refused(provider, v.d.cancelCall("cancelDeposit", deposit), "RequestNotYetCancellable")
+	v.refused(v.keeper, v.executeDeposit(deposit, v.reports(m, v.now()-1)), "OracleTimestampsAreSmallerThanRequired")
+	first, second := v.race(v.executeDeposit(deposit, v.reports(m, v.now())))
+	if second.Status != types.ReceiptStatusFailed {
+		t.Error("the deposit was executed twice")
+	}
+	executed := v.has(v.events(first), "DepositExecuted")
+	if got := executed.int("receivedMarketTokens"); got.Cmp(coins(8_000)) != 0 {
+		t.Errorf("8000 USD bought %s market tokens", got)
+	}
+	v.refused(v.keeper, v.executeDeposit(deposit, v.reports(m, v.now())), "EmptyDeposit")
+
+	// The pool holds long and short in equal parts, so a withdrawal pays half in each.
+	before := v.balance(m.Short, addressOf(provider))
+	withdrawal := v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, provider,
+		WithdrawalRequest{Market: m, MarketTokens: coins(8_000)})))
+	v.has(v.events(v.run(v.keeper, v.executeWithdrawal(withdrawal, v.reports(m, v.now())))), "WithdrawalExecuted")
+	v.refused(v.keeper, v.executeWithdrawal(withdrawal, v.reports(m, v.now())), "EmptyWithdrawal")
+	got := new(big.Int).Sub(v.balance(m.Short, addressOf(provider)), before)
+	if low, high := big.NewInt(4_000e6-1_000_000), big.NewInt(4_000e6+1_000_000); got.Cmp(low) < 0 ||
+		got.Cmp(high) > 0 {
+		t.Errorf("got %s USDC units, want about 4000e6", got)
+	}
+	v.sumsAddUp()
+}
+
+func TestDepositThatCannotFillIsCancelled(t *testing.T) {
+	v := newVenue(t, nil)
+	m, provider := v.market("BTC/USD"), v.account()
+	before := v.balance(m.Short, addressOf(provider))
+	request := DepositRequest{Market: m, ShortAmount: big.NewInt(100e6), MinMarketTokens: coins(101)}
+	deposit := v.deposit(v.must(v.client.CreateDeposit(v.ctx, provider, request)))
+	events := v.events(v.run(v.keeper, v.executeDeposit(deposit, v.reports(m, v.now()))))
+	if reason, _, _ := contracts.RevertReason(v.has(events, "DepositCancelled").
+		items["reasonBytes"].([]byte)); reason != "MinMarketTokens" {
+		t.Errorf("cancelled for %q", reason)
+	}
+	if v.balance(m.Short, addressOf(provider)).Cmp(before) != 0 {
+		t.Error("the tokens were not returned")
+	}
+	expired := v.deposit(v.must(v.client.CreateDeposit(v.ctx, provider,
+		DepositRequest{Market: m, ShortAmount: big.NewInt(100e6)})))
+	created := v.now()
+	v.advance(301 * time.Second)
+	v.refused(v.keeper, v.executeDeposit(expired, v.reports(m, created+301)),
+		"OracleTimestampsAreLargerThanRequestExpirationTime")
+	v.has(v.events(v.must(v.client.CancelDeposit(v.ctx, provider, expired))), "DepositCancelled")
+	if v.balance(m.Short, addressOf(provider)).Cmp(before) != 0 {
+		t.Error("the tokens of the expired deposit were not returned")
+	}
+	v.refused(provider, v.d.depositCall(addressOf(provider), DepositRequest{Market: m}), "EmptyDepositAmounts")
+}
+
+// TestAbsurdDepositPoisonsNothing: tokens are free to mint, but no amount of them can break a pool for the others.
+func TestAbsurdDepositPoisonsNothing(t *testing.T) {
+	v := newVenue(t, nil)
+	m, vandal := v.market("ETH/USD"), v.account()
+	for _, bits := range []uint{100, 180, 250} {
+		amount := new(big.Int).Lsh(big.NewInt(1), bits)
+		v.must(v.client.Mint(v.ctx, vandal, m.Short, amount))
+		deposit := v.deposit(v.must(v.client.CreateDeposit(v.ctx, vandal,
+			DepositRequest{Market: m, ShortAmount: amount})))
+		v.has(v.events(v.run(v.keeper, v.executeDeposit(deposit, v.reports(m, v.now())))), "DepositCancelled")
+		order := trade(m, MarketIncrease, true)
+		order.CollateralAmount = amount
+		if bits == 250 {
+			order.SizeUSD = amount
+		}
+		v.fill(v.order(vandal, order), m)
+	}
+	v.open(v.account(), m, true, 10_000, 1_000)
+	v.sumsAddUp()
+}
+
+func TestWithdrawalThatCannotFillIsCancelled(t *testing.T) {
+	v := newVenue(t, nil)
+	m := v.market("ETH/USD")
+	before := v.balance(m.Address, v.d.Deployer)
+	v.must(v.client.Approve(v.ctx, v.deployer, m.Address))
+	request := WithdrawalRequest{Market: m, MarketTokens: coins(100), MinLong: coins(1)}
+	withdrawal := v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, v.deployer, request)))
+	events := v.events(v.run(v.keeper, v.executeWithdrawal(withdrawal, v.reports(m, v.now()))))
+	if reason, _, _ := contracts.RevertReason(v.has(events, "WithdrawalCancelled").
+		items["reasonBytes"].([]byte)); reason != "InsufficientOutputAmount" {
+		t.Errorf("cancelled for %q", reason)
+	}
+	if v.balance(m.Address, v.d.Deployer).Cmp(before) != 0 {
+		t.Error("the market tokens were not returned")
+	}
+
+	// The pool must stay able to pay the open positions.
+	trader := v.account()
+	v.open(trader, m, true, 40_000_000, 900_000)
+	withdrawal = v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, v.deployer,
+		WithdrawalRequest{Market: m, MarketTokens: coins(20_000_000)})))
+	events = v.events(v.run(v.keeper, v.executeWithdrawal(withdrawal, v.reports(m, v.now()))))
+	if reason, _, _ := contracts.RevertReason(v.has(events, "WithdrawalCancelled").
+		items["reasonBytes"].([]byte)); reason != "InsufficientReserve" {
+		t.Errorf("cancelled for %q", reason)
+	}
+	v.refused(v.deployer, v.d.withdrawalCall(v.d.Deployer, WithdrawalRequest{Market: m}), "EmptyWithdrawalAmount")
+}
+
+// TestPoolValueCountsTheTraders: market tokens are worth less while the traders are in profit.
+func TestPoolValueCountsTheTraders(t *testing.T) {
+	v := newVenue(t, nil)
+	m, trader, provider := v.market("ETH/USD"), v.account(), v.account()
+	v.open(trader, m, true, 30_000_000, 900_000)
+	price := func() *big.Int {
+		request := DepositRequest{Market: m, ShortAmount: big.NewInt(1_000e6)}
+		deposit := v.deposit(v.must(v.client.CreateDeposit(v.ctx, provider, request)))
+		events := v.events(v.run(v.keeper, v.executeDeposit(deposit, v.reports(m, v.now()))))
+		return v.has(events, "DepositExecuted").int("receivedMarketTokens")
+	}
+	flat := price()
+	v.setPrice("WETH", 3_300_000_000, 3_300_000_000)
+	// The pool's WETH gained 5 million, the trader 3 million: the pool is worth 2 % more, so 2 % fewer tokens.
+	ratio := new(big.Int).Quo(new(big.Int).Mul(price(), big.NewInt(10_000)), flat).Int64()
+	if ratio < 9_790 || ratio > 9_820 {
+		t.Errorf("a deposit buys %d/10000 of what it bought before", ratio)
+	}
+}
+
+// TestSumsAddUp trades at random and checks after every step that each token is accounted for.
+func TestSumsAddUp(t *testing.T) {
+	v := newVenue(t, nil)
+	random := rand.New(rand.NewPCG(3, 5))
+	var traders []*ecdsa.PrivateKey
+	for range 4 {
+		traders = append(traders, v.account())
+	}
+	for range 60 {
+		v.setPrice("WETH", 2_950_000_000+random.Int64N(50_000_000), 3_000_000_000+random.Int64N(50_000_000))
+		v.setPrice("WBTC", 59_000_000_000+random.Int64N(1_000_000_000), 60_000_000_000+random.Int64N(1_000_000_000))
+		v.randomStep(random, traders[random.IntN(len(traders))])
+		v.sumsAddUp()
+	}
+}
+
+// randomStep opens, grows, shrinks, closes or liquidates a position, or provides liquidity; whatever happens is fine as
+// long as the transaction succeeds.
+func (v *venue) randomStep(random *rand.Rand, trader *ecdsa.PrivateKey) {
+	v.t.Helper()
+	m, isLong := v.d.Markets[random.IntN(2)], random.IntN(2) == 0
+	collateral := []common.Address{m.Long, m.Short}[random.IntN(2)]
+	p, open, err := v.client.Position(v.ctx, addressOf(trader), m.Address, collateral, isLong)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	draw := random.IntN(20)
+	switch {
+	case draw < 4:
+		deposit := v.must(v.client.CreateDeposit(v.ctx, trader,
+			DepositRequest{Market: m, ShortAmount: big.NewInt(random.Int64N(1e10) + 1)}))
+		v.run(v.keeper, v.executeDeposit(v.deposit(deposit), v.reports(m, v.now())))
+	case open && draw < 12:
+		v.run(v.keeper, v.liquidate(addressOf(trader), collateral, m, isLong))
+	case open && draw < 16:
+		size := new(big.Int).Quo(p.SizeInUsd, big.NewInt(random.Int64N(3)+1))
+		v.fill(v.order(trader, OrderRequest{
+			Market: m.Address, Collateral: collateral, Type: MarketDecrease, IsLong: isLong, SizeUSD: size,
+			CollateralAmount: new(big.Int).Quo(p.CollateralAmount, big.NewInt(random.Int64N(20)+4)),
+		}), m)
+	default:
+		value := usd(random.Int64N(1_000) + 100)
+		size := new(big.Int).Mul(value, big.NewInt(random.Int64N(80)+1))
+		v.fill(v.order(trader, OrderRequest{
+			Market: m.Address, Collateral: collateral, Type: MarketIncrease, IsLong: isLong, SizeUSD: size,
+			CollateralAmount: new(big.Int).Quo(value, v.prices[collateral].Max),
+		}), m)
+	}
+}
+
+// sumsAddUp checks that every market holds exactly its pool, its positions' collateral, its impact pool and the fees
+// that others may claim, and that the vaults are empty when no request is pending.
+func (v *venue) sumsAddUp() {
+	v.t.Helper()
+	for _, m := range v.d.Markets {
+		for _, token := range []common.Address{m.Long, m.Short} {
+			sum, err := v.client.Uint(v.ctx, "POOL_AMOUNT", m.Address, token)
+			if err != nil {
+				v.t.Fatal(err)
+			}
+			for _, part := range []struct {
+				name string
+				args []any
+			}{
+				{"COLLATERAL_SUM", []any{m.Address, token, true}}, {"COLLATERAL_SUM", []any{m.Address, token, false}},
+				{"SWAP_IMPACT_POOL_AMOUNT", []any{m.Address, token}}, {"CLAIMABLE_FEE_AMOUNT", []any{m.Address, token}},
+				{"CLAIMABLE_UI_FEE_AMOUNT", []any{m.Address, token}},
+			} {
+				amount, err := v.client.Uint(v.ctx, part.name, part.args...)
+				if err != nil {
+					v.t.Fatal(err)
+				}
+				sum.Add(sum, amount)
+			}
+			if held := v.balance(token, m.Address); held.Cmp(sum) != 0 {
+				v.t.Errorf("%s holds %s of %s, its books say %s", m.Name, held, token, sum)
+			}
+		}
+	}
+	for _, token := range v.d.Tokens {
+		for _, vault := range []common.Address{
+			v.d.Contracts.OrderVault, v.d.Contracts.DepositVault, v.d.Contracts.ShiftVault, v.d.Contracts.GlvVault,
+		} {
+			if held := v.balance(token.Address, vault); held.Sign() != 0 {
+				v.t.Errorf("vault %s still holds %s of %s", vault, held, token.Symbol)
+			}
+		}
+	}
+}

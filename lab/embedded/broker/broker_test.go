@@ -1,0 +1,285 @@
+package broker_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"perpkeeper/lab/embedded/broker"
+	"perpkeeper/pkg/kafka/bus"
+)
+
+// A child process runs a broker on these, until it is killed.
+const (
+	childDir    = "BROKER_TEST_DIR"
+	childListen = "BROKER_TEST_LISTEN"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		child(dir, os.Getenv(childListen))
+	}
+	os.Exit(m.Run())
+}
+
+func child(dir, listen string) {
+	b, err := broker.Start(broker.Config{DataDir: dir, Listen: []string{listen}})
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	fmt.Println(b.Addr())
+	select {}
+}
+
+// spawn starts a child and returns its address and what kills it.
+func spawn(t *testing.T, dir, listen string) (address string, kill func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childDir+"="+dir, childListen+"="+listen)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = func() {
+		_ = cmd.Process.Kill() // SIGKILL; it may have ended already
+		_ = cmd.Wait()         // says that it was killed
+	}
+	t.Cleanup(kill)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || strings.HasPrefix(line, "error") {
+		t.Fatalf("the child says %q: %v", line, err)
+	}
+	return strings.TrimSpace(line), kill
+}
+
+func guarded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func connect(t *testing.T, address string, adjust ...func(*bus.Config)) *bus.Client {
+	t.Helper()
+	cfg := bus.DefaultConfig()
+	cfg.Brokers = []string{address}
+	for _, a := range adjust {
+		a(&cfg)
+	}
+	c, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Killed without warning in the middle of writes, a broker has every batch that it acknowledged, its topics and its
+// groups.
+func TestKillKeepsWhatWasAcknowledged(t *testing.T) {
+	ctx, dir := guarded(t), t.TempDir()
+	address, kill := spawn(t, dir, "127.0.0.1:0")
+	c := connect(t, address)
+	spec := []bus.TopicSpec{{Name: "log", Partitions: 2}}
+	must(t, c.Ensure(ctx, spec))
+	commit(t, c, address, "log", 7)
+
+	acknowledged := make(chan int64, 1)
+	started := make(chan struct{})
+	writing, stop := context.WithCancel(ctx)
+	go func() {
+		p, n := c.Producer("log"), int64(0)
+		for {
+			if _, err := p.Produce(writing, 1, []bus.Record{{Value: fmt.Append(nil, n)}}); err != nil {
+				acknowledged <- n
+				return
+			}
+			if n++; n == 200 {
+				close(started)
+			}
+		}
+	}()
+	<-started
+	kill()
+	stop()
+	n := <-acknowledged
+
+	again, _ := spawn(t, dir, address)
+	if again != address {
+		t.Fatalf("came back at %s, not %s", again, address)
+	}
+	c = connect(t, address)
+	must(t, c.Verify(ctx, spec))
+	r := c.Reader("log", 1, 0)
+	for i := range n {
+		record, err := r.Next(ctx)
+		must(t, err)
+		if string(record.Value) != strconv.FormatInt(i, 10) {
+			t.Fatalf("offset %d holds %s", i, record.Value)
+		}
+	}
+	if got := committed(t, address, "log"); got != 7 {
+		t.Fatalf("the group's offset is %d, want 7", got)
+	}
+	_, err := c.Producer("log").Produce(ctx, 1, []bus.Record{{Value: []byte("on")}})
+	must(t, err)
+	t.Logf("%d acknowledged records were there after the kill", n)
+}
+
+// commit makes a group commit an offset for partition 0 of a topic that has its name.
+func commit(t *testing.T, c *bus.Client, address, topic string, offset int64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(guarded(t))
+	must(t, c.Join(ctx, bus.GroupConfig{ID: topic, Topic: topic}, func(ctx context.Context, claim bus.Claim) error {
+		if claim.Partition == 0 {
+			claim.Committed(offset)
+			cancel() // what was noted is sent before the group is left
+		}
+		<-ctx.Done()
+		return nil
+	}))
+	if got := committed(t, address, topic); got != offset {
+		t.Fatalf("committed %d, want %d", got, offset)
+	}
+}
+
+func committed(t *testing.T, address, group string) int64 {
+	t.Helper()
+	topic := kmsg.NewOffsetFetchRequestTopic()
+	topic.Topic, topic.Partitions = group, []int32{0}
+	request := kmsg.NewPtrOffsetFetchRequest()
+	request.Group, request.Topics = group, []kmsg.OffsetFetchRequestTopic{topic}
+	answer, err := request.RequestWith(guarded(t), witness(t, address))
+	must(t, err)
+	must(t, kerr.ErrorForCode(answer.ErrorCode))
+	return answer.Topics[0].Partitions[0].Offset
+}
+
+func witness(t *testing.T, address string, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(address))...)
+	must(t, err)
+	t.Cleanup(client.Close)
+	return client
+}
+
+func TestStartNamesWhatIsWrong(t *testing.T) {
+	b, err := broker.Start(broker.Config{})
+	must(t, err)
+	defer b.Close()
+	taken := []string{"127.0.0.1:0", b.Addr()}
+	if _, err := broker.Start(broker.Config{Listen: taken}); err == nil || !strings.Contains(err.Error(), b.Addr()) {
+		t.Fatalf("an address that is taken: %v", err)
+	}
+	if _, err := broker.Start(broker.Config{Listen: []string{"nowhere"}}); err == nil ||
+		!strings.Contains(err.Error(), "nowhere") {
+		t.Fatalf("no address: %v", err)
+	}
+	file := t.TempDir() + "/file"
+	must(t, os.WriteFile(file, nil, 0o600))
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	address := free.Addr().String()
+	must(t, free.Close())
+	if _, err := broker.Start(broker.Config{DataDir: file, Listen: []string{address}}); err == nil {
+		t.Fatal("a file was taken for a data directory")
+	}
+	again, err := net.Listen("tcp", address) // a start that fails gives its address back
+	must(t, err)
+	must(t, again.Close())
+}
+
+// Asking for a topic does not create it, even if the client wants that.
+func TestTopicsAreNotCreatedByAsking(t *testing.T) {
+	b, err := broker.Start(broker.Config{})
+	must(t, err)
+	defer b.Close()
+	client := witness(t, b.Addr(), kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(0))
+	if err := client.ProduceSync(guarded(t), &kgo.Record{Topic: "asked-for"}).
+		FirstErr(); !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := connect(t, b.Addr()).Describe(guarded(t), "asked-for"); !bus.NoTopic(err) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// Six seconds are granted, and less only if the configuration says so.
+func TestSessionTimeouts(t *testing.T) {
+	for _, c := range []struct {
+		least, asked time.Duration
+		granted      bool
+	}{
+		{0, 6 * time.Second, true}, {0, 5 * time.Second, false}, {time.Second, time.Second, true},
+	} {
+		b, err := broker.Start(broker.Config{MinSessionTimeout: c.least})
+		must(t, err)
+		client := connect(t, b.Addr(), func(cfg *bus.Config) { cfg.SessionTimeout = c.asked })
+		must(t, client.Ensure(guarded(t), []bus.TopicSpec{{Name: "log", Partitions: 1}}))
+		ctx, cancel := context.WithCancel(guarded(t))
+		err = client.Join(ctx, bus.GroupConfig{ID: "g", Topic: "log"},
+			func(context.Context, bus.Claim) error { cancel(); return nil })
+		if (err == nil) != c.granted {
+			t.Errorf("least %s, asked %s: %v", c.least, c.asked, err)
+		}
+		b.Close()
+	}
+}
+
+// The hooks reach the broker: an answer made up by a test, a partition on another node, records deleted.
+func TestHooks(t *testing.T) {
+	ctx := guarded(t)
+	b, err := broker.Start(broker.Config{Listen: []string{"127.0.0.1:0", "127.0.0.1:0"}})
+	must(t, err)
+	defer b.Close()
+	c := connect(t, b.Addr())
+	must(t, c.Ensure(ctx, []bus.TopicSpec{{Name: "log", Partitions: 1}}))
+	var answered int
+	b.ControlKey(kmsg.CreateTopics, func(kmsg.Request) (kmsg.Response, error, bool) {
+		answered++
+		return nil, nil, false //nolint:nilnil // seen, and left to the broker
+	})
+	must(t, c.Ensure(ctx, []bus.TopicSpec{{Name: "other", Partitions: 1}}))
+	if answered != 1 {
+		t.Fatalf("the control was asked %d times", answered)
+	}
+	p := c.Producer("log")
+	for node := range 2 {
+		must(t, b.MoveTopicPartition("log", 0, node))
+		_, err := p.Produce(ctx, 0, []bus.Record{{}, {}})
+		must(t, err)
+	}
+	must(t, b.DeleteRecords("log", 0, 3))
+	first, end, err := c.Bounds(ctx, "log", 0)
+	must(t, err)
+	if first != 3 || end != 4 {
+		t.Fatalf("the log goes from %d to %d", first, end)
+	}
+	if err := b.MoveTopicPartition("log", 0, 9); err == nil {
+		t.Fatal("moved to a node that is not there")
+	}
+}

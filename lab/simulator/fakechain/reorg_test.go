@@ -1,0 +1,203 @@
+package fakechain_test
+
+import (
+	"testing"
+
+	"perpkeeper/lab/simulator/fakechain"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/txmgr/txm"
+)
+
+// executed has an order executed by Alice in the newest block.
+func (w *world) executed() (key, tx chain.Hash) {
+	w.t.Helper()
+	key = w.order()
+	tx = w.mustSend(alice, w.execution(orderJob(key), w.nonce(alice, evm.Latest)))
+	w.blocks(1)
+	if r := w.receipt(tx); r == nil || !r.OK {
+		w.t.Fatalf("receipt %+v", r)
+	}
+	return key, tx
+}
+
+func (w *world) status(d *fakechain.Derived, key chain.Hash) perp.Status {
+	w.t.Helper()
+	found, err := d.Order(w.t.Context(), key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return found.Row.Status
+}
+
+// What becomes of an execution whose block leaves the chain.
+func TestReorgs(t *testing.T) {
+	for _, depth := range []uint64{1, 5, 20} {
+		for reorged, want := range map[fakechain.ReorgedTxs]struct{ replayed, again bool }{
+			fakechain.Replayed:  {replayed: true, again: true},
+			fakechain.Returned:  {again: true},
+			fakechain.Forgotten: {},
+		} {
+			w := newWorld(t)
+			w.HoldFinality(true)
+			key, hash := w.executed()
+			w.blocks(int(depth) - 1)
+			before, old := w.head(), w.receipt(hash)
+			d := w.Derived()
+			w.at = w.at.Add(blockTime)
+			reorg, err := w.Reorg(depth, reorged)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if reorg.OldTip != before || reorg.Ancestor.Number != before.Number-depth || w.head().
+				Number != before.Number+1 {
+				t.Fatalf("depth %d: %+v, head %+v", depth, reorg, w.head())
+			}
+			if replaced, _ := w.Block(before.Number); replaced.Hash == before.Hash || replaced.TimeMs != before.TimeMs {
+				t.Errorf("depth %d: block %+v for %+v", depth, replaced, before)
+			}
+			r := w.receipt(hash)
+			if again := r != nil && r.OK && r.BlockHash != old.BlockHash; again != want.again {
+				t.Errorf("depth %d, reorged %d: mined again: %t, %+v", depth, reorged, again, r)
+			}
+			if want.replayed && r.Block != old.Block {
+				t.Errorf("depth %d: replayed in block %d instead of %d", depth, r.Block, old.Block)
+			}
+			if done := w.status(d, key) == perp.Executed; done != want.again {
+				t.Errorf("depth %d, reorged %d: the order is %s", depth, reorged, w.status(d, key))
+			}
+			if n := w.nonce(alice, evm.Latest); (n == 1) != want.again {
+				t.Errorf("depth %d, reorged %d: nonce %d", depth, reorged, n)
+			}
+			if sent := w.Sent(old.BlockHash); len(sent) != 1 || sent[0].Tx.Hash != hash {
+				t.Errorf("the block that was left holds %+v", sent)
+			}
+			if want.again {
+				continue
+			}
+			// its sender sends another one at the same nonce, or the same
+			w.mustSend(alice, w.execution(orderJob(key), 0))
+			w.blocks(1)
+			if got := w.status(d, key); got != perp.Executed {
+				t.Errorf("depth %d: sent again, the order is %s", depth, got)
+			}
+		}
+	}
+}
+
+// A block that was final stays.
+func TestFinalBlocksStay(t *testing.T) {
+	w := newWorld(t)
+	w.blocks(10)
+	for depth, ok := range map[uint64]bool{0: false, 3: false, 11: false, 100: false} {
+		if _, err := w.Reorg(depth, fakechain.Replayed); (err == nil) != ok {
+			t.Errorf("depth %d: %v", depth, err)
+		}
+	}
+	w.HoldFinality(true)
+	w.blocks(5)
+	final, err := w.Finalized(t.Context())
+	if err != nil || final.Number != w.head().Number-7 {
+		t.Errorf("held at %d below %d, %v", final.Number, w.head().Number, err)
+	}
+	if _, err := w.Reorg(7, fakechain.Returned); err != nil {
+		t.Error(err)
+	}
+	w.HoldFinality(false)
+	w.blocks(1)
+	if final, _ := w.Finalized(t.Context()); final.Number != w.head().Number-2 {
+		t.Errorf("final is %d below %d", final.Number, w.head().Number)
+	}
+}
+
+// Whoever has not seen a reorg yet sees the branch that was left, whole.
+func TestLaggingViewsStayOnTheirBranch(t *testing.T) {
+	w := newWorld(t)
+	w.HoldFinality(true)
+	slow := w.Chain.Endpoint()
+	slow.SetFaults(fakechain.Faults{Lag: 2 * blockTime})
+	state := slow.Derived()
+	key, hash := w.executed()
+	left := w.head()
+	if r, err := slow.Receipt(t.Context(), hash); err != nil || r != nil {
+		t.Errorf("the slow one has the receipt of a block it does not have: %+v, %v", r, err)
+	}
+	w.blocks(2) // now the slow one sees the execution
+	w.at = w.at.Add(blockTime / 2)
+	if _, err := w.Reorg(3, fakechain.Forgotten); err != nil {
+		t.Fatal(err)
+	}
+	head, err := slow.Head(t.Context())
+	if err != nil || head != left {
+		t.Fatalf("the slow one sees %+v, %v; want %+v", head, err, left)
+	}
+	if r, err := slow.Receipt(t.Context(), hash); err != nil || r == nil || r.BlockHash != left.Hash {
+		t.Errorf("receipt %+v, %v", r, err)
+	}
+	if n, err := slow.NonceAt(t.Context(), alice.Account, evm.Latest); n != 1 || err != nil {
+		t.Errorf("nonce %d, %v", n, err)
+	}
+	tx := w.execution(orderJob(key), 0)
+	_, err = slow.Simulate(t.Context(), bob.Account, tx.To, tx.Data, tx.Gas, perp.Uint{})
+	if _, reverted := evm.RevertData(err); !reverted {
+		t.Error("rehearsed on the wrong branch")
+	}
+	if w.status(state, key) != perp.Executed || w.status(w.Derived(), key) != perp.Created {
+		t.Error("rows of the wrong branch")
+	}
+	leaves, enters := w.Path(left.Hash, w.head().Hash)
+	if len(leaves) != 1 || leaves[0] != left || len(enters) != 4 || enters[3] != w.head() {
+		t.Errorf("the way is %+v and %+v", leaves, enters)
+	}
+	w.at = w.at.Add(3 * blockTime)
+	if r, err := slow.Receipt(t.Context(), hash); err != nil || r != nil {
+		t.Errorf("receipt %+v, %v", r, err)
+	}
+}
+
+// What an endpoint does wrong with transactions, and what it shows while it does.
+func TestEndpointFaults(t *testing.T) {
+	w := newWorld(t)
+	w.SetFaults(fakechain.Faults{Swallow: true})
+	hash := w.mustSend(alice, payment(0, txm.Gwei))
+	w.mustSend(alice, payment(0, txm.Gwei))
+	w.blocks(3)
+	if w.receipt(hash) != nil {
+		t.Error("a swallowed transaction was mined")
+	}
+	w.SetFaults(fakechain.Faults{Late: 35 * blockTime})
+	w.mustSend(alice, payment(0, txm.Gwei))
+	if _, err := w.send(alice, payment(0, txm.Gwei)); evm.SendClass(err) != evm.Accepted || err == nil {
+		t.Errorf("sent once more: %v", err)
+	}
+	w.blocks(34)
+	if w.receipt(hash) != nil {
+		t.Error("a late transaction was mined early")
+	}
+	w.blocks(1)
+	if w.receipt(hash) == nil {
+		t.Error("a late transaction never came")
+	}
+	w.SetFaults(fakechain.Faults{Down: true})
+	if _, err := w.Head(t.Context()); err == nil {
+		t.Error("an endpoint that is down answers")
+	}
+	if _, err := w.send(alice, payment(1, txm.Gwei)); evm.SendClass(err) != evm.Ambiguous {
+		t.Errorf("sent to one that is down: %v", err)
+	}
+	if _, err := w.Simulate(t.Context(), alice.Account, chain.Address{}, nil, 0, perp.Uint{}); err == nil {
+		t.Error("one that is down rehearses")
+	}
+	if _, err := w.Receipt(t.Context(), hash); err == nil {
+		t.Error("one that is down knows receipts")
+	}
+	w.SetFaults(fakechain.Faults{})
+	w.blocks(2)
+	if n := w.nonce(alice, evm.Latest); n != 1 {
+		t.Errorf("nonce %d: something was sent through an endpoint that was down", n)
+	}
+	if err := w.SendPrivate(t.Context(), nil, 0); err == nil {
+		t.Error("there is a builder")
+	}
+}

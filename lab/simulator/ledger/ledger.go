@@ -1,0 +1,169 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
+)
+
+// Ledger is the whole store of one keeper: a lease.Store that also registers signers, a nonce.Store and nonce.Resyncer,
+// and a txm.Store. Use New.
+type Ledger struct {
+	mu      sync.Mutex
+	clock   func() time.Time
+	disturb func(op string) Fault
+
+	accounts map[chain.Address]*account
+	lastID   int64
+	intents  map[int64]*intent
+	newest   map[string]*intent     // the newest attempt of each job
+	byTx     map[chain.Hash]*intent // by the hashes of their transactions
+
+	// What is unique among the intents in flight, over all signers.
+	keys  map[chain.Hash]bool
+	sides map[side]bool // that are being deleveraged
+	slots int           // the places that liquidations take
+}
+
+// account is a signer: what Postgres keeps in the rows of the signer and its lease, and the intents that are its own.
+type account struct {
+	chainID       uint64
+	paused        bool
+	pausedFor     string
+	expectedBelow uint64 // strangers below this number are known to have been there
+
+	owner   lease.Owner
+	token   int64
+	expires time.Time // the zero time: nobody holds it
+	next    uint64
+	mined   uint64          // the numbers below are mined, see txm.Flights
+	taken   map[uint64]bool // numbers that a transaction was signed with
+
+	queue      []*intent // queued, the most urgent first
+	flying     []*intent // in flight, by nonce
+	unreported []*intent // ended and not told, by id
+	burnt      map[job.Lane]*burnt
+}
+
+// intent is one attempt with all that hangs on it. Its Waited is not kept.
+type intent struct {
+	txm.Intent
+	queuedAt, endedAt time.Time
+	signedAt          time.Time
+	retryAfterMs      uint64
+	leaving           bool // Cancel has been said
+	slot, takenBack   bool // takes one of the places for liquidations, and does so again after a reorg
+	txs               []txm.Tx
+	receipt           *txm.Receipt // never changed once it is here
+}
+
+// New returns an empty store. Clock is the database's: leases end by it.
+func New(clock func() time.Time) *Ledger {
+	return &Ledger{
+		clock: clock, accounts: map[chain.Address]*account{},
+		intents: map[int64]*intent{}, newest: map[string]*intent{},
+		byTx: map[chain.Hash]*intent{}, keys: map[chain.Hash]bool{}, sides: map[side]bool{},
+	}
+}
+
+// Fault is a fault of the database during one call.
+type Fault int
+
+// The faults. Callers cannot tell one from the other: both are an error that leaves open what happened.
+const (
+	Healthy Fault = iota
+	Down          // nothing is done
+	Mute          // all is done, and the answer is lost
+)
+
+// Disturb lets a function decide, before each call, what is wrong; nil ends it. The function must not use the ledger.
+func (l *Ledger) Disturb(f func(op string) Fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.disturb = f
+}
+
+var errCut = errors.New("the connection to the database was cut")
+
+// ask makes one call: whole, alone, and subject to faults.
+func ask[T any](l *Ledger, op string, work func() (T, error)) (answer T, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fault := Healthy
+	if l.disturb != nil {
+		fault = l.disturb(op)
+	}
+	if fault == Down {
+		return answer, fmt.Errorf("%s: %w", op, errCut)
+	}
+	answer, err = work()
+	if fault == Mute {
+		var none T
+		return none, fmt.Errorf("%s: %w", op, errCut)
+	}
+	return answer, err
+}
+
+// do is ask for calls that answer nothing.
+func (l *Ledger) do(op string, work func() error) error {
+	_, err := ask(l, op, func() (struct{}, error) { return struct{}{}, work() })
+	return err
+}
+
+// fenced makes one write under a fence. Work returns false where it found its rows not to be as the write wants them,
+// and has then written nothing.
+func (l *Ledger) fenced(op string, f lease.Fence, work func(a *account) bool) error {
+	return l.do(op, func() error {
+		a := l.held(f)
+		switch {
+		case a == nil:
+			return &lease.LostError{Fence: f, Op: op}
+		case !work(a):
+			return &txm.RefusedError{Op: op, Why: txm.Moved}
+		}
+		return nil
+	})
+}
+
+// held returns the account of a fence that holds, or nil.
+func (l *Ledger) held(f lease.Fence) *account {
+	a := l.accounts[f.Signer]
+	if a == nil || a.owner.ID != f.Owner || a.token != f.Token || !a.expires.After(l.clock()) {
+		return nil
+	}
+	return a
+}
+
+// Register makes a signer known, with a lease that nobody holds. A signer that is known already is left as it is; one
+// that is known for another chain is an error.
+func (l *Ledger) Register(_ context.Context, signer chain.Address, chainID uint64) error {
+	return l.do("register", func() error {
+		if a, known := l.accounts[signer]; known {
+			if a.chainID != chainID {
+				return fmt.Errorf("signer %s belongs to chain %d here, not to %d", signer, a.chainID, chainID)
+			}
+			return nil
+		}
+		l.accounts[signer] = &account{chainID: chainID, owner: lease.Owner{ID: uuid.Nil, Label: "nobody"},
+			taken: map[uint64]bool{}}
+		return nil
+	})
+}
+
+// Resume lets a paused signer claim again, as an operator would.
+func (l *Ledger) Resume(signer chain.Address) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a := l.accounts[signer]; a != nil {
+		a.paused, a.pausedFor = false, ""
+	}
+}

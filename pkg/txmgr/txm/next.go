@@ -1,0 +1,155 @@
+package txm
+
+import (
+	"time"
+
+	"perpkeeper/pkg/job"
+)
+
+// Sight is what the chain and its nodes show of one flight. Final and FinalNonce are asked for before the receipts: a
+// nonce that was spent in a final block then has its receipt.
+type Sight struct {
+	// Receipt is that of any of the flight's hashes, in a block that the node takes for canonical; nil when there is
+	// none.
+	Receipt *Receipt
+	// Head is the newest block the answering node has, Final the highest finalized one this process has ever seen.
+	Head, Final uint64
+	// FinalNonce is the signer's next nonce as of a finalized block.
+	FinalNonce uint64
+	// Missing is how long FinalNonce has been above the flight's nonce without a receipt.
+	Missing time.Duration
+	// Sent is what this tenure has done about the newest transaction.
+	Sent Sending
+	// Over is true when the job is another keeper's for now: nothing is broadcast that could execute it.
+	Over bool
+	// InTheWay is true when it is over for good until that keeper is done, and later nonces wait for this one.
+	InTheWay bool
+	// Lane is the one that the flight is paid and pressed for, see [Inherit]; empty for its own.
+	Lane job.Lane
+}
+
+// Sending is what became of the broadcasts of one transaction in this tenure. The zero Sending was never broadcast.
+type Sending struct {
+	// First and Last are the heads at its first and its last broadcast; 0 while no head had come. What was taken after
+	// it had been refused is as good as new: First is then that head.
+	First, Last uint64
+	Ever        bool
+	// Answer is what the nodes' answers so far ask for, and Refused how many broadcasts in a row they have refused for
+	// what money does not mend.
+	Answer  Answer
+	Refused int
+	// Overdue is true when the public nodes were not given it, and the time for which they are not is over.
+	Overdue bool
+}
+
+// Answer is what the nodes' answers about a transaction ask for.
+type Answer int
+
+// The answers.
+const (
+	// Unpooled: no node is known to have it, and none has said that it is too cheap. More money would buy nothing,
+	// whatever the reason: look at the job anew, and broadcast the same bytes again.
+	Unpooled Answer = iota
+	Pooled          // a node has it: wait, broadcast the same bytes again, and pay more in time
+	TooCheap        // another transaction is at this nonce, or the price is below what nodes take: raise it
+	Never           // no node will ever take these bytes: the nonce has to be freed by others
+)
+
+// Step is what to do about a flight now.
+type Step int
+
+// The steps.
+const (
+	// Wait for the next block.
+	Wait Step = iota
+	// Broadcast the newest transaction, the bytes as they are stored.
+	Broadcast
+	// Adopt a flight that another tenure has left, or that no node has: cancel it if its job is no longer to be done,
+	// and else broadcast the newest transaction as it stands.
+	Adopt
+	// Replace the newest transaction by one that pays more, if the job is still to be done and the caps leave room, and
+	// else broadcast it again.
+	Replace
+	// Yield to the keeper whose job it is now: cancel the flight if its job is no longer to be done, or if it is in the
+	// way, and else leave it as it is.
+	Yield
+	// Free the nonce of bytes that no node takes, or that an operator has called off.
+	Free
+	// Record the receipt, in place of the stored one if there is one.
+	Record
+	// TakeBack the stored receipt: its block left the chain. The flight is Sent again, at the same nonce.
+	TakeBack
+	// Finish the intent: its receipt's block is final.
+	Finish
+	// Disown the nonce: somebody else's transaction spent it, in a final block.
+	Disown
+)
+
+var stepNames = [...]string{"wait", "broadcast", "adopt", "replace", "yield", "free", "record", "take back", "finish",
+	"disown"}
+
+// String names the step.
+func (s Step) String() string { return stepNames[s] }
+
+// Next returns what to do about a flight. The order of the cases is the policy: what the chain holds comes before what
+// we would like.
+func (p Policy) Next(f Flight, s Sight) Step {
+	switch {
+	case s.Receipt != nil && (f.Mined == nil || !f.Mined.Same(*s.Receipt)):
+		return Record
+	case s.Receipt != nil && s.Receipt.Block.Number <= s.Final:
+		return Finish
+	case s.Receipt != nil:
+		return Wait
+	case f.Mined != nil && f.Mined.Block.Number > s.Head:
+		return Wait // the node that answered has not reached the receipt's block: it cannot know
+	case f.Mined != nil:
+		return TakeBack
+	case s.FinalNonce > f.Intent.Nonce && s.Missing >= p.Doubt:
+		return Disown
+	case s.FinalNonce > f.Intent.Nonce:
+		return Wait
+	}
+	return p.press(f, s)
+}
+
+// press returns what to do about a flight that could still be mined and is not. What is adopted is not raised at once:
+// it may be in every pool. A raise is for bytes that a node has, or calls too cheap. What only frees a nonce is pressed
+// in anybody's time.
+func (p Policy) press(f Flight, s Sight) Step {
+	patience := p.Of(s.For(f)).Patience
+	switch {
+	case f.Intent.CalledOff != "" && !f.Leaving():
+		return Free
+	case s.Sent.Ever && s.Sent.Answer == Never:
+		return Free
+	case s.Over && !f.Leaving():
+		return Yield
+	case !s.Sent.Ever:
+		return Adopt
+	case s.Sent.Answer == TooCheap || s.Sent.Answer == Pooled && s.Sent.passed(s.Head) >= patience:
+		return Replace
+	case s.Sent.Answer == Unpooled && p.Due(s):
+		return Adopt
+	case p.Due(s):
+		return Broadcast
+	}
+	return Wait
+}
+
+// Due reports whether it is time to broadcast the same bytes again. A head that went down may have taken what was sent
+// with its blocks. Each refusal in a row doubles the pause.
+func (p Policy) Due(s Sight) bool {
+	const longest = 4 // doublings: 32 blocks, about 14 s, as resend is 2
+	pause := resend << min(max(s.Sent.Refused-1, 0), longest)
+	return s.Sent.Overdue || s.Head < s.Sent.Last || s.Head-s.Sent.Last >= pause
+}
+
+// passed counts the blocks since the first broadcast. Those since a broadcast before the first head are not known: it
+// is repeated before it is taken for late.
+func (s Sending) passed(head uint64) uint64 {
+	if s.First == 0 {
+		return 0
+	}
+	return head - min(head, s.First)
+}

@@ -1,0 +1,128 @@
+package txmanager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/nonce"
+	"perpkeeper/pkg/txmgr/signer"
+	"perpkeeper/pkg/txmgr/txm"
+)
+
+// claim gives tasks their nonces: it signs with the numbers the cursor promises and stores numbers and bytes in one
+// fenced statement. Bytes that were not stored are thrown away. It is used by one goroutine.
+type claim struct {
+	signing
+	cursor *cursor
+	// expect announces that a transaction is about to be broadcast, so that nobody else does it as soon as it is
+	// stored.
+	expect func(chain.Hash)
+	// patience bounds the statement, which is not cut short when the process is asked to stop.
+	patience time.Duration
+}
+
+// signFor is for how long one claim signs. A remote signer takes its time, and what is more urgent than the rest may
+// have come meanwhile.
+const signFor = 50 * time.Millisecond
+
+// run claims the first tasks in one statement, or none, and returns how many. The verdict is about all of them.
+func (c claim) run(ctx context.Context, tasks []*Task) (taken int, v Verdict, err error) {
+	next, err := c.cursor.get(ctx)
+	if err != nil {
+		return 0, Verdict{}, err
+	}
+	paid, err := c.market.now(ctx)
+	if err != nil {
+		return 0, Verdict{}, err
+	}
+	begun := c.budget.clock()
+	fee := c.limits.Fee()
+	b, aside := txm.Batch{Cursor: next.Next, Limits: c.limits.Flights()}, txm.ByLane{}
+	defer func() {
+		if err == nil && v.Kind != Onward {
+			c.budget.giveBack(aside)
+		}
+	}()
+	for i, t := range tasks {
+		if i > 0 && c.budget.clock().Sub(begun) >= signFor {
+			tasks = tasks[:i]
+			break
+		}
+		lane := t.Job().Kind.Lane()
+		if !fee.Pays(lane, t.Call.Gas, paid) {
+			return 0, tooDear(lane, fee, paid), nil
+		}
+		price := fee.First(lane, t.Call.Gas, paid)
+		if !c.budget.take(lane, t.Call.Gas*price) {
+			if len(tasks) == 1 { // of several, the first ones may be had for what is left
+				c.budget.lacks(lane)
+			}
+			return 0, spentOut(lane), nil
+		}
+		aside.Add(lane, perp.U64(t.Call.Gas*price))
+		switch t.Tx, err = c.sign(ctx, next.Promise(), t.Call, price); {
+		case signer.Refused(err): // as a failure it would keep all others from being claimed, and be tried for ever
+			return 0, Verdict{Kind: Waiting, Reason: err.Error(), Gate: true}, nil
+		case err != nil:
+			return 0, Verdict{}, err
+		}
+		c.expect(t.Tx.Hash)
+		b.Claims, next = append(b.Claims, txm.Claim{Intent: t.Intent.ID, Kind: t.Job().Kind, Tx: t.Tx}),
+			next.Taken(t.Tx.Nonce)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.patience)
+	defer cancel()
+	failpoint.Hit("sender.commit.before")
+	err = c.store.Claim(ctx, c.tenure.Fence(), b)
+	failpoint.Hit("sender.commit.after")
+	v, err = c.resolve(ctx, tasks, next, err)
+	return len(tasks), v, err
+}
+
+func (c claim) resolve(ctx context.Context, tasks []*Task, after nonce.Cursor, err error) (Verdict,
+	error) {
+	switch why := txm.Refused(err); {
+	case err == nil:
+	case lease.Lost(err):
+		return Verdict{}, err
+	case why == txm.SignerFull:
+		return Shut("as many transactions are in flight as may be"), nil
+	case why == txm.KeeperFull || why == txm.AccountBusy || why == txm.KeyBusy || why == txm.SideBusy:
+		return Wait(string(why)), nil
+	case why != "":
+		c.cursor.lose() // what we knew of the queue or the cursor is old
+		return Wait(string(why)), nil
+	default:
+		if err := c.lookUp(ctx, tasks[0], err); err != nil {
+			return Verdict{}, err
+		}
+	}
+	c.cursor.set(after)
+	for _, t := range tasks {
+		c.metrics.queueSeconds.Observe(t.Intent.Waited.Seconds())
+		c.log.Info().Str("job", t.Job().ID).Uint32("attempt", t.Intent.Attempt).Uint64("nonce", t.Tx.Nonce).
+			Str("hash", t.Tx.Hash.Hex()).
+			Uint64("gas_price", t.Tx.Cap).Msg("claimed")
+	}
+	return Verdict{}, nil
+}
+
+// lookUp finds out what became of a claim whose answer was lost; one of a batch stands for all. Without an answer of
+// its own, or with one that knows nothing of these bytes, the cursor is read anew: the lost statement may still be on
+// its way, and whatever it does then, it does under the lease row's lock.
+func (c claim) lookUp(ctx context.Context, t *Task, lost error) error {
+	stored, err := c.store.Claimed(ctx, t.Intent.ID)
+	if err == nil && stored == t.Tx.Hash {
+		return nil
+	}
+	c.cursor.lose()
+	if err != nil {
+		return fmt.Errorf("the answer to a claim was lost (%w), and nobody says whether it is there: %w", lost, err)
+	}
+	return fmt.Errorf("the answer to a claim was lost, and the claim is not there (stored is %s): %w", stored, lost)
+}

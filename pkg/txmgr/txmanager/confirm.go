@@ -1,0 +1,230 @@
+package txmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/service/metric"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
+)
+
+// confirm follows what is in flight. What it finds out it writes down before it goes on; what it remembers itself is
+// only since when something has been missing.
+type confirm struct {
+	view
+	judge   Judge
+	rest    func(i txm.Intent, o job.Outcome) txm.Rest
+	renewal renewal
+	waiting *waiting // what gets no nonce for what is in flight
+	ages    ages
+	ended   func() // called when an intent has ended
+	landing *landing
+	// gate has readiness told what nodes refuse, when that begins, goes on or ends; see worker.told.
+	gate    func(reason string)
+	refused bool // they refuse something
+}
+
+// pass looks at every flight once. One that fails, or takes long, does not keep the others from being looked at.
+func (c *confirm) pass(ctx context.Context) error {
+	before := c.broadcast.presses.err()
+	if lease.Lost(before) {
+		return before
+	}
+	flights, err := c.store.InFlight(ctx, c.signer)
+	if err != nil {
+		return err
+	}
+	c.remember(flights)
+	if len(flights) == 0 {
+		return before
+	}
+	at, err := c.stand(ctx, flights)
+	if err != nil {
+		return err
+	}
+	problems := []error{before, at.waits}
+	for some := range slices.Chunk(c.looks(flights), looksAtOnce) {
+		err := errors.Join(c.see(ctx, some, at), c.record(ctx, some), c.finish(ctx, some))
+		if problems = append(problems, err); lease.Lost(err) {
+			return err
+		}
+		for _, l := range urgentFirst(some) {
+			if c.heads.Number() != at.asked {
+				if at, err = c.stand(ctx, flights); err != nil {
+					return errors.Join(append(problems, err)...)
+				}
+			}
+			if l.err == nil && !c.broadcast.presses.has(l.Intent.ID) {
+				c.decide(l, at) // what was pressed before may have taken long
+				l.err = c.press(ctx, l)
+			}
+			if lease.Lost(l.err) {
+				return l.err
+			}
+			if l.err != nil && txm.Refused(l.err) == "" { // what moved meanwhile is seen by the next pass
+				problems = append(problems, fmt.Errorf("nonce %d: %w", l.Intent.Nonce, l.err))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// stand asks where the chain stands, and has the places given back of what is mined. It is asked anew at every head: a
+// pass over a hundred flights takes longer than a block, and what waits for a place is not to wait for the pass.
+func (c *confirm) stand(ctx context.Context, flights []txm.Flight) (at tip, err error) {
+	asked := c.heads.Number()
+	mined, err := c.landing.look(ctx, flights)
+	if err != nil {
+		return at, err
+	}
+	if at, err = c.view.tip(ctx, mined); err != nil {
+		return at, err
+	}
+	at.asked = asked
+	for _, f := range flights {
+		if c.turns.Ask(f.Intent.Job).Mine {
+			at.ours = max(at.ours, f.Intent.Nonce)
+		}
+	}
+	return at, nil
+}
+
+// remember forgets whatever is no longer in flight.
+func (c *confirm) remember(flights []txm.Flight) {
+	c.metrics.inFlight.WithLabelValues(c.signer.Hex()).Set(float64(len(flights)))
+	flying, intents, liquidations := map[chain.Hash]bool{}, map[int64]bool{}, 0
+	for _, f := range flights {
+		intents[f.Intent.ID] = true
+		c.ages.see(f.Intent.ID)
+		if f.Intent.Job.Kind == job.Liquidation {
+			liquidations++
+		}
+		for _, hash := range f.Hashes() {
+			flying[hash] = false
+		}
+	}
+	pressed := slices.DeleteFunc(slices.Clone(flights), c.abandoned)
+	for _, f := range pressed {
+		flying[f.Newest().Hash] = f.Mined == nil
+	}
+	c.broadcast.checkStall(pressed)
+	if refused := c.broadcast.refusal() != ""; refused || c.refused {
+		c.refused = refused
+		c.gate("")
+	}
+	c.metrics.unlanded.show(c.signer, pressed)
+	c.metrics.held.WithLabelValues(c.signer.Hex()).Set(metric.Bool(c.broadcast.held() != ""))
+	c.metrics.liquidations.WithLabelValues(c.signer.Hex()).Set(float64(liquidations))
+	c.broadcast.forget(flying)
+	c.broadcast.privacy.keep(intents)
+	c.ages.keep(intents)
+}
+
+// press does what the policy decides about a flight that is not mined, or not any more. After a reorg the job may look
+// done because our own state still has the branch that was left: the same bytes are broadcast until it has not.
+func (c *confirm) press(ctx context.Context, l *look) error {
+	f, s, step := l.Flight, l.sight, l.step
+	if (step == txm.Adopt || step == txm.Replace) && c.ages.unsettled(f.Intent.ID) {
+		step = txm.Broadcast
+	}
+	switch step { //nolint:exhaustive // what is mined is recorded and finished together with others
+	case txm.TakeBack:
+		return c.takeBack(ctx, f, s)
+	case txm.Disown:
+		return c.disown(ctx, f, s)
+	case txm.Broadcast:
+		return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
+	case txm.Adopt:
+		return c.aside(ctx, l, c.renewal.adopt)
+	case txm.Replace:
+		return c.aside(ctx, l, c.renewal.replace)
+	case txm.Yield:
+		return c.aside(ctx, l, c.renewal.yield)
+	case txm.Free:
+		return c.aside(ctx, l, c.renewal.free)
+	}
+	return nil
+}
+
+// watch notifies people of what waits for its receipt for too long in this tenure. How long it was queued before, for
+// its turn or its price, is no matter here.
+func (c *confirm) watch(f txm.Flight, s txm.Sight) {
+	if s.Receipt != nil || !c.ages.late(f.Intent.ID) {
+		return
+	}
+	c.log.Warn().Str("job", f.Intent.Job.ID).Uint64("nonce", f.Intent.Nonce).Int("attempts", len(f.Txs)).
+		Str("class", f.Newest().LastClass).
+		Msg("no receipt yet; it is broadcast again until there is one")
+}
+
+func (c *confirm) takeBack(ctx context.Context, f txm.Flight, s txm.Sight) error {
+	failpoint.Hit("sender.take_back.before")
+	if err := c.store.TakeBack(ctx, c.tenure.Fence(), *f.Mined); err != nil {
+		return err
+	}
+	failpoint.Hit("sender.take_back.after")
+	c.logged("the block left the chain", f, *f.Mined)
+	c.ages.see(f.Intent.ID).lost = c.ages.clock()
+	c.broadcast.restart(f.Newest().Hash)
+	if s.Over && !f.Leaving() {
+		return nil // whoever has the turn now executes it on the new branch
+	}
+	return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
+}
+
+// disown believes that somebody else has the key, if enough hosts say so, each for itself. While they do not,
+// whoever says it may be wrong, and the transaction is broadcast as ever.
+func (c *confirm) disown(ctx context.Context, f txm.Flight, s txm.Sight) error {
+	foreign := func(one evm.Reader) bool { return c.view.foreign(ctx, one, f) }
+	if agree, need := agreement(c.node, foreign); agree < need {
+		err := fmt.Errorf("%d of %d hosts say that it was spent, and have no receipt of ours", agree, need)
+		if !s.Sent.Ever || c.limits.Fee().Due(s) {
+			err = errors.Join(err, c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx))
+		}
+		return err
+	}
+	reason := fmt.Sprintf("nonce %d was spent in a final block by a transaction that is not ours", f.Intent.Nonce)
+	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: reason}, Rest: c.rest(f.Intent, job.Foreign)}
+	if err := c.store.Disown(ctx, c.tenure.Fence(), f.Intent.ID, end); err != nil {
+		return err
+	}
+	c.metrics.foreign.WithLabelValues(c.signer.Hex()).Inc()
+	c.disowned(ctx, f)
+	c.ended()
+	return nil
+}
+
+// disowned logs that a nonce is somebody else's: an alarm where it has paused the signer, and no more where the last
+// resync has found that it may come.
+func (c *confirm) disowned(ctx context.Context, f txm.Flight) {
+	level, text := zerolog.ErrorLevel, "somebody else uses this signer's key: the signer is paused until "+
+		"`keeperctl signer resync`"
+	if paused, err := c.store.Paused(ctx, c.signer); err == nil && paused == "" {
+		level, text = zerolog.WarnLevel, "a number from before the last resync was spent by somebody else; the signer "+
+			"is not paused"
+	}
+	c.log.WithLevel(level).Bool("critical", level == zerolog.ErrorLevel).Str("job", f.Intent.Job.ID).
+		Uint64("nonce", f.Intent.Nonce).Str("signer", c.signer.Hex()).Msg(text)
+}
+
+// logged logs what became of a mined transaction. What went wrong is louder.
+func (c *confirm) logged(what string, f txm.Flight, r txm.Receipt) {
+	level := zerolog.InfoLevel
+	if r.Outcome == job.Reverted {
+		level = zerolog.WarnLevel
+	}
+	c.log.WithLevel(level).Str("job", f.Intent.Job.ID).Uint32("attempt", f.Intent.Attempt).
+		Uint64("nonce", f.Intent.Nonce).
+		Str("hash", r.TxHash.Hex()).
+		Uint64("block", r.Block.Number).Str("outcome", string(r.Outcome)).Str("reason", r.Reason).
+		Dur("age_ms", c.heads.Age(f.Intent.Job.BirthMs)).Msg(what)
+}

@@ -1,0 +1,236 @@
+package txmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
+)
+
+const (
+	// looksAtOnce is of how many flights what the chain shows is stored in one statement.
+	looksAtOnce = 64
+	// sideBySide is about how many flights the nodes are asked at a time.
+	sideBySide = 16
+)
+
+// look is what a pass sees of a flight.
+type look struct {
+	txm.Flight
+	sight txm.Sight
+	found *evm.Receipt // of the one of its transactions that was mined; nil for none
+	step  txm.Step     // what it needs
+	// doubt is why it is not known whether its nonce was spent for good, and err why nothing can be done about it now.
+	doubt, err error
+}
+
+func (c *confirm) looks(flights []txm.Flight) []*look {
+	lanes := txm.Inherit(flights, c.waiting.most(),
+		func(f txm.Flight) bool { return c.turns.Ask(f.Intent.Job).Mine })
+	looks := make([]*look, len(flights))
+	for i, f := range flights {
+		looks[i] = &look{Flight: f, sight: txm.Sight{Lane: lanes[i]}}
+	}
+	return looks
+}
+
+// each does something about several flights at a time.
+func each(looks []*look, do func(*look)) {
+	group := errgroup.Group{}
+	group.SetLimit(sideBySide)
+	for _, l := range looks {
+		group.Go(func() error {
+			do(l)
+			return nil
+		})
+	}
+	_ = group.Wait() // no look returns its error this way
+}
+
+// that returns the looks that need a step, and of which all is known.
+func that(looks []*look, need txm.Step) []*look {
+	return slices.DeleteFunc(slices.Clone(looks), func(l *look) bool { return l.err != nil || l.step != need })
+}
+
+// see finds out what flights need now. While no two endpoints agree on how many nonces were spent for good, a flight's
+// own is not: it is broadcast and replaced as ever, which costs nothing if it was, and the doubt is reported.
+func (c *confirm) see(ctx context.Context, looks []*look, at tip) error {
+	each(looks, func(l *look) { c.view.see(ctx, l, at) })
+	var doubts []error
+	for _, l := range looks {
+		if l.err != nil {
+			continue
+		}
+		if doubts = append(doubts, l.doubt); l.doubt == nil {
+			l.sight.Missing = c.ages.missingFor(l.Flight, l.sight)
+		}
+		c.watch(l.Flight, l.sight)
+		c.decide(l, at)
+	}
+	return errors.Join(doubts...)
+}
+
+// decide reports what a flight needs by whose turn it is at this moment: the chain was asked for all flights of a
+// statement, and nothing is sent in another keeper's window for what it has shown in ours. What nodes answered to
+// another flight meanwhile may hold for this one.
+func (c *confirm) decide(l *look, at tip) {
+	l.sight.Sent = c.broadcast.sending(l.Newest().Hash)
+	turn := c.turns.Ask(l.Intent.Job)
+	l.sight.Over, l.sight.InTheWay = !turn.Mine, turn.Passed && at.ours > l.Intent.Nonce
+	l.step = c.limits.Fee().Next(l.Flight, l.sight)
+}
+
+// together stores something of several flights in one statement. Where one of them has moved on, which the next pass
+// sees, each is stored by itself.
+func together(looks []*look, store func([]*look) error) (stored []*look, err error) {
+	if len(looks) == 0 {
+		return nil, nil
+	}
+	err = store(looks)
+	switch {
+	case err == nil:
+		return looks, nil
+	case txm.Refused(err) == "":
+		return nil, err
+	case len(looks) == 1:
+		return nil, nil
+	}
+	var problems []error
+	for _, l := range looks {
+		one, err := together([]*look{l}, store)
+		if stored = append(stored, one...); lease.Lost(err) {
+			return stored, err
+		}
+		problems = append(problems, err)
+	}
+	return stored, errors.Join(problems...)
+}
+
+// record writes the receipts down that were found. One whose block is final by now, because this tenure or its node was
+// late, is then to be finished in the same pass.
+func (c *confirm) record(ctx context.Context, looks []*look) error {
+	mined := that(looks, txm.Record)
+	each(mined, func(l *look) { l.sight.Receipt, l.err = c.judged(ctx, l) })
+	recorded, err := together(that(mined, txm.Record), func(some []*look) error {
+		receipts := make([]txm.Receipt, len(some))
+		for i, l := range some {
+			receipts[i] = *l.sight.Receipt
+		}
+		failpoint.Hit("sender.receipt.before")
+		err := c.store.Record(ctx, c.tenure.Fence(), receipts...)
+		if err == nil {
+			failpoint.Hit("sender.receipt.after")
+		}
+		return err
+	})
+	if len(recorded) > 0 {
+		c.broadcast.roomMade()
+	}
+	for _, l := range recorded {
+		age := c.heads.Age(l.Intent.Job.BirthMs)
+		c.metrics.landed.WithLabelValues(string(l.Intent.Job.Kind)).Observe(age.Seconds())
+		c.logged("mined", l.Flight, *l.sight.Receipt)
+		l.Mined = l.sight.Receipt
+		l.step = c.limits.Fee().Next(l.Flight, l.sight)
+	}
+	return err
+}
+
+func (c *confirm) judged(ctx context.Context, l *look) (*txm.Receipt, error) {
+	r := *l.sight.Receipt
+	var err error
+	if r.Outcome, r.Reason, err = c.outcome(ctx, l.Flight, *l.found); err != nil {
+		return &r, err
+	}
+	// the job is done all the same, and whoever reads the result sees that this is missing
+	if r.Settlement, err = c.settlement(l.Flight, *l.found); err != nil {
+		c.log.Error().Err(err).Str("job", l.Intent.Job.ID).Str("hash", l.found.Hash.Hex()).
+			Msg("what the transaction came to is left out of its result")
+	}
+	return &r, nil
+}
+
+func (c *confirm) outcome(ctx context.Context, f txm.Flight, found evm.Receipt) (job.Outcome, string, error) {
+	mined, _ := f.Of(found.Hash)
+	switch mined.Kind {
+	case txm.Cancel:
+		return f.Intent.Cancel.Outcome, f.Intent.Cancel.Reason, nil
+	case txm.Fill:
+		return job.SkippedDone, "the number was nobody's", nil
+	default:
+		return c.judge.Outcome(ctx, f.Intent.Job, found)
+	}
+}
+
+// settlement is what the mined one of a flight's transactions came to for the owner of a position (LIQ-11).
+func (c *confirm) settlement(f txm.Flight, found evm.Receipt) (*job.Settlement, error) {
+	if mined, _ := f.Of(found.Hash); !found.OK || mined.Kind == txm.Cancel || mined.Kind == txm.Fill {
+		return nil, nil //nolint:nilnil // it did nothing to a position, which is no error
+	}
+	return c.judge.Settlement(f.Intent.Job, found)
+}
+
+// finish ends intents. That their blocks are final and stand two endpoints have said already; that these hold the
+// transactions they have to say as well: a block's receipts prove what was done, and not by which transaction.
+func (c *confirm) finish(ctx context.Context, looks []*look) error {
+	final := that(looks, txm.Finish)
+	each(final, func(l *look) { l.err = c.view.bornOut(ctx, *l.Mined) })
+	finished, err := together(that(final, txm.Finish), func(some []*look) error {
+		finals := make([]txm.FinalReceipt, len(some))
+		for i, l := range some {
+			finals[i] = txm.FinalReceipt{Receipt: *l.Mined, Rest: c.rest(l.Intent, l.Mined.Outcome)}
+		}
+		failpoint.Hit("sender.finish.before")
+		err := c.store.Finish(ctx, c.tenure.Fence(), finals...)
+		if err == nil {
+			failpoint.Hit("sender.finish.after")
+		}
+		return err
+	})
+	for _, l := range finished {
+		c.logged("final", l.Flight, *l.Mined)
+		c.turns.Ended(l.Intent.Job.ID, l.Mined.Outcome)
+	}
+	if len(finished) > 0 {
+		c.ended()
+	}
+	return err
+}
+
+// bornOut asks two endpoints for the block of a receipt.
+func (v view) bornOut(ctx context.Context, r txm.Receipt) error {
+	switch block, ok, err := v.node.SettledReceipt(ctx, r.TxHash); {
+	case err != nil:
+		return err
+	case block != r.Block.Hash || ok != r.OK:
+		return fmt.Errorf("its receipt is of block %s, success %t; two endpoints have it in block %s, success %t",
+			r.Block.Hash, r.OK, block, ok)
+	}
+	return nil
+}
+
+func (v view) see(ctx context.Context, l *look, at tip) {
+	lane := l.sight.Lane
+	l.sight = at.Sight
+	l.sight.Lane = lane
+	if l.found, l.err = v.receipt(ctx, l.Flight, at); l.err != nil {
+		return
+	}
+	if r := l.found; r != nil {
+		// what was burnt is one endpoint's word, and no transaction burns more than was signed
+		signed, _ := l.Of(r.Hash)
+		l.sight.Receipt = &txm.Receipt{TxHash: r.Hash, Block: chain.BlockRef{Number: r.Block, Hash: r.BlockHash},
+			OK: r.OK, GasUsed: min(r.GasUsed, signed.Gas), GasPrice: min(r.GasPrice, signed.Cap)}
+	} else if l.sight.FinalNonce, l.doubt = v.spent(ctx, l.Flight, at); !evm.Undecided(l.doubt) {
+		l.err, l.doubt = l.doubt, nil
+	}
+}

@@ -1,0 +1,60 @@
+package txmanager
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/txmgr/headtrack"
+	"perpkeeper/pkg/txmgr/txm"
+)
+
+// feeHistory is a node on which each of the last blocks was paid one price.
+type feeHistory struct {
+	Node
+	paid []uint64
+}
+
+func (feeHistory) GasPrice(context.Context) (uint64, error) { return txm.Gwei / 20, nil }
+
+func (n feeHistory) Tips(_ context.Context, _ int, shares []uint64) (tips [][]uint64, err error) {
+	for _, price := range n.paid {
+		block := make([]uint64, len(shares))
+		for i := range block {
+			block[i] = price
+		}
+		tips = append(tips, block)
+	}
+	return tips, nil
+}
+
+// NON-16: what this keeper has paid itself is no market: after a jam the next transaction begins at what others pay. A
+// price that was ours long ago is anybody's.
+func TestKeeperDoesNotOutbidItself(t *testing.T) {
+	heads := headtrack.New(time.Now)
+	heads.Set(chain.BlockRef{Number: 100}, time.Now())
+	m := &market{node: feeHistory{paid: []uint64{5 * txm.Gwei, 5 * txm.Gwei, txm.Gwei / 10}}, heads: heads,
+		limits: limits{}, log: zerolog.Nop()}
+	first := func() uint64 {
+		now, err := m.ask(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return txm.DefaultPolicy().First(job.LiquidationLane, 1_000_000, now)
+	}
+	if got := first(); got != 5*txm.Gwei {
+		t.Errorf("others pay 5 gwei, and it begins at %d wei", got)
+	}
+	m.offered(5 * txm.Gwei)
+	if got := first(); got != txm.Gwei/10 {
+		t.Errorf("others pay 0.1 gwei, and it begins at %d wei", got)
+	}
+	heads.Set(chain.BlockRef{Number: 101 + marketOld}, time.Now())
+	if got := first(); got != 5*txm.Gwei {
+		t.Errorf("what was offered long ago counts as ours: it begins at %d wei", got)
+	}
+}

@@ -1,0 +1,127 @@
+package txmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/txmgr/txm"
+)
+
+// pressesAtOnce is how many flights are looked at anew at a time, besides those that something urgent waits for.
+const pressesAtOnce = 4
+
+// presses are flights whose jobs are looked at anew. None waits for another one's slow call: a flight is left out of
+// the passes that come while it is pressed.
+type presses struct {
+	beside  bool // passes do not wait for them
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	busy  map[int64]bool // by intent: whether it takes one of the places
+	freed chan struct{}  // closed when a place is
+	wrong []error        // since somebody asked
+}
+
+// err returns, once, what went wrong.
+func (p *presses) err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := errors.Join(p.wrong...)
+	p.wrong = nil
+	return err
+}
+
+func (p *presses) has(intent int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, busy := p.busy[intent]
+	return busy
+}
+
+// enter takes a place for an intent, or returns what is closed when one may be free.
+func (p *presses) enter(intent int64, urgent bool) (full <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := 0
+	for _, place := range p.busy {
+		if place {
+			taken++
+		}
+	}
+	if p.freed == nil {
+		p.busy, p.freed = map[int64]bool{}, make(chan struct{})
+	}
+	if !urgent && taken >= pressesAtOnce {
+		return p.freed
+	}
+	p.busy[intent] = !urgent
+	return nil
+}
+
+func (p *presses) leave(intent int64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.busy, intent)
+	close(p.freed)
+	p.freed = make(chan struct{})
+	if err != nil && txm.Refused(err) == "" { // what moved meanwhile is seen by the next pass
+		p.wrong = append(p.wrong, err)
+	}
+}
+
+// urgentFirst orders looks by the lanes they are pressed for.
+func urgentFirst(looks []*look) []*look {
+	return slices.SortedStableFunc(slices.Values(looks), func(a, b *look) int {
+		la, lb := a.sight.For(a.Flight), b.sight.For(b.Flight)
+		switch {
+		case txm.Above(la, lb):
+			return -1
+		case txm.Above(lb, la):
+			return 1
+		}
+		return 0
+	})
+}
+
+// aside makes another transaction of a flight, whose job is looked at anew for it, beside the pass.
+func (c *confirm) aside(ctx context.Context, l *look,
+	renew func(context.Context, txm.Flight, txm.Sight) error) error {
+	f, s, p := l.Flight, l.sight, &c.broadcast.presses
+	if !p.beside {
+		return renew(ctx, f, s)
+	}
+	if !c.place(ctx, l) {
+		return nil
+	}
+	p.running.Go(func() {
+		err := renew(ctx, f, s)
+		if err != nil {
+			err = fmt.Errorf("nonce %d: %w", f.Intent.Nonce, err)
+		}
+		p.leave(f.Intent.ID, err)
+	})
+	return nil
+}
+
+// place waits until a flight may be pressed. It returns false when a new head has come first: what is urgent is looked
+// at again before it.
+func (c *confirm) place(ctx context.Context, l *look) bool {
+	head := c.heads.Next()
+	for {
+		full := c.broadcast.presses.enter(l.Intent.ID, l.sight.For(l.Flight) == job.LiquidationLane)
+		if full == nil {
+			return true
+		}
+		select {
+		case <-full:
+		case <-head:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package txmanager
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/txmgr/headtrack"
+	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
+)
+
+// pass is what one loop of a tenure does each time it is woken.
+type pass struct {
+	name string
+	run  func(context.Context) error
+	// wake returns what wakes the loop. It is asked before the pass, so that what happens during it is not missed.
+	wake func() [2]<-chan struct{}
+}
+
+// duty is what all that is done in one tenure works with.
+type duty struct {
+	tenure  *lease.Tenure
+	signer  chain.Address
+	node    Node
+	store   txm.Store
+	heads   *headtrack.Tracker
+	limits  Limits
+	turns   Turns
+	metrics *Metrics
+	log     zerolog.Logger
+}
+
+// abandoned reports whether a flight is another tier's for good until that one has had its window. What is claimed
+// behind it makes way for itself, see [txm.Sight]; so nobody has to wait until it lands.
+func (d duty) abandoned(f txm.Flight) bool {
+	return d.turns.Ask(f.Intent.Job).Passed && !f.Leaving()
+}
+
+// passes are the loops of a tenure, in the order in which work goes through them.
+func (w *worker) passes(b *broadcast) []pass {
+	signing := signing{duty: b.duty, key: w.key, chainID: w.cfg.ChainID, market: w.market,
+		budget: &budget{duty: b.duty, limit: w.Limits.Fee().Budget, clock: w.Clock}}
+	renewal := renewal{signing: signing, broadcast: b, recheck: w.work.Recheck,
+		payments: &payments{duty: b.duty, account: w.key.Address(), clock: w.Clock}}
+	waiting, cursor := new(waiting), &cursor{open: w.opening(b.tenure.Fence())}
+	cursor.doubted.Store(w.lost)
+	r := record{duty: b.duty}
+	r.ended, r.givenUp = w.Results()
+	w.retries.begin(b.tenure)
+	foreignUse := foreignUse{duty: b.duty, clock: w.Clock, cursor: cursor}
+	heads := func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }
+	return []pass{
+		{"drain", w.drain(renewal, waiting, cursor).pass,
+			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.Heads.Next()} }},
+		{"confirm", w.confirm(renewal, waiting).pass, heads},
+		{"strangers", foreignUse.pass, heads},
+		{"record", r.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }},
+		{"retry", w.retries.pass, heads},
+	}
+}
+
+// hasEnded has the end of an attempt published, and looks whether another is to follow.
+func (w *worker) hasEnded() {
+	w.retries.ended.Store(true)
+	signal(w.ended)
+}
+
+func (w *worker) broadcast(t *lease.Tenure) *broadcast {
+	return &broadcast{
+		duty: duty{tenure: t, signer: t.Fence().Signer, node: w.Node, store: w.Intents, heads: w.Heads,
+			limits: w.Limits, turns: w.Turns, metrics: w.Metrics, log: w.log},
+		last: map[chain.Hash]sent{}, privacy: privacy{cfg: w.cfg.Private, clock: w.Clock}, shared: w.cfg.Shared,
+		launches: launches{failed: func() { signal(w.queued) }},
+	}
+}
+
+func (w *worker) drain(renewal renewal, waiting *waiting, cursor *cursor) *drain {
+	b, gaps := renewal.broadcast, gaps{heads: w.Heads, fill: renewal.fill, since: map[uint64]uint64{}}
+	claim := claim{signing: renewal.signing, cursor: cursor, expect: b.expect, patience: w.cfg.TTL / 4}
+	return &drain{
+		duty: b.duty, read: w.work.Read,
+		stages: append([]Stage{{paysStage, pays{w.Limits, w.market, renewal.budget}.run}},
+			w.work.Pipeline(Standing{Held: b.held, Reconciled: cursor.read})...),
+		checks:   checks{beside: b.launches.beside, queued: w.queued},
+		dispatch: dispatch{claim.run, b.launch, b.launches.err},
+		places:   places{batch: w.cfg.Batch, free: w.places, held: b.held, waiting: waiting},
+		upkeep: upkeep{
+			reconcile: func(ctx context.Context) error {
+				_, err := cursor.get(ctx)
+				return err
+			},
+			count: renewal.budget.count, idle: w.work.Idle,
+			called: func() bool { return len(w.queued) > 0 },
+			tidy:   func(ctx context.Context) error { return w.tidy(ctx, cursor, gaps) },
+		},
+		passedOver: passedOver{
+			clock: w.Clock, head: w.Heads.Number, asleep: map[int64]nap{}, yielded: map[int64]time.Time{},
+		},
+		endings: endings{maxWait: w.cfg.MaxWait, rest: w.rest, ended: w.hasEnded},
+		gate:    w.told(b),
+	}
+}
+
+// places is how many more transactions of the signer may be claimed, by the store, and how many more of the
+// liquidations' lane.
+func (w *worker) places(ctx context.Context) (all, urgent int, err error) {
+	pending, err := w.Intents.Pending(ctx, w.key.Address())
+	most := w.Limits.Flights()
+	return most.Places(job.OrderLane) - pending, most.Places(job.LiquidationLane) - pending, err
+}
+
+// rest is what comes after an attempt that ends now, on the chain's clock.
+func (w *worker) rest(i txm.Intent, o job.Outcome) txm.Rest {
+	return txm.After(o, i.Tries, w.Heads.Now(), w.cfg.Cooldown)
+}
+
+// tidy looks again at a cursor that is doubted, and fills the gaps that nobody has a job for.
+func (w *worker) tidy(ctx context.Context, cursor *cursor, gaps gaps) error {
+	if cursor.doubted.Load() {
+		if _, err := cursor.get(ctx); err != nil {
+			return err
+		}
+	}
+	if cursor.known == nil || len(cursor.known.Released) == 0 {
+		return nil
+	}
+	flights, err := w.Intents.InFlight(ctx, w.key.Address())
+	if err != nil {
+		return err
+	}
+	tried, err := gaps.pass(ctx, cursor.known.Released, flights)
+	if tried {
+		cursor.lose()
+	}
+	if txm.Refused(err) != "" {
+		return nil // the number is taken: the cursor will say so
+	}
+	return err
+}
+
+func (w *worker) confirm(renewal renewal, waiting *waiting) *confirm {
+	view := view{duty: renewal.duty, broadcast: renewal.broadcast}
+	return &confirm{
+		view: view, landing: &landing{view: view, freed: func() { signal(w.queued) }},
+		judge: w.work.Judge, rest: w.rest, renewal: renewal, waiting: waiting,
+		ages: newAges(w.Clock, w.cfg.ConfirmTimeout), ended: w.hasEnded, gate: w.told(renewal.broadcast),
+	}
+}

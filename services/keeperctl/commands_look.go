@@ -1,0 +1,108 @@
+package keeperctl
+
+// looking are the commands that show what is, and what was decided.
+func looking() []command {
+	return []command{
+		{
+			use: "status", short: "show a keeper on one screen, what is wrong first", group: groupLook, data: true,
+			setup: statusCommand,
+			needs: []string{"keeper", "chain", "kafka", "postgres", "tier", "keeperctl.processes",
+				"keeperctl.alertmanager"},
+		},
+		{
+			use: "doctor", short: "look for faults, and say how each is mended",
+			group: groupLook, data: true, setup: doctorCommand,
+			needs: []string{"keeper", "chain", "venue", "kafka", "postgres", "tier", "notify", "signer", "scanner",
+				"planner", "sender", "keeperctl.processes", "keeperctl.patience",
+				"keeperctl.alertmanager", "keeperctl.disks"},
+		},
+		{
+			use: "why-not KEY", short: "say why a position, order or request is not executed now", group: groupLook,
+			data: true, preset: minute,
+			patient: true, run: whyNot,
+			needs: with(stores, "liquidation"),
+		},
+		{
+			use:   "replay",
+			short: "repeat the planner's decisions from the topics, and show what differs",
+			group: groupLook, data: true, preset: minute, setup: replayCommand,
+			patient: true, needs: []string{"keeper", "kafka", "liquidation", "planner", "keeperctl.patience"},
+		},
+		{
+			use:   "job ID|KEY|TX|ACCOUNT",
+			short: "tell one job's whole story",
+			group: groupLook, data: true, preset: minute, setup: jobCommand,
+			patient: true, needs: with(stores, "tier", "keeperctl.limit"),
+		},
+		{
+			use:   "audit FROM TO | last DURATION",
+			short: "say who executed which jobs, how late and at what gas, by the chain alone",
+			group: groupLook, data: true, run: auditChain,
+			needs: []string{
+				"keeper", "chain", "venue", "tier",
+				"keeperctl.json", "keeperctl.workers", "keeperctl.lead", "keeperctl.loss_ratio",
+			},
+		},
+	}
+}
+
+// accounting are the commands that show what was recorded, and what it cost.
+func accounting() []command {
+	return []command{
+		{
+			use: "topic", short: "print the records of a topic: log, price, job, result or dlq", group: groupLook,
+			run:   noVerb,
+			needs: []string{"keeper", "kafka", "keeperctl.patience"},
+			verbs: []command{
+				{use: "cat TOPIC", short: "print the records that there are, a line each", data: true,
+					setup: topicCommand(false)},
+				{use: "tail TOPIC", short: "print the records that come, until it is interrupted", data: true,
+					setup: topicCommand(true)},
+			},
+		},
+		{
+			use: "liquidations", short: "list the positions that are being liquidated, or could not be",
+			group: groupLook, needs: []string{"postgres"},
+			setup: liquidationsCommand, data: true,
+		},
+		{
+			use: "wallet", short: "list and verify what agents have earned", group: groupLook, needs: inLedger,
+			run: onDatabase(wallets),
+			verbs: []command{
+				{use: "list", short: "list the wallets, in wei", data: true},
+				{use: "ledger AGENT", short: "list the entries of a wallet, newest first", data: true},
+				{use: "verify", short: "prove that balances are the sums of their entries", data: true},
+			},
+		},
+		{
+			use:   "pnl [day|week|DAYSd]",
+			short: "say what signers earned and spent in final blocks",
+			group: groupLook, data: true, preset: minute, setup: pnlCommand,
+			patient: true, needs: []string{"keeper", "chain", "postgres", "keeperctl.patience"},
+		},
+		{
+			use: "archive", short: "show what has ended, what is archived, and what was dropped",
+			group: groupLook, data: true, needs: []string{"postgres", "keeperctl.patience"}, preset: minute,
+			run: onDatabase(archive),
+		},
+		{
+			use: "shadow", short: "score a keeper without keys (sender.mode = shadow)", group: groupLook, run: noVerb,
+			patient: true, needs: []string{"postgres", "keeperctl.patience"}, preset: minute,
+			verbs: []command{
+				{use: "report", short: "hold what it would have sent against what real keepers did", data: true,
+					setup: shadowReportCommand},
+			},
+		},
+		{
+			use:   "health",
+			short: "ask a process whether it is ready",
+			group: groupLook, setup: healthCommand,
+			verbs: []command{
+				{use: kafkaPart, short: "ask every broker", needs: []string{"kafka", "keeperctl.wait"},
+					run: kafkaHealth},
+				{use: postgresPart, short: "ask the database, and whether this build can work with it",
+					needs: []string{"postgres", "keeperctl.wait"}, run: postgresHealth},
+			},
+		},
+	}
+}

@@ -1,0 +1,2 @@
+// Package kafka runs the bus's suite on Apache Kafka.
+package kafka
