@@ -39,7 +39,8 @@ func get(t *testing.T, address, path string) (status int, body string) {
 	return resp.StatusCode, string(text)
 }
 
-// serve runs a shell with HTTP around a start function until the test ends.
+// serve runs a shell with HTTP around a start function until the test ends. It returns once the start has ended for the
+// shell too, so that its own condition holds.
 func serve(t *testing.T, o service.Options, fn func(*service.Shell)) *service.Shell {
 	t.Helper()
 	started := make(chan *service.Shell)
@@ -63,6 +64,9 @@ func serve(t *testing.T, o service.Options, fn func(*service.Shell)) *service.Sh
 	})
 	select {
 	case sh := <-started:
+		for own := "process: starting"; strings.Contains(own, "process: starting"); {
+			_, own = get(t, sh.Addr(), "/readyz")
+		}
 		return sh
 	case err := <-ended:
 		ended <- nil
