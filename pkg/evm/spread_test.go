@@ -23,6 +23,7 @@ func TestHistoryIsReadFromAll(t *testing.T) {
 					t.Errorf("%d headers, %v", len(headers), err)
 				}
 			})
+			synctest.Wait() // The next is to see that this one is under way.
 		}
 		for i := range 40 {
 			wg.Go(func() {
@@ -35,6 +36,7 @@ func TestHistoryIsReadFromAll(t *testing.T) {
 					t.Error(err)
 				}
 			})
+			synctest.Wait()
 		}
 		wg.Wait()
 		for _, method := range []string{"batch", methodBlock} {
