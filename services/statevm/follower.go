@@ -16,6 +16,9 @@ import (
 	"perpkeeper/pkg/retry"
 )
 
+// maxRecords is the most records that one transaction applies when behind.
+const maxRecords = 10_000
+
 // follower brings one partition's rows up to date and keeps them so, for the time of one claim.
 type follower struct {
 	log       zerolog.Logger

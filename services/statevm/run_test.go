@@ -156,11 +156,9 @@ func TestSecondGenerationIsTheSame(t *testing.T) {
 	x.reorg(4)
 	x.grow(3)
 	eventually(t, "the first generation is filled", func() bool { return s.caughtUp(x) })
-	if err := s.db.CreateGeneration(t.Context(), 2); err != nil {
-		t.Fatal(err)
+	if number, err := s.db.AddGeneration(t.Context(), nil); err != nil || number != 2 {
+		t.Fatal(number, err)
 	}
-	cfg.Statevm.Generation = 2
-	s.launch(cfg)
 	eventually(t, "the second generation is filled", func() bool {
 		_, at, err := s.db.Checksums(context.Background(), 2)
 		return err == nil && at.Level() && at.Watermark == x.tip()
@@ -502,12 +500,7 @@ func TestCannotServe(t *testing.T) {
 		"no such topic": {func(c *Config) { c.Keeper.ChainID = 99 }, "perp.99.log.v1 does not exist"},
 		"other number": {func(c *Config) { c.Keeper.LogPartitions = 4 },
 			topic + " has 2 partitions and must have 4"},
-		"no schema":          {func(c *Config) { *c = s.config(2, pgtest.EmptyURL(t)) }, "no keeper schema"},
-		"no such generation": {func(c *Config) { c.Statevm.Generation = 7 }, "generation 7 does not exist"},
-		"generation of another size": {func(c *Config) {
-			claim(t, s.db, 1, 0, 3)
-			c.Statevm.Generation = 1
-		}, "3 partitions"},
+		"no schema": {func(c *Config) { *c = s.config(2, pgtest.EmptyURL(t)) }, "no keeper schema"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := s.config(2, s.dbURL)

@@ -81,10 +81,6 @@ func (s *Statevm) Run(ctx context.Context) error {
 	if err := s.awaitParts(ctx); err != nil {
 		return err
 	}
-	if only := s.cfg.Statevm.Generation; only != 0 {
-		s.partitions.serve(only, "")
-		return s.join(ctx, only, func(string) {})
-	}
 	return s.supervise(ctx)
 }
 
@@ -130,7 +126,7 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 			return err
 		}
 		f := &follower{
-			log: log, metrics: metrics, decoder: s.decoder.For(c.Partition), limit: s.cfg.Statevm.MaxRecords,
+			log: log, metrics: metrics, decoder: s.decoder.For(c.Partition), limit: maxRecords,
 			committed: c.Committed, ready: ready, partition: p, own: s.ownKeys(c.Partition),
 			open: func(offset int64) *bus.Reader {
 				return s.client.Reader(wire.LogTopic(s.cfg.Keeper.ChainID), c.Partition, offset)

@@ -23,7 +23,7 @@ func TestRebuildLive(t *testing.T) {
 	for range 300 {
 		n.venue.publish(n.venue.next())
 	}
-	defer n.run(0)()
+	defer n.run()()
 	n.await(1)
 
 	grow := func() {
@@ -100,7 +100,7 @@ func TestSwitchDemandsEquality(t *testing.T) {
 	n := newBench(t, 1)
 	n.venue.publish(n.venue.next())
 	n.venue.publish(n.venue.next())
-	defer n.run(0)()
+	defer n.run()()
 	n.await(1)
 	if _, err := n.db.AddGeneration(t.Context(), nil); err != nil {
 		t.Fatal(err)

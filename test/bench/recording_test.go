@@ -78,7 +78,7 @@ func TestRecordingsBecomeRows(t *testing.T) {
 				transactions := readRecording(t, name)
 				n := newBench(t, partitions)
 				n.play(transactions)
-				stop := n.run(1)
+				stop := n.run()
 				n.await(1)
 				stop()
 				got, _, err := n.db.Checksums(t.Context(), 1)

@@ -45,7 +45,7 @@ func TestRestoreWithoutABeginning(t *testing.T) {
 	for range 3 {
 		n.venue.publish(n.venue.next())
 	}
-	defer n.run(0)()
+	defer n.run()()
 	n.await(1)
 	in, path := newFolder(t)
 	name, m, err := in.Create(t.Context(), n.db, n.cfg.Postgres, chainID)
@@ -129,7 +129,7 @@ func BenchmarkRestore(b *testing.B) {
 		n.venue.publish(n.venue.next())
 	}
 	n.venue.everywhere(wire.Finalized{Block: n.venue.tip})
-	stop := n.run(0)
+	stop := n.run()
 	defer stop()
 	n.await(1)
 	in, path := newFolder(b)
