@@ -91,7 +91,7 @@ func (m *monitor) Run(ctx context.Context) error {
 	for _, p := range m.posts {
 		group.Go(func() error { return p.run(ctx) })
 	}
-	if m.debts != nil && m.cfg.Emergency.Automatic && m.cfg.Emergency.BadDebt > 0 {
+	if m.debts != nil && m.cfg.Emergency.Permits(emergency.Notify) && m.cfg.Emergency.BadDebt > 0 {
 		group.Go(func() error { return m.followDebt(ctx) })
 	}
 	return group.Wait()
@@ -166,7 +166,7 @@ func (m *monitor) report(a tier.Alarm) {
 // closed without covering their costs (LIQ-15). It takes none: a monitor has neither a key nor a sender.
 func (m *monitor) protocol() {
 	protocol, since := m.cfg.Emergency, m.idleMs
-	if !protocol.Automatic {
+	if !protocol.Permits(emergency.Notify) {
 		return
 	}
 	facts := emergency.Facts{BadDebt: m.debt()}

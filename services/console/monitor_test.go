@@ -142,7 +142,7 @@ func TestMonitorCallsForActions(t *testing.T) {
 	at := time.Now()
 	cfg := watching()
 	cfg.Notify.Webhook = hooked(notify.Operator, "http://127.0.0.1:1")
-	cfg.Emergency.Actions, cfg.Emergency.Automatic = []string{"notify", "pause_positions"}, true
+	cfg.Emergency.Actions = []string{"notify", "pause_positions"}
 	m := newMonitor(cfg, zerolog.Nop(), newMonitorMetrics(prometheus.NewRegistry()), nil, nil, nil, nil)
 	head := func(ms uint64) {
 		m.head.Set(chain.BlockRef{Number: 1, TimeMs: ms}, at)
@@ -168,7 +168,7 @@ func TestMonitorCallsForActions(t *testing.T) {
 	}
 	m.report(idle)
 	m.report(tier.Alarm{Name: tier.NobodyExecutes, SinceMs: 1_000_000, Over: true})
-	m.cfg.Emergency.Automatic = false
+	m.cfg.Emergency.Actions = []string{"pause_positions"}
 	m.report(idle)
 	head(9_000_000)
 	if n := len(m.posts[0].unsent); n != 3 {
@@ -181,7 +181,7 @@ func TestMonitorCallsForActions(t *testing.T) {
 func TestMonitorCallsForActionsOnBadDebt(t *testing.T) {
 	cfg := watching()
 	cfg.Notify.Webhook = hooked(notify.Operator, "http://127.0.0.1:1")
-	cfg.Emergency.Actions, cfg.Emergency.Automatic = []string{"notify", "pause_positions"}, true
+	cfg.Emergency.Actions = []string{"notify", "pause_positions"}
 	cfg.Emergency.BadDebt = 1000
 	m := newMonitor(cfg, zerolog.Nop(), newMonitorMetrics(prometheus.NewRegistry()), nil, nil, nil, nil)
 	m.head.Set(chain.BlockRef{Number: 1, TimeMs: 5_000_000}, time.Now())

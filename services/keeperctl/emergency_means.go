@@ -182,7 +182,7 @@ type emergencySender struct {
 // sender is the emergency signer's, or nil where calls are handed over.
 func (d emergencyCommands) sender(m *emergencyMeans) (emergency.Sender, error) {
 	own := d.cfg.Emergency
-	if !own.Send {
+	if len(own.Calls) == 0 {
 		return nil, nil //nolint:nilnil // no sender is what hands over
 	}
 	keys, err := signer.Open(d.cfg.Own.EmergencySigner)

@@ -30,15 +30,15 @@ func TestEmergencyIsSent(t *testing.T) {
 	}
 	// whatever the new value is: the last word of the call
 	word := len(calldata[0]) - 64
-	a.cfg.Emergency.Calls = []emergency.Allowed{{To: a.cfg.Emergency.Contract,
-		Calldata: "0x" + calldata[0][:word] + strings.Repeat("?", 64)}}
 
 	a.cfg.Own.DryRun = false
 	a.want("run raise_margin handed over", "have 0x")
 	if a.factor().Cmp(before) != 0 {
-		t.Fatal("sent, though sending is off")
+		t.Fatal("sent, though no call is configured")
 	}
-	a.cfg.Emergency.Send, a.cfg.Own.DryRun = true, true
+	a.cfg.Emergency.Calls = []emergency.Allowed{{To: a.cfg.Emergency.Contract,
+		Calldata: "0x" + calldata[0][:word] + strings.Repeat("?", 64)}}
+	a.cfg.Own.DryRun = true
 	a.want("run raise_margin a dry run", "nothing was done; it would succeed")
 	if a.factor().Cmp(before) != 0 {
 		t.Fatal("a dry run has sent something")
@@ -99,7 +99,7 @@ func (a *alarm) nonce() uint64 {
 func TestEmergencySignerIsConfigured(t *testing.T) {
 	const account, keystores = "0x00000000000000000000000000000000000000e1", "/keys/emergency"
 	file := filepath.Join(t.TempDir(), "region.toml")
-	text := "[emergency]\nactions = [\"notify\"]\nsend = true\naccount = \"" + account + "\"\n[[emergency.calls]]\n" +
+	text := "[emergency]\nactions = [\"notify\"]\naccount = \"" + account + "\"\n[[emergency.calls]]\n" +
 		"to = \"" + account + "\"\ncalldata = \"0x12345678????????\"\n[keeperctl.emergency_signer]\nkeystore_dir = \"" +
 		keystores + "\"\n[keeper]\nsigners = [\"" + account + "\"]\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

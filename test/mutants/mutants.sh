@@ -126,7 +126,7 @@ mutant "retries come all after two seconds" pkg/txmgr/txm/retry.go 's/return fir
   './pkg/txmgr/txmanager -run TestRetriesComeAfterTwoFourAndEightSeconds'
 mutant "a poisoned job rests no longer each time" pkg/txmgr/txm/retry.go 's/case o == job\.Reverted \&\& tries >= Retries:/case false:/' './pkg/txmgr/txm -run TestPoisonedJobIsSeldomSent'
 mutant "the emergency key signs for any contract" pkg/operator/emergency/allowed.go 's/if to != a\.To \|\| /if /' './pkg/operator/emergency -run TestMaySign'
-mutant "the emergency key signs though it is off" pkg/operator/emergency/allowed.go 's/return c\.Send$/return true/' './pkg/operator/emergency -run TestMaySign'
+mutant "the emergency key signs though it is off" services/keeperctl/emergency_means.go 's/if len(own\.Calls) == 0 {/if false {/' './services/keeperctl -run TestEmergencyIsSent'
 mutant "a receipt that two endpoints do not have ends a job" pkg/txmgr/txmanager/looks.go 's/case block != r\.Block\.Hash \|\| ok != r\.OK:/case false:/' \
   './pkg/txmgr/txmanager -run TestDisputedReceiptsEndNothing'
 mutant "one of a batch that has moved on keeps all from being stored" pkg/txmgr/txmanager/looks.go 's/case len\(looks\) == 1:/case len(looks) >= 1:/' \

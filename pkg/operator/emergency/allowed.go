@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"perpkeeper/pkg/chain"
@@ -49,10 +50,5 @@ func (a Allowed) matches(to chain.Address, calldata []byte) bool {
 
 // MaySign reports whether the emergency signer may sign a call.
 func (c Config) MaySign(to chain.Address, calldata []byte) bool {
-	for _, a := range c.Calls {
-		if a.matches(to, calldata) {
-			return c.Send
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Calls, func(a Allowed) bool { return a.matches(to, calldata) })
 }

@@ -31,8 +31,7 @@ func (a Action) OnChain() bool { return a == PausePositions || a == RaiseMargin 
 
 // Config is the [emergency] section. Nothing may be done by default.
 type Config struct {
-	Actions   []string `toml:"actions" help:"what may be done at all: notify, liquidate_first, pause_positions, raise_margin; none by default"`
-	Automatic bool     `toml:"automatic" help:"a monitor tells the operators by itself which of the actions its alarms call for (needs notify among them)"`
+	Actions []string `toml:"actions" help:"what may be done at all: notify (a monitor tells the operators by itself which of the others its alarms call for), liquidate_first, pause_positions, raise_margin; none by default"`
 	// IdleAfter: for how long nobody must have executed anything, jobs being due, before that calls for actions.
 	IdleAfter time.Duration `toml:"-"`
 	BadDebt   uint64        `toml:"bad_debt" help:"USD of bad debt within an hour above which actions are called for; 0 = never"`
@@ -41,8 +40,7 @@ type Config struct {
 	Contract chain.Address   `toml:"contract" help:"the venue's Config contract; calls of it are made for pause_positions and raise_margin"`
 	Account  chain.Address   `toml:"account" help:"who has the role CONFIG_KEEPER, such as a multisig; calls are rehearsed as it and sent by it alone"`
 
-	Send  bool      `toml:"send" help:"keeperctl sends the calls itself, with the key of keeperctl.emergency_signer, which must be account's; false = they are handed over"`
-	Calls []Allowed `toml:"calls" help:"what the emergency signer may sign; it refuses everything else"`
+	Calls []Allowed `toml:"calls" help:"what keeperctl may send itself, with the key of keeperctl.emergency_signer, which must be account's; none = calls are handed over"`
 }
 
 // MarginPercent is to how many percent of its present value raise_margin raises the collateral factor: × 1.5 (LIQ-15).
@@ -66,13 +64,10 @@ func (c Config) Validate() error {
 		add(Action(a).OnChain() && c.Account.IsZero(), "account: is needed for %s", a)
 		add(Action(a) == RaiseMargin && len(c.Markets) == 0, "markets: none is named, and %s would raise nothing", a)
 	}
-	add(c.Send && len(c.Calls) == 0, "calls: none is named, and a signer that may sign nothing sends nothing")
 	for i, a := range c.Calls {
 		err := a.Validate()
 		add(err != nil, "calls[%d]: %w", i, err)
 	}
-	add(c.Automatic && !c.Permits(Notify), "automatic: what is called for is told to operators, and actions does "+
-		"not hold %s", Notify)
 	return errors.Join(problems...)
 }
 

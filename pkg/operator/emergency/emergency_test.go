@@ -60,10 +60,10 @@ func TestConfig(t *testing.T) {
 		t.Errorf("refused: %v", err)
 	}
 	c := DefaultConfig()
-	c.Actions, c.Automatic = []string{"dance", "raise_margin"}, true
+	c.Actions = []string{"dance", "raise_margin"}
 	err := c.Validate()
 	for _, want := range []string{
-		`actions: "dance"`, "contract: is needed for raise_margin", "account: is needed", "markets: none", "automatic:",
+		`actions: "dance"`, "contract: is needed for raise_margin", "account: is needed", "markets: none",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
