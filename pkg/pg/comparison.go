@@ -135,7 +135,7 @@ func (db *DB) differing(ctx context.Context, tx pgx.Tx, a, b int) (differing []p
 	}
 	work, together := errgroup.WithContext(ctx)
 	spare, enough := context.WithCancel(together)
-	for range min(comparers, db.cfg.MaxConns/2) - 1 {
+	for range min(comparers, int(db.pool.Config().MaxConns)/2) - 1 {
 		work.Go(func() error {
 			conn, err := db.pool.Acquire(spare)
 			if err != nil {

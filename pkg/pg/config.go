@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -15,10 +16,11 @@ import (
 
 // Config is how to reach the keeper's database, and how long to wait for it. Start from DefaultConfig.
 type Config struct {
-	URL secret.URL `toml:"url" file:"none" help:"the keeper's database: postgres://user:password@host:port/name?sslmode=require"`
+	URL secret.URL `toml:"url" file:"none" help:"the keeper's database: postgres://user:password@host:port/name?sslmode=require, and pool_max_conns=20 for more than 10 connections"`
 	// Password is for those who keep it in a file of its own, apart from the address.
 	Password secret.String `toml:"password" help:"password of the url's user, where the url holds none"`
-	MaxConns int           `toml:"max_conns" help:"most connections this process opens"`
+	// MaxConns: most connections this process opens, where the URL names no pool_max_conns.
+	MaxConns int `toml:"-"`
 	// ConnectTimeout bounds the opening of one connection.
 	ConnectTimeout time.Duration `toml:"-"`
 	// StatementTimeout bounds one statement, at the server and, with a margin, here.
@@ -47,14 +49,6 @@ func DefaultConfig() Config {
 
 // Validate names every setting that cannot work, joined into one error.
 func (c Config) Validate() error {
-	return errors.Join(
-		c.validateURL(),
-		check.Refuse(c.MaxConns < 2, "max_conns: %d is too few (use 2 or more: one waits for notifications)",
-			c.MaxConns),
-	)
-}
-
-func (c Config) validateURL() error {
 	if !c.URL.IsSet() {
 		return errors.New("url: not set (name the keeper's database, postgres://user:password@host:port/name)")
 	}
@@ -71,8 +65,12 @@ func (c Config) validateURL() error {
 				"sslmode=disable)", c.URL, other.Host)
 		}
 	}
-	return check.Refuse(c.Password.IsSet() && c.urlHasPassword(),
-		"password: the url holds one already (remove one of them)")
+	return errors.Join(
+		check.Refuse(c.Password.IsSet() && c.urlHasPassword(),
+			"password: the url holds one already (remove one of them)"),
+		check.Refuse(c.namesMaxConns() && parsed.MaxConns < 2,
+			"url: %s=%d is too few (use 2 or more: one waits for notifications)", poolMaxConns, parsed.MaxConns),
+	)
 }
 
 func (c Config) urlHasPassword() bool {
@@ -83,6 +81,11 @@ func (c Config) urlHasPassword() bool {
 	_, has := address.User.Password()
 	return has
 }
+
+// poolMaxConns is the driver's own parameter of an address: how many connections a process opens at most.
+const poolMaxConns = "pool_max_conns"
+
+func (c Config) namesMaxConns() bool { return strings.Contains(c.URL.Reveal(), poolMaxConns+"=") }
 
 // Client is how the PostgreSQL client programs reach the database: an address that anybody may see, and the password,
 // which is for the environment.
@@ -98,6 +101,7 @@ func (c Config) Client() (address string, password secret.String, err error) {
 	at.User = url.User(p.ConnConfig.User)
 	query := at.Query()
 	query.Del("password")
+	query.Del(poolMaxConns)
 	at.RawQuery = query.Encode()
 	return at.String(), secret.New(p.ConnConfig.Password), nil
 }

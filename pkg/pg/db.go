@@ -50,7 +50,9 @@ func (c Config) pool(application string) (*pgxpool.Config, error) {
 	if c.Password.IsSet() {
 		p.ConnConfig.Password = c.Password.Reveal()
 	}
-	p.MaxConns = int32(c.MaxConns)
+	if !c.namesMaxConns() {
+		p.MaxConns = int32(c.MaxConns)
+	}
 	p.ConnConfig.ConnectTimeout = c.ConnectTimeout
 	maps.Copy(p.ConnConfig.RuntimeParams, map[string]string{
 		"application_name": application,

@@ -215,7 +215,7 @@ func (s *site) settings() []string {
 		fmt.Sprintf("PERPKEEPER_KEEPER_JOB_PARTITIONS=%d", s.keeper.JobPartitions),
 		"PERPKEEPER_CHAIN_URLS=" + s.throughRPC,
 		"PERPKEEPER_KAFKA_BROKERS=" + s.kafka.Brokers[0], "PERPKEEPER_KAFKA_SESSION_TIMEOUT=2s",
-		"PERPKEEPER_POSTGRES_URL=" + s.throughDatabase, "PERPKEEPER_POSTGRES_MAX_CONNS=20",
+		"PERPKEEPER_POSTGRES_URL=" + s.throughDatabase + "&pool_max_conns=20",
 		"PERPKEEPER_VENUE_DATA_STORE=" + storeAt.Hex(),
 		"PERPKEEPER_SIGNER_DEV=true", "PERPKEEPER_SIGNER_DEV_KEYS=" + s.key,
 		"PERPKEEPER_SENDER_MODE=basic", fmt.Sprintf("PERPKEEPER_SENDER_LEASE_TTL=%s", leaseTTL),
