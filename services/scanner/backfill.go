@@ -39,7 +39,7 @@ func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
 
 // farBelow reports whether so many blocks of history are missing that ranges are worth it.
 func (t *tenure) farBelow(number uint64) bool {
-	return number >= t.lowestTip()+uint64(t.cfg.Scanner.Backfill.MinBlocks)
+	return number >= t.lowestTip()+max(1, t.cfg.Scanner.Backfill.MaxRange/4)
 }
 
 // cuts are the blocks at which ranges have to end: the tips of the partitions below the final block, so that each range

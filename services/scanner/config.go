@@ -49,7 +49,7 @@ func DefaultConfig() Config {
 		Scanner: Settings{
 			Price: sources.DefaultConfig(), MaxHeadAge: 15 * time.Second, TakeoverAfter: 30 * time.Second,
 			AuditInterval: time.Hour,
-			Backfill:      Backfill{MinBlocks: 512, Workers: 8, MaxRange: 2000, MaxBlocks: 50_000, MaxBytes: 128 << 20},
+			Backfill:      Backfill{Workers: 8, MaxRange: 2000, MaxBlocks: 50_000, MaxBytes: 128 << 20},
 		},
 	}
 }

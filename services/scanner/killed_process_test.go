@@ -42,7 +42,6 @@ func launch(t *testing.T, binary string, cfg Config, point string) *process {
 	for _, u := range cfg.Chain.URLs {
 		urls = append(urls, u.Reveal())
 	}
-	b := cfg.Scanner.Backfill
 	p := &process{t: t, cmd: exec.CommandContext(t.Context(), binary,
 		fmt.Sprintf("--keeper.chain_id=%d", cfg.Keeper.ChainID),
 		fmt.Sprintf("--keeper.log_partitions=%d", cfg.Keeper.LogPartitions),
@@ -50,8 +49,7 @@ func launch(t *testing.T, binary string, cfg Config, point string) *process {
 		"--kafka.brokers="+strings.Join(cfg.Kafka.Brokers, ","),
 		"--venue.event_emitter="+cfg.Venue.EventEmitter.Hex(), "--venue.data_store="+cfg.Venue.DataStore.Hex(),
 		"--scanner.start_block=1", "--scanner.accept_reorg_to="+cfg.Scanner.AcceptReorgTo.Hex(),
-		fmt.Sprintf("--scanner.backfill.min_blocks=%d", b.MinBlocks),
-		fmt.Sprintf("--scanner.backfill.max_range=%d", b.MaxRange),
+		fmt.Sprintf("--scanner.backfill.max_range=%d", cfg.Scanner.Backfill.MaxRange),
 		"--http.listen=127.0.0.1:0",
 	)}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out

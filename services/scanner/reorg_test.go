@@ -93,7 +93,7 @@ func TestReorgBeyondTheHorizon(t *testing.T) {
 			cfg := testConfig(d, k.Addr())
 			d.reorg(tt.depth, evmnode.Replay)
 			if tt.later > 0 {
-				cfg.Scanner.Backfill.MinBlocks = 4
+				cfg.Scanner.Backfill.MaxRange = 16
 				d.mine(tt.later)
 				d.Resume()
 			}

@@ -17,7 +17,7 @@ func TestLyingProvider(t *testing.T) {
 	r := newRig(t, func(d *devnet.Devnet) []string {
 		node = startLiar(t, d.RPC())
 		return []string{node.url}
-	}, "PERPKEEPER_SCANNER_BACKFILL_MIN_BLOCKS=32")
+	}, "PERPKEEPER_SCANNER_BACKFILL_MAX_RANGE=128")
 	r.run()
 	r.warmUp()
 	random := rand.New(rand.NewPCG(seed(t), 0))

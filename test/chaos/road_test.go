@@ -105,7 +105,7 @@ func dieOnRoad(r *rig, at point, random *rand.Rand) bool {
 // ranges when it is some behind.
 func historyRig(t *testing.T) *rig {
 	t.Helper()
-	r := newRig(t, nil, "PERPKEEPER_SCANNER_BACKFILL_MIN_BLOCKS=16", "PERPKEEPER_SCANNER_BACKFILL_MAX_RANGE=12")
+	r := newRig(t, nil, "PERPKEEPER_SCANNER_BACKFILL_MAX_RANGE=12")
 	r.statevm.start()
 	r.trade()
 	r.mine(100)

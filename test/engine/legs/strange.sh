@@ -73,7 +73,7 @@ providers() {
 	local service
 	inside ip addr add $second_host/32 dev lo 2>/dev/null
 	cp "$files/tokyo.toml" "$run/tokyo.toml"
-	printf '\n[scanner.backfill]\nmin_blocks = 50\n' >>"$files/tokyo.toml" # the chain is young, and history is to be read as history
+	printf '\n[scanner.backfill]\nmax_range = 200\n' >>"$files/tokyo.toml" # the chain is young, and history is to be read as history
 	while [ "$(head_of)" -lt 250 ]; do sleep 1; done
 	local secrets=$files/secrets/tokyo kept; kept=$(cat "$secrets/chain_urls")
 	gateway $node 18541 header:x-api-key=hush rate:60 ranges:100
