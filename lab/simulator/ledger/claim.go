@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -55,11 +56,11 @@ func (l *Ledger) place(a *account, signer chain.Address, b txm.Batch) (wanted []
 	}
 	full := a.pending() > b.Most()
 	if a.next == b.Cursor && !full {
-		if why := l.busy(wanted, b.Limits.Liquidations-l.slots); why != "" {
+		if why := l.busy(wanted, b.Limits.Liquidations-l.counted(a)); why != "" {
 			return nil, why
 		}
 	}
-	roomy := l.roomy(wanted, b.Limits.Liquidations)
+	roomy := l.roomy(wanted, b.Limits.Liquidations-l.counted(a))
 	switch {
 	case len(wanted) < len(b.Claims):
 		return nil, txm.Moved
@@ -75,9 +76,33 @@ func (l *Ledger) place(a *account, signer chain.Address, b txm.Batch) (wanted []
 	return nil, txm.KeeperFull
 }
 
+// counted are the places that liquidations take from an account: those of others that are out take none.
+func (l *Ledger) counted(from *account) int {
+	slots := l.slots
+	for _, a := range l.accounts {
+		if a == from || !a.out(l.clock()) {
+			continue
+		}
+		for _, i := range a.flying {
+			if i.slot {
+				slots--
+			}
+		}
+	}
+	return slots
+}
+
+// absence is how long nobody has held a signer that is taken for out.
+const absence = 3 * time.Second
+
+// out reports whether an account can sign nothing.
+func (a *account) out(now time.Time) bool {
+	return a.paused || a.unableUntil.After(now) || a.expires.Before(now.Add(-absence))
+}
+
 // roomy reports whether there is a place for each liquidation.
-func (l *Ledger) roomy(wanted []*intent, limit int) bool {
-	places := max(0, limit-l.slots)
+func (l *Ledger) roomy(wanted []*intent, places int) bool {
+	places = max(0, places)
 	for _, i := range wanted {
 		if i.Job.Kind == job.Liquidation {
 			places--

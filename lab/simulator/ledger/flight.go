@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -138,6 +139,16 @@ func (l *Ledger) Disown(_ context.Context, f lease.Fence, id int64, e txm.Ending
 func (l *Ledger) Pause(_ context.Context, f lease.Fence, reason string) error {
 	return l.fenced("pause", f, func(a *account) bool {
 		a.pause(reason)
+		return true
+	})
+}
+
+// Unable implements txm.Flights.
+func (l *Ledger) Unable(_ context.Context, f lease.Fence, reason string, believed time.Duration) error {
+	return l.fenced("unable", f, func(a *account) bool {
+		if a.unableUntil = (time.Time{}); reason != "" {
+			a.unableUntil = l.clock().Add(believed)
+		}
 		return true
 	})
 }

@@ -39,7 +39,8 @@ type account struct {
 	chainID       uint64
 	paused        bool
 	pausedFor     string
-	expectedBelow uint64 // strangers below this number are known to have been there
+	unableUntil   time.Time // it cannot sign, as its holder said
+	expectedBelow uint64    // strangers below this number are known to have been there
 
 	owner   lease.Owner
 	token   int64

@@ -128,7 +128,7 @@ func (l *Ledger) Heads(_ context.Context, signer chain.Address, p txm.Pick) ([]t
 		}
 		places := math.MaxInt
 		if p.Liquidations > 0 {
-			places = p.Liquidations - l.slots
+			places = p.Liquidations - l.counted(a)
 		}
 		for _, i := range l.claimable(a, p, places > 0) {
 			if i.Job.Kind == job.Liquidation {

@@ -72,7 +72,9 @@ CREATE TABLE keeper.signer (
     system_identifier bigint, -- of the server's cluster
     timeline       integer,   -- of its log
     expected_below bigint NOT NULL DEFAULT 0, -- a resync found the chain at this nonce: below it, strangers' transactions alarm nobody
-    resynced_at    timestamptz
+    resynced_at    timestamptz,
+    unable       text,        -- why its holder could not sign, as it last said,
+    unable_until timestamptz  -- and until when that is believed
 );
 
 -- Who may act for a signer, and its next nonce. A row is born with its signer and is never deleted, so that the token never falls. Every write for the

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -79,7 +80,7 @@ var (
 		RETURNING t.id, t.nonce
 	), consumed AS (
 		UPDATE keeper.signer_nonce_allocation n SET state = 'CONSUMED', updated_at = clock_timestamp()
-		FROM ended WHERE n.signer = $1 AND n.nonce = ended.nonce AND n.state = 'SIGNED'
+		FROM ended WHERE n.signer = $1 AND n.nonce = ended.nonce AND n.state = 'SIGNED' AND $5 <> 'withdrawn'
 	), paused AS (
 		UPDATE keeper.signer s SET paused_reason = coalesce(s.paused_reason, $6), updated_at = clock_timestamp()
 		FROM ended WHERE s.signer = $1 AND ended.nonce >= s.expected_below
@@ -94,6 +95,11 @@ var (
 		INSERT INTO keeper.signer_event (signer, token, what, detail) SELECT signer, $3, 'paused', $4 FROM paused
 			WHERE news)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM paused)`)
+	unableSigner = pg.Register("unable signer", `WITH `+fenceHeld+`, told AS (
+		UPDATE keeper.signer s SET unable = nullif($4, ''), unable_until = CASE WHEN $4 <> '' THEN clock_timestamp()
+			+ $5::bigint * interval '1 microsecond' END, updated_at = clock_timestamp()
+		FROM held WHERE s.signer = $1 RETURNING s.signer)
+		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM told)`)
 )
 
 // InFlight implements txm.Flights.
@@ -187,6 +193,11 @@ func (s Intents) Disown(ctx context.Context, f lease.Fence, intent int64, e txm.
 // Pause implements txm.Flights. The reason may be a node's answer, byte for byte.
 func (s Intents) Pause(ctx context.Context, f lease.Fence, reason string) error {
 	return fenced(ctx, s.db, "pause", f, pauseSigner, pg.Escape(reason))
+}
+
+// Unable implements txm.Flights. The reason may be a remote signer's answer, byte for byte.
+func (s Intents) Unable(ctx context.Context, f lease.Fence, reason string, believed time.Duration) error {
+	return fenced(ctx, s.db, "unable", f, unableSigner, pg.Escape(reason), believed.Microseconds())
 }
 
 // minedBelow moves the number below which a signer's transactions are mined. The liquidations below it give their slots

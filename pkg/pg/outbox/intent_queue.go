@@ -43,8 +43,8 @@ var (
 		WHEN EXISTS (SELECT FROM newest WHERE rearm_ms IS NOT NULL) OR $10 <= `+archivedUpTo+` THEN 'cooling'
 		ELSE 'in_flight' END`)
 	selectHeads = pg.Register("heads of the queue", `WITH room AS MATERIALIZED (
-		SELECT $4::integer - count(*) AS places FROM keeper.tx_intent WHERE slot IS NOT NULL
-			AND state IN `+inFlightStates+`
+		SELECT $4::integer - count(*) AS places FROM keeper.tx_intent f WHERE f.slot IS NOT NULL
+			AND f.state IN `+inFlightStates+` AND `+counts+`
 	)
 	SELECT `+intentColumns+`, room.places
 		FROM keeper.tx_intent i JOIN keeper.signer s ON s.signer = i.signer CROSS JOIN room

@@ -30,7 +30,8 @@ var (
 		`SELECT s.signer, s.chain_id, coalesce(s.paused_reason, ''), l.owner_label, l.fencing_token, l.next_nonce,
 			(extract(epoch FROM greatest(l.expires_at, here.now) - here.now) * 1000000)::bigint,
 			(extract(epoch FROM greatest(l.updated_at, here.now) - here.now) * 1000000)::bigint,
-			coalesce(n.queued, 0), coalesce(n.in_flight, 0)
+			coalesce(n.queued, 0), coalesce(n.in_flight, 0),
+			CASE WHEN s.unable_until > here.now THEN s.unable ELSE '' END, `+pg.SignerUnheld+`
 		FROM keeper.signer s JOIN keeper.signer_lease l ON l.signer = s.signer
 			LEFT JOIN (SELECT t.signer, count(*) FILTER (WHERE t.state = 'QUEUED') AS queued,
 					count(*) FILTER (WHERE t.state <> 'QUEUED') AS in_flight
@@ -84,13 +85,28 @@ type SignerStanding struct {
 	NextNonce  uint64 // the lowest number that was never given
 	// Queued and InFlight count intents.
 	Queued, InFlight int
+	Unable           string // why its holder cannot sign, as it last said; empty while it can
+	Unheld           bool   // nobody who has its key works it; see [pg.OutSigners]
+}
+
+// Out is why the signer can sign nothing, empty while it can. What waits for it goes to another one of its lane.
+func (s SignerStanding) Out() string {
+	switch {
+	case s.Unheld:
+		return fmt.Sprintf("no process that has its key works it, last %s: start one, or, if the key is lost, "+
+			"`keeperctl signer write-off %s` (%d queued, %d in flight)", s.Owner, s.Signer, s.Queued, s.InFlight)
+	case s.Paused != "":
+		return "paused: " + s.Paused
+	}
+	return s.Unable
 }
 
 // List returns every signer the database knows, by address.
 func (s Signers) List(ctx context.Context) ([]SignerStanding, error) {
 	return pg.List(ctx, s.db, "listing signers", pg.Columns(func(one *SignerStanding) []any {
 		return []any{pg.Fixed(one.Signer[:]), &one.ChainID, &one.Paused, &one.Owner, &one.Token, &one.NextNonce,
-			pg.Microseconds(&one.LeaseLeft), pg.Microseconds(&one.LeaseAhead), &one.Queued, &one.InFlight}
+			pg.Microseconds(&one.LeaseLeft), pg.Microseconds(&one.LeaseAhead), &one.Queued, &one.InFlight, pg.Text(&one.Unable),
+			&one.Unheld}
 	}), listSigners.SQL())
 }
 
@@ -119,8 +135,8 @@ func (s Signers) Resume(ctx context.Context, signer chain.Address) (was string, 
 		case err != nil || was == "":
 			return err
 		case foreign >= 0:
-			return pg.Refusef("nonce %d was spent by a transaction that is not ours: find out who else has the key of "+
-				"%s, then run `keeperctl signer resync %s`",
+			return pg.Refusef("nonce %d was written off, or spent by a transaction that is not ours: find out who else "+
+				"has the key of %s, then run `keeperctl signer resync %s`",
 				foreign, signer, signer)
 		}
 		if err := checkIdentity(ctx, tx, signer); err != nil {
@@ -133,6 +149,16 @@ func (s Signers) Resume(ctx context.Context, signer chain.Address) (was string, 
 		err = fmt.Errorf("resuming signer %s: %w", signer, err)
 	}
 	return was, err
+}
+
+var noteEvent = pg.Register("note of a signer", `INSERT INTO keeper.signer_event (signer, token, what, detail)
+	SELECT signer, fencing_token, $2, $3 FROM keeper.signer_lease WHERE signer = $1`)
+
+// Note adds to a signer's record what an operator did.
+func (s Signers) Note(ctx context.Context, signer chain.Address, what, detail string) error {
+	_, err := s.db.Run(ctx, fmt.Sprintf("recording %s of signer %s", what, signer), noteEvent.SQL(), signer[:], what,
+		pg.Escape(detail))
+	return err
 }
 
 func unknownSigner(signer chain.Address) error {

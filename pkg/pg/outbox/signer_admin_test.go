@@ -3,12 +3,14 @@ package outbox_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/outbox/outboxtest"
+	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/txmgr/nonce"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -239,4 +241,42 @@ func TestNumbersAreShownAsTheyStand(t *testing.T) {
 	if got, err := outbox.NewSigners(d.DB).Numbers(t.Context(), d.Fence.Signer, 0, 2); err != nil || len(got) != 2 {
 		t.Errorf("listed %+v, %v", got, err)
 	}
+}
+
+// NON-15: a signer is out while it is paused, while its holder says that it cannot sign, and when nobody works it.
+func TestSignersAreOut(t *testing.T) {
+	d := newHolder(t, 1)
+	ctx, intents, signers := t.Context(), outbox.NewIntents(d.DB), outbox.NewSigners(d.DB)
+	want := func(why string) {
+		t.Helper()
+		out, err := d.DB.OutSigners(ctx)
+		must(t, err)
+		if got := d.standing(t).Out(); !strings.HasPrefix(got, why) || (got == "") != (len(out) == 0) {
+			t.Errorf("out is %v, as %q; want %q", out, got, why)
+		}
+	}
+	want("")
+	must(t, intents.Unable(ctx, d.Fence, "its account is locked", time.Hour))
+	want("its account is locked")
+	must(t, intents.Unable(ctx, d.Fence, "", time.Hour))
+	want("")
+	must(t, intents.Unable(ctx, d.Fence, "believed no longer", 0))
+	want("")
+	_, err := signers.Pause(ctx, d.Fence.Signer, "being moved")
+	must(t, err)
+	want("paused: being moved")
+	_, err = signers.Resume(ctx, d.Fence.Signer)
+	must(t, err)
+	want("")
+	pgtest.Tamper(t, d.Address, `UPDATE keeper.signer_lease SET expires_at = clock_timestamp() + interval '1 minute',
+		updated_at = clock_timestamp() - interval '20 seconds'`) // it is renewed at a third of its time
+	want("")
+	pgtest.Tamper(t, d.Address, `UPDATE keeper.signer_lease SET expires_at = clock_timestamp() + interval '1 minute',
+		updated_at = clock_timestamp() - interval '40 seconds'`)
+	want("no process that has its key works it, last " + t.Name() + ":")
+	must(t, outbox.NewLeases(d.DB).Release(ctx, d.Fence))
+	want("") // another one may be about to take it
+	pgtest.Tamper(t, d.Address, `UPDATE keeper.signer_lease SET expires_at = '-infinity',
+		updated_at = updated_at - interval '4 seconds'`)
+	want("no process that has its key works it")
 }

@@ -138,10 +138,14 @@ type Flights interface {
 	// where an intent has moved on, none.
 	Finish(ctx context.Context, f lease.Fence, finals ...FinalReceipt) error
 	// Disown ends an intent whose nonce was spent by somebody else, and pauses the signer, unless a resync has found
-	// that this may come.
+	// that this may come. One that an operator gives up with its nonce unspent ends as withdrawn.
 	Disown(ctx context.Context, f lease.Fence, intent int64, e Ending) error
 	// Pause keeps a signer from claiming, until an operator has looked. What it has in flight goes on.
 	Pause(ctx context.Context, f lease.Fence, reason string) error
+	// Unable notes why a signer cannot sign, or pay, which is believed for some time; an empty reason ends it. It may
+	// claim all the same, but planners route jobs past it, and what it has in flight takes no place of the keeper's
+	// liquidations, as for a signer that is paused or has no holder.
+	Unable(ctx context.Context, f lease.Fence, reason string, believed time.Duration) error
 }
 
 // Money is what a signer has spent and earned in the last 24 hours, in wei.

@@ -2,6 +2,7 @@ package txmtest
 
 import (
 	"sync"
+	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -170,4 +171,38 @@ func sharedPlaces(b *bench) {
 		})
 	}
 	group.Wait()
+}
+
+// NON-15: what a signer that can sign nothing has in flight takes no place of the keeper's liquidations from others, and
+// does again as soon as it can.
+func outKeepsNoPlaces(b *bench) {
+	ctx := b.Context()
+	n, signer := b.sender()
+	for i := range limits.Liquidations {
+		n.mustClaim(b.queue(aLiquidation(signer, byte(i), 0))[0])
+	}
+	other, by := b.sender()
+	waiting := b.queue(aLiquidation(by, 97, 0), aLiquidation(by, 98, 0), aLiquidation(by, 99, 0))
+	full := func(what string) {
+		b.Helper()
+		_, err := other.claim(waiting[0])
+		b.mustBeRefused(what, err, txm.KeeperFull)
+		none(b, "heads without a place", b.headsWithin(by, limits.Liquidations))
+	}
+	full("one too many")
+	b.must(n.Intents.Unable(ctx, n.fence, "its account is locked", time.Hour))
+	if heads := b.headsWithin(by, limits.Liquidations); len(heads) != len(waiting) {
+		b.Errorf("%d of %d heads are shown", len(heads), len(waiting))
+	}
+	other.mustClaim(waiting[0])
+	_, err := n.claim(b.queue(aLiquidation(signer, 50, 0))[0])
+	b.mustBeRefused("one more of its own", err, txm.KeeperFull)
+	b.must(n.Intents.Unable(ctx, n.fence, "", time.Hour))
+	waiting = waiting[1:]
+	full("one too many of a signer that can sign again")
+	b.must(n.Intents.Pause(ctx, n.fence, "its key is being moved"))
+	other.mustClaim(waiting[0])
+	old := *n
+	n.succeed()
+	b.mustBeLost("a former owner's word", old.Intents.Unable(ctx, old.fence, "", time.Hour))
 }

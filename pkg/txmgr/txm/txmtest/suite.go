@@ -68,6 +68,7 @@ var tests = map[string]func(*bench){
 	"a reorg takes places again":                               reorgTakesPlaces,
 	"places are kept for liquidations":                         reservedPlaces,
 	"signers share the keeper's places":                        sharedPlaces,
+	"a signer that is out keeps no places":                     outKeepsNoPlaces,
 	"receipts come, go and stay":                               receipts,
 	"receipts are stored all or none":                          batchOfReceipts,
 	"a state is reached from its predecessors only":            guards,
