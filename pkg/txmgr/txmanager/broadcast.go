@@ -227,6 +227,18 @@ func (b *broadcast) poor(hash chain.Hash) bool {
 	return b.last[hash].class == evm.PauseSigner
 }
 
+// penniless reports whether a node last said so of any transaction.
+func (b *broadcast) penniless() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.last {
+		if s.class == evm.PauseSigner {
+			return true
+		}
+	}
+	return false
+}
+
 // spent reports whether a node last said that a transaction's nonce is used up, perhaps by itself.
 func (b *broadcast) spent(hash chain.Hash) bool {
 	b.mu.Lock()

@@ -44,6 +44,11 @@ func (c *confirm) pass(ctx context.Context) error {
 		return err
 	}
 	c.remember(flights)
+	c.renewal.ability.note(ctx, func(a *ability) {
+		if a.pays = ""; c.broadcast.penniless() {
+			a.pays = c.broadcast.refusal()
+		}
+	})
 	if len(flights) == 0 {
 		return before
 	}

@@ -19,6 +19,7 @@ type signing struct {
 	chainID uint64
 	market  *market
 	budget  *budget
+	ability *ability
 }
 
 // renewal makes further transactions at nonces that are taken: dearer ones for jobs that are still to be done, and such
@@ -227,6 +228,12 @@ func (s signing) sign(ctx context.Context, n uint64, what Call, price uint64) (t
 	raw, hash, err := s.key.Sign(ctx, signer.Tx{ChainID: s.chainID, Nonce: n, To: what.To, Data: what.Data,
 		Value: what.Value, Gas: what.Gas, Tip: price, Cap: price})
 	failpoint.Hit("sender.sign.after")
+	switch {
+	case err == nil:
+		s.ability.note(ctx, func(a *ability) { a.signs = "" })
+	case ctx.Err() == nil:
+		s.ability.note(ctx, func(a *ability) { a.signs = "it does not sign: " + err.Error() })
+	}
 	s.market.offered(price)
 	return txm.SignedTx{Nonce: n, Gas: what.Gas, Tip: price, Cap: price, Hash: hash, Raw: raw}, err
 }

@@ -43,7 +43,8 @@ func (d duty) abandoned(f txm.Flight) bool {
 // passes are the loops of a tenure, in the order in which work goes through them.
 func (w *worker) passes(b *broadcast) []pass {
 	signing := signing{duty: b.duty, key: w.key, chainID: w.cfg.ChainID, market: w.market,
-		budget: &budget{duty: b.duty, limit: w.Limits.Fee().Budget, clock: w.Clock}}
+		budget:  &budget{duty: b.duty, limit: w.Limits.Fee().Budget, clock: w.Clock},
+		ability: &ability{duty: b.duty, clock: w.Clock}}
 	renewal := renewal{signing: signing, broadcast: b, recheck: w.work.Recheck,
 		payments: &payments{duty: b.duty, account: w.key.Address(), clock: w.Clock}}
 	waiting, cursor := new(waiting), &cursor{open: w.opening(b.tenure.Fence())}
