@@ -52,7 +52,15 @@ func (s Signers) Unserved() (lanes []Lane) {
 }
 
 // Route chooses the signer of an account's job, among those that take the lane of its kind, see [Route]. All jobs of an
-// account in one lane have the same signer.
-func (s Signers) Route(kind Kind, account chain.Address) chain.Address {
-	return Route(account, s.takers[kind.Lane()])
+// account in one lane have the same signer. Signers that are out are passed by, while another one takes the lane.
+func (s Signers) Route(kind Kind, account chain.Address, out ...chain.Address) chain.Address {
+	takers := s.takers[kind.Lane()]
+	if len(out) > 0 {
+		here := slices.DeleteFunc(slices.Clone(takers),
+			func(one chain.Address) bool { return slices.Contains(out, one) })
+		if len(here) > 0 {
+			takers = here
+		}
+	}
+	return Route(account, takers)
 }

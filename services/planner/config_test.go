@@ -2,6 +2,8 @@ package planner
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -67,6 +69,7 @@ func TestBoundSignersAreRoutedTo(t *testing.T) {
 	cfg := Config{Keeper: wire.Config{Signers: []chain.Address{{100}, {101}}}, Planner: Settings{Bindings: []Binding{
 		{chain.Address{100}, []string{"liquidation"}}, {chain.Address{101}, []string{"order", "maintenance"}}}}}
 	d.signers = cfg.signers()
+	d.out.Store(&[]chain.Address{{100}}) // whose lane has no other
 	d.load(long(alice, 1050), long(bob, 1010), order(perp.MarketIncrease, 0), order(perp.MarketDecrease, 0))
 	signers := map[job.Kind]chain.Address{job.Liquidation: {100}, job.Order: {101}}
 	got := d.jobs(t)
@@ -76,6 +79,27 @@ func TestBoundSignersAreRoutedTo(t *testing.T) {
 	for _, j := range got {
 		if j.Signer != signers[j.Kind] {
 			t.Errorf("%s goes to %s", j.ID, j.Signer)
+		}
+	}
+}
+
+// NON-15: a signer that is out gets no job, as long as another one takes its lane.
+func TestSignersThatAreOutArePassedBy(t *testing.T) {
+	d := newFixture()
+	d.load(long(alice, 1050), long(bob, 1010), order(perp.MarketIncrease, 0))
+	for _, out := range []chain.Address{{100}, {101}} {
+		p := &Planner{finder: d.finder}
+		ctx, stop := context.WithCancel(t.Context())
+		if err := p.passBy(ctx, func(context.Context) ([]chain.Address, error) {
+			stop()
+			return []chain.Address{out}, nil
+		}); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		for _, j := range d.jobs(t) {
+			if j.Signer == out || j.Signer.IsZero() {
+				t.Errorf("%s goes to %s while %s is out", j.ID, j.Signer, out)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"sync/atomic"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -20,6 +21,7 @@ type finder struct {
 	spacing  *spacing
 	live     *live
 	signers  job.Signers
+	out      atomic.Pointer[[]chain.Address] // signers that can sign nothing now; nil for none
 	outlived outlived
 	others   *elsewhere
 	sides    map[sideMoment]map[string]bool // what deleveraging was due at moments of the past, by job id; of one pass
@@ -156,7 +158,11 @@ func (f *finder) take(jobs []job.Job, m *due.Moment, d due.Decision, was func(*d
 			f.outlived.waited(d.Job)
 		}
 	}
-	d.Job.Signer = f.signers.Route(d.Job.Kind, d.Job.Account)
+	var out []chain.Address
+	if now := f.out.Load(); now != nil {
+		out = *now
+	}
+	d.Job.Signer = f.signers.Route(d.Job.Kind, d.Job.Account, out...)
 	return append(jobs, d.Job)
 }
 

@@ -144,7 +144,26 @@ func (p *Planner) Run(ctx context.Context, db *pg.DB) error {
 	})
 	group.Go(func() error { return p.quotes.follow(ctx, p.client, wire.PriceTopic(id)) })
 	group.Go(func() error { return p.plan(ctx, changes) })
+	group.Go(func() error { return p.passBy(ctx, db.OutSigners) })
 	return group.Wait()
+}
+
+// outPause is how often it is asked which signers are out.
+const outPause = 2 * time.Second
+
+// passBy has jobs routed past signers that are out, until ctx ends; what waits for them moves with the next sweep.
+// While nobody says who is out all stays as it was.
+func (p *Planner) passBy(ctx context.Context, ask func(context.Context) ([]chain.Address, error)) error {
+	for {
+		if out, err := ask(ctx); err == nil {
+			p.finder.out.Store(&out)
+		} else if ctx.Err() == nil {
+			p.log.Debug().Err(err).Msg("which signers are out is asked again")
+		}
+		if !retry.Sleep(ctx, outPause) {
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // awaitParts waits for Postgres and Kafka, however long they are away, and fails at once where they are there and
