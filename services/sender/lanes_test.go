@@ -21,6 +21,13 @@ import (
 
 // keeps takes the transactions of an account, and keeps them to itself.
 func keeps(of chain.Address, chainID uint64) spoiler {
+	return sentBy(of, chainID, func(f *front, w http.ResponseWriter, q query, raw []byte) {
+		f.answer(w, q, fmt.Appendf(nil, "%q", chain.Keccak256(raw).Hex()), nil)
+	})
+}
+
+// sentBy answers to the transactions of an account.
+func sentBy(of chain.Address, chainID uint64, answer func(*front, http.ResponseWriter, query, []byte)) spoiler {
 	format := types.LatestSignerForChainID(new(big.Int).SetUint64(chainID))
 	return func(f *front, w http.ResponseWriter, _ *http.Request, q query) bool {
 		var raw hexutil.Bytes
@@ -32,7 +39,7 @@ func keeps(of chain.Address, chainID uint64) spoiler {
 		if from, err := types.Sender(format, &tx); err != nil || from != common.Address(of) {
 			return false
 		}
-		f.answer(w, q, fmt.Appendf(nil, "%q", chain.Keccak256(raw).Hex()), nil)
+		answer(f, w, q, raw)
 		return true
 	}
 }

@@ -30,7 +30,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		unreadable: in.Counters("sender_unreadable_records_total",
 			"Job and price records passed over because nobody can read them.", "topic"),
 		paused: in.Gauges("sender_paused",
-			"1 while a signer is paused: it claims nothing until an operator resumes it.", "signer"),
+			"1 while a signer is paused or cannot sign, or nobody works it though it has jobs.", "signer"),
 	}
 }
 

@@ -9,33 +9,31 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/service/metric"
 )
 
-// pauses checks whether the signers of this process are paused, whoever paused them: a sender that gave up on one, or
-// an operator at another machine.
+// pauses checks whether signers are out: paused, whoever paused them, unable to sign, or worked by nobody. Others than
+// its own it tells of where they have jobs and no process: nobody else does.
 type pauses struct {
 	signers interface {
 		List(ctx context.Context) ([]outbox.SignerStanding, error)
 	}
 	own     []chain.Address
+	notice  func(part, reason string) // to readiness, of a signer that has jobs
 	metrics *Metrics
 	log     zerolog.Logger
 
 	why map[chain.Address]string
 }
 
-// Run looks every other second until ctx ends. What cannot be asked stays as it was.
+// Run looks every second until ctx ends. What cannot be asked stays as it was.
 func (p *pauses) Run(ctx context.Context) error {
-	tick := time.NewTicker(idle)
-	defer tick.Stop()
 	for {
 		if err := p.look(ctx); err != nil && ctx.Err() == nil {
 			p.log.Debug().Err(err).Msg("whether signers are paused is not known")
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, time.Second) {
 			return context.Cause(ctx)
 		}
 	}
@@ -49,17 +47,23 @@ func (p *pauses) look(ctx context.Context) error {
 	before := p.why
 	p.why = map[chain.Address]string{}
 	for _, s := range all {
-		if !slices.Contains(p.own, s.Signer) {
-			continue
+		own, idle, why := slices.Contains(p.own, s.Signer), s.Queued+s.InFlight == 0, s.Out()
+		if s.Unheld && idle { // nothing waits for whoever is to work it
+			why = s.Paused
 		}
-		p.why[s.Signer] = s.Paused
-		p.metrics.paused.WithLabelValues(s.Signer.Hex()).Set(metric.Bool(s.Paused != ""))
+		if !own && (idle || !s.Unheld) {
+			why = ""
+			p.metrics.paused.DeleteLabelValues(s.Signer.Hex())
+		} else {
+			p.metrics.paused.WithLabelValues(s.Signer.Hex()).Set(metric.Bool(why != ""))
+		}
+		p.why[s.Signer] = why
+		p.notice("signer "+s.Signer.Hex()+" is out", map[bool]string{false: why}[idle])
 		switch was := before[s.Signer]; {
-		case s.Paused != "" && was == "":
-			p.log.Warn().Str("signer", s.Signer.Hex()).Str("reason", s.Paused).
-				Msg("the signer is paused: it claims nothing new")
-		case s.Paused == "" && was != "":
-			p.log.Info().Str("signer", s.Signer.Hex()).Msg("the signer is no longer paused")
+		case why != "" && was == "":
+			p.log.Warn().Str("signer", s.Signer.Hex()).Str("reason", why).Msg("the signer is out: it claims nothing new")
+		case why == "" && was != "":
+			p.log.Info().Str("signer", s.Signer.Hex()).Msg("the signer is no longer out")
 		}
 	}
 	return nil

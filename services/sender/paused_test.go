@@ -25,7 +25,8 @@ func (w *ward) List(context.Context) ([]outbox.SignerStanding, error) { return w
 func TestPausesAreSeen(t *testing.T) {
 	own, foreign := chain.Address{1}, chain.Address{2}
 	w, m := &ward{}, NewMetrics(prometheus.NewRegistry())
-	p := &pauses{signers: w, own: []chain.Address{own}, metrics: m, log: zerolog.Nop()}
+	p := &pauses{signers: w, own: []chain.Address{own}, notice: func(string, string) {}, metrics: m,
+		log: zerolog.Nop()}
 	for i, step := range []struct {
 		reason string
 		err    error
@@ -42,5 +43,28 @@ func TestPausesAreSeen(t *testing.T) {
 	}
 	if n := testutil.CollectAndCount(m.paused); n != 1 {
 		t.Errorf("%d signers are reported", n)
+	}
+}
+
+// NON-15: of a signer whose key nobody has, with something to do, every sender tells; of one without, nobody.
+func TestNobodysQueueIsTold(t *testing.T) {
+	own, lost := chain.Address{1}, chain.Address{2}
+	w, m, told := &ward{}, NewMetrics(prometheus.NewRegistry()), notices{}
+	p := &pauses{signers: w, own: []chain.Address{own}, notice: told.set, metrics: m, log: zerolog.Nop()}
+	for i, step := range []struct {
+		lost outbox.SignerStanding
+		told bool
+	}{{outbox.SignerStanding{Unheld: true}, false}, {outbox.SignerStanding{Unheld: true, InFlight: 1}, true},
+		{outbox.SignerStanding{InFlight: 1}, false}, {outbox.SignerStanding{Unheld: true, Queued: 1}, true},
+		{outbox.SignerStanding{Unable: "another's to tell", Queued: 1}, false}} {
+		step.lost.Signer = lost
+		w.signers = []outbox.SignerStanding{{Signer: own, Queued: 1}, step.lost}
+		if err := p.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err, n := told.healthy(t.Context()), testutil.CollectAndCount(m.paused); (err != nil) != step.told ||
+			(n == 2) != step.told {
+			t.Errorf("step %d: told %v, by %d gauges", i, err, n)
+		}
 	}
 }

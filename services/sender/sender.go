@@ -131,7 +131,6 @@ func Start(sh *service.Shell, cfg Config) error {
 	}
 	sh.Go("send", s.Run)
 	sh.Go("archive", retention.New(cfg.Retention, outbox.NewArchive(db), metrics.archive, sh.Log).Run)
-	sh.Go("pauses", (&pauses{signers: outbox.NewSigners(db), own: s.addresses(), metrics: metrics, log: sh.Log}).Run)
 	return nil
 }
 
@@ -213,6 +212,8 @@ func (s *Sender) Run(ctx context.Context) error {
 	group.Go(func() error { return s.checks.Run(ctx) })
 	group.Go(func() error { return s.observe(ctx) })
 	group.Go(func() error { return s.takeTurns(ctx) })
+	p := pauses{outbox.NewSigners(s.db), s.addresses(), s.notices.set, s.metrics, s.log, nil}
+	group.Go(func() error { return p.Run(ctx) })
 	s.follow(ctx, group)
 	return group.Wait()
 }
