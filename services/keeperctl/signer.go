@@ -1,6 +1,7 @@
 package keeperctl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,7 +23,7 @@ func signers(ctx context.Context, s *session, args []string) error {
 		return err
 	}
 	d := signerCommands{db: db, own: s.Own, out: s.out,
-		dial: func(ctx context.Context) (action.Accounts, error) { return s.node(ctx) }}
+		dial: func(ctx context.Context) (witnesses, error) { return s.node(ctx) }}
 	return d.run(ctx, args)
 }
 
@@ -32,13 +33,14 @@ type signerCommands struct {
 	own Settings
 	out printer
 	// dial connects to the chain, for the commands that need it.
-	dial func(ctx context.Context) (action.Accounts, error)
+	dial func(ctx context.Context) (witnesses, error)
 }
 
 func (d signerCommands) run(ctx context.Context, args []string) error {
 	return verbs{
 		"list": d.list, "pause": d.pause, "resume": d.resume, "cancel": d.cancel, "balance": d.onChain(d.balances),
 		"nonces": d.onChain(d.nonces), "gaps": d.onChain(d.gaps), "resync": d.onChain(d.resync),
+		"write-off": d.writeOff,
 	}.do(ctx, "signer", args)
 }
 
@@ -92,9 +94,11 @@ func (d signerCommands) list(ctx context.Context, _ []string) error {
 			state = "PAUSED"
 		case s.LeaseLeft == 0:
 			state = "UNATTENDED"
+		case s.Unable != "":
+			state = "UNABLE"
 		}
 		rows.add(s.Signer, state, status.LeaseOf(s), s.Token, s.NextNonce, s.Queued, s.InFlight,
-			text.FirstLine(s.Paused))
+			text.FirstLine(cmp.Or(s.Paused, s.Unable)))
 	}
 	if err := d.out.table(rows); err != nil {
 		return err
@@ -113,7 +117,7 @@ func (d signerCommands) advise(all []outbox.SignerStanding) error {
 				"SIGNER"},
 		{func(s outbox.SignerStanding) bool { return s.LeaseLeft == 0 },
 			"nobody has the lease of a signer: is a sender with its key running, and ready? " +
-				"(docs/runbooks/not-ready.md)"},
+				"(docs/runbooks/not-ready.md) Is its key lost: keeperctl signer write-off SIGNER"},
 		{func(s outbox.SignerStanding) bool { return s.LeaseLeft > 0 && lease.ClockWentBack(s.LeaseAhead) },
 			"the database's clock has gone back since a lease was written: a holder that lives mends it within " +
 				"seconds; for one that is gone: keeperctl lease break SIGNER (docs/runbooks/signers.md)"},

@@ -254,6 +254,48 @@ func (d signerCommands) awaitCancel(ctx context.Context, signer chain.Address, b
 	}
 }
 
+// writeOff gives up a signer whose key is lost, or shows what that would end.
+func (d signerCommands) writeOff(ctx context.Context, args []string) error {
+	chosen, err := d.choose(ctx, args[:1])
+	if err != nil {
+		return err
+	}
+	s, why := chosen[0].Signer, args[1:]
+	var from *uint64
+	if len(why) > 0 {
+		if n, err := strconv.ParseUint(why[0], 10, 64); err == nil {
+			from, why = &n, why[1:]
+		}
+	}
+	node, err := d.dial(ctx)
+	if err != nil {
+		return err
+	}
+	lost, err := findLost(ctx, d.db, node, s)
+	if err != nil {
+		return err
+	}
+	rows := newTable("nonce", "job", "transactions", "fate")
+	rows.empty = "nothing is in flight"
+	for _, f := range lost.Fates {
+		rows.add(f.Intent.Nonce, f.Intent.Job.ID, len(f.Txs), f.Word())
+	}
+	if err := errors.Join(sayf(d.out, "signer %s: its nonce is %d at final block %d; lease: %s\n", s, lost.Next,
+		lost.At.Number, status.LeaseOf(chosen[0])), d.out.table(rows)); err != nil {
+		return err
+	}
+	reason := strings.TrimSpace(text.FirstLine(strings.Join(why, " ")))
+	if !d.own.Yes || reason == "" {
+		return errors.New("nothing was changed; give a reason, and --keeperctl.yes: what is in flight ends, and other " +
+			"signers do what the state still shows as due. Where a nonce is not used its bytes may still land: " +
+			"name the lowest such nonce before the reason if you take that risk")
+	}
+	if _, err := writeOff(ctx, d.db, node, s, from, operator(d.own.Operator), reason); err != nil {
+		return err
+	}
+	return sayf(d.out, "written off and paused; take it out of keeper.signers, and its roles at the venue\n")
+}
+
 // operator is who is recorded to have asked: the configured name, or the account and the machine.
 func operator(configured string) string {
 	if configured != "" {

@@ -19,7 +19,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
@@ -70,7 +69,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) connect(ctx context.Context) (action.Accounts, error) {
+func (b *bench) connect(ctx context.Context) (witnesses, error) {
 	cfg := evm.DefaultConfig()
 	cfg.URLs = []secret.URL{secret.MustURL(b.node.HTTPURL())}
 	node, err := evm.Dial(ctx, b.node.ChainID().Uint64(), cfg, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
@@ -218,13 +217,13 @@ func TestSignerNonces(t *testing.T) {
 
 // busy is a chain on which the signer goes on while it is asked about.
 type busy struct {
-	action.Accounts
+	witnesses
 
 	goOn func()
 }
 
 func (c busy) NonceAt(ctx context.Context, account chain.Address, tag evm.Tag) (uint64, error) {
-	n, err := c.Accounts.NonceAt(ctx, account, tag)
+	n, err := c.witnesses.NonceAt(ctx, account, tag)
 	c.goOn()
 	return n, err
 }
@@ -234,7 +233,7 @@ func TestSignerNoncesOfOneAtWork(t *testing.T) {
 	b := newBench(t)
 	f, n := b.attend(), uint64(0)
 	quiet := b.dial
-	b.dial = func(ctx context.Context) (action.Accounts, error) {
+	b.dial = func(ctx context.Context) (witnesses, error) {
 		node, err := quiet(ctx)
 		return busy{node, func() { b.claim(f, n); b.send(n); b.must(b.node.Mine(1)); n++ }}, err
 	}
