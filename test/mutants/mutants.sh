@@ -149,6 +149,15 @@ mutant "what was paid by us is a market" pkg/txmgr/txmanager/market.go 's/^\tret
 mutant "what costs no more than before needs money" pkg/txmgr/txm/money.go 's/return wei\.IsZero\(\) \|\| /return /' './pkg/txmgr/txm -run TestBudget'
 mutant "a signer that refuses is not told" pkg/txmgr/txmanager/claim.go 's/Reason: err\.Error\(\), Gate: true/Reason: err.Error()/' "$room TestClaimLeavesOutWhatIsRefused"
 
+# A signer that cannot sign is a signer that is not there (NON-15).
+mutant "a signer that is out keeps the keeper's places" pkg/pg/outbox/intent_claim.go 's/f\.signer NOT IN ` \+/true OR f.signer NOT IN ` +/' "$store"
+mutant "one that is out has no places of its own" pkg/pg/outbox/intent_claim.go 's/\(f\.signer = \$1 OR f\.signer/(f.signer/' "$store"
+mutant "a signer that nobody works is thought to be there" pkg/pg/out_signers.go 's/ OR ` \+ SignerUnheld \+ `\)`/)`/' './pkg/pg/outbox -run TestSignersAreOut'
+mutant "jobs go to a signer that is out" pkg/job/route.go 's/if len\(here\) > 0 \{/if len(here) < 0 {/' './services/planner -run TestSignersThatAreOutArePassedBy'
+mutant "nobody tells of a queue that nobody works" services/sender/paused.go 's/\(idle \|\| !s\.Unheld\)/(idle || s.Unheld || true)/' './services/sender -run TestNobodysQueueIsTold'
+mutant "bytes that may still land are written off unasked" services/keeperctl/write_off.go 's/from == nil \|\| \*from != l\.Next/false/' './services/keeperctl -run TestSignerWriteOff'
+mutant "every nonce of a signer that is written off is spent" services/keeperctl/write_off.go 's/f\.Intent\.Nonce < l\.Next\}/true}/' './services/keeperctl -run TestSignerWriteOff'
+
 # Nothing unproven is published (PIPE-13).
 mutant "receipts are published unproven" pkg/evm/receipt.go 's/root != block\.ReceiptsRoot/len(root) == 0/' './pkg/evm -run TestLiarsAreExcluded'
 mutant "receipts that come early are published unproven" pkg/evm/early.go 's/root != block\.ReceiptsRoot/len(root) == 0/' './pkg/evm -run TestEarlyLiesAreNotBelieved'
