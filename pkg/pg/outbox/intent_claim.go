@@ -24,8 +24,8 @@ var (
 		only: ` AND (t.kind <> 'liquidation' OR $16) AND w.nonce >= ` + archivedBelow,
 		slot: `,
 			slot = CASE WHEN t.kind = 'liquidation' THEN (ARRAY(
-				SELECT s FROM generate_series(1, $15::integer + (SELECT count(*) FROM keeper.tx_intent f
-					WHERE f.slot < ` + beyondSlots + ` AND f.state IN ` + inFlightStates + ` AND NOT ` + counts + `)) s
+				SELECT s FROM generate_series(1, $15::integer + (SELECT count(*) FROM keeper.tx_intent f WHERE
+					f.slot < ` + beyondSlots + ` AND f.state IN ` + inFlightStates + ` AND NOT ` + counts + `)) s
 				WHERE NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE f.slot = s
 					AND f.state IN ` + inFlightStates + `) ORDER BY s
 				LIMIT greatest(0, $15 - (SELECT count(*) FROM keeper.tx_intent f WHERE f.slot IS NOT NULL
@@ -57,7 +57,7 @@ var (
 )
 
 // counts says of a liquidation f in flight that it takes one of the keeper's places from the signer $1. Those of a
-// signer that is out are stuck for as long as it is: they keep no other's places, and there is one number more for each.
+// signer that is out are stuck for as long as it is: they keep no other's, and there is one number more for each.
 const counts = `(f.signer = $1 OR f.signer NOT IN ` + pg.OutSigners + `)`
 
 // pendingCount is how many of a signer's places are taken.

@@ -173,8 +173,8 @@ func sharedPlaces(b *bench) {
 	group.Wait()
 }
 
-// NON-15: what a signer that can sign nothing has in flight takes no place of the keeper's liquidations from others, and
-// does again as soon as it can.
+// NON-15: what a signer that can sign nothing has in flight takes no place of the keeper's liquidations from others,
+// and does again as soon as it can.
 func outKeepsNoPlaces(b *bench) {
 	ctx := b.Context()
 	n, signer := b.sender()
