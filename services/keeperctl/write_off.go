@@ -110,6 +110,9 @@ func settled(ctx context.Context, node witnesses, f txm.Flight, final uint64) (*
 		case block != r.BlockHash || ok != r.OK:
 			return nil, fmt.Errorf("transaction %s: one host has it in block %s, two in block %s", hash, r.BlockHash, block)
 		}
+		if f.Mined != nil && f.Mined.TxHash == hash && f.Mined.Block.Hash == r.BlockHash {
+			return f.Mined, nil // as its sender has judged it
+		}
 		found := &txm.Receipt{TxHash: hash, Block: chain.BlockRef{Number: r.Block, Hash: r.BlockHash}, OK: r.OK,
 			GasUsed: r.GasUsed, GasPrice: r.GasPrice}
 		found.Outcome, found.Reason, err = outcome(f, *r)
@@ -186,10 +189,10 @@ func writeOff(ctx context.Context, db *pg.DB, node witnesses, signer chain.Addre
 func end(ctx context.Context, intents outbox.Intents, f lease.Fence, found fate, l loss, said string) error {
 	rest := txm.Rest{RetryAfterMs: l.At.TimeMs}
 	if found.Ours != nil {
-		if found.Mined != nil && found.Mined.TxHash == found.Ours.TxHash && found.Mined.Block == found.Ours.Block {
-			found.Ours = found.Mined // as its sender has judged it
-		} else if err := intents.Record(ctx, f, *found.Ours); err != nil {
-			return err
+		if found.Ours != found.Mined {
+			if err := intents.Record(ctx, f, *found.Ours); err != nil {
+				return err
+			}
 		}
 		return intents.Finish(ctx, f, txm.FinalReceipt{Receipt: *found.Ours, Rest: rest})
 	}

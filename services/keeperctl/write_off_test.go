@@ -16,8 +16,8 @@ import (
 )
 
 // NON-15, the operator's verb on a database and a chain: a signer whose key is lost is written off when nobody has its
-// lease. Of what it has in flight, one was mined, one nonce was used by somebody else, and two may still land, which the
-// operator has to take upon himself. Then the jobs are another signer's, once the state shows them as due.
+// lease. Of what it has in flight, one was mined, one nonce was used by somebody else, and two may still land, a risk
+// that the operator has to take. Then the jobs are another signer's, once the state shows them as due.
 func TestSignerWriteOff(t *testing.T) {
 	b := newBench(t)
 	f := b.attend()
@@ -27,9 +27,15 @@ func TestSignerWriteOff(t *testing.T) {
 	b.send(0)
 	b.used(1)
 	b.must(b.node.Mine(1))
+	mined, lost := b.node.Head(), txm.Receipt{TxHash: chain.Hash(b.pay(3).Hash()), OK: true}
+	lost.Block, lost.Outcome = chain.BlockRef{Number: 1, Hash: chain.Hash{9}}, job.Done // a branch that was left
+	landed := lost
+	landed.TxHash = chain.Hash(b.pay(0).Hash())
+	landed.Block = chain.BlockRef{Number: mined.Number.Uint64(), Hash: chain.Hash(mined.Hash())}
+	b.must(outbox.NewIntents(b.db).Record(t.Context(), f, landed, lost))
 	b.want("write-off @ its disk is gone", "error: nonce 0 of signer @ is used in a block that is not final yet")
 	b.must(b.node.Mine(3))
-	b.want("write-off @", "its nonce is 2 at final block", "0 "+jobOf(0)+" 1 mined: reverted",
+	b.want("write-off @", "its nonce is 2 at final block", "0 "+jobOf(0)+" 1 mined: executed",
 		"1 "+jobOf(1)+" 1 used by a transaction that is not ours", "3 "+jobOf(3)+" 1 NOT USED: its bytes may still land",
 		"error: nothing was changed")
 	b.own.Yes, b.own.Operator = true, "alice"
@@ -47,7 +53,7 @@ func TestSignerWriteOff(t *testing.T) {
 	for n, want := range []struct {
 		state  txm.State
 		number string
-	}{{txm.FinalReverted, "CONSUMED"}, {txm.Foreign, "CONSUMED"}, {txm.Foreign, "SIGNED"}, {txm.Foreign, "SIGNED"}} {
+	}{{txm.FinalOK, "CONSUMED"}, {txm.Foreign, "CONSUMED"}, {txm.Foreign, "SIGNED"}, {txm.Foreign, "SIGNED"}} {
 		numbers, err := outbox.NewSigners(b.db).Numbers(t.Context(), b.signer, uint64(n), 1)
 		b.must(err)
 		if got := numbers[0]; got.Intent != want.state || string(got.State) != want.number {
