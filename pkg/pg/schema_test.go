@@ -219,7 +219,7 @@ func TestConfigNamesEveryProblem(t *testing.T) {
 
 		"postgres://keeper@postgres:5432/keeper?sslmode=disable&pool_max_conns=1": true,
 		"postgres://keeper@postgres:5432/keeper?sslmode=disable&pool_max_conns=2": false,
-		"postgres://keeper@127.0.0.1/keeper":                      false,
+		"postgres://keeper@127.0.0.1/keeper":                                      false,
 	} {
 		cfg.URL = secret.MustURL(address)
 		err := cfg.Validate()
