@@ -61,10 +61,13 @@ func Stores(ctx context.Context, db *pg.DB, l *Looks) error {
 	for _, one := range signers {
 		seen := fmt.Sprintf("%d queued, %d in flight, next nonce %d, lease: %s", one.Queued, one.InFlight,
 			one.NextNonce, LeaseOf(one))
-		if one.Paused != "" {
+		switch {
+		case one.Paused != "":
 			seen = "PAUSED: " + text.FirstLine(one.Paused) + "; " + seen
+		case one.Unable != "":
+			seen = "UNABLE: " + text.FirstLine(one.Unable) + "; " + seen
 		}
-		l.addf(one.Paused != "" || one.LeaseLeft == 0, "signer "+one.Signer.Hex(), "%s", seen)
+		l.addf(one.Out() != "" || one.LeaseLeft == 0, "signer "+one.Signer.Hex(), "%s", seen)
 	}
 	if len(signers) == 0 {
 		l.addf(true, "signers", "none: no sender has started on this database yet")
