@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -17,7 +18,9 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/signer"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // routed is a job as a planner routes it that knows which signers are out.
@@ -55,7 +58,7 @@ func (s *site) become(n int) {
 
 // NON-15, the signer whose key is gone: with the only place for liquidations it has one in flight, that does not land,
 // and an order in its queue. A sender that lacks its key does another account's liquidation and the order all the same,
-// and tells of the signer.
+// and tells of the signer. What it had in flight is another's as soon as it is written off.
 func TestLostSignerHoldsNothing(t *testing.T) {
 	s := newSite(t)
 	s.cfg.Sender.MaxLiquidations, s.cfg.Sender.Volatile.MaxLiquidations = 1, 1
@@ -83,7 +86,13 @@ func TestLostSignerHoldsNothing(t *testing.T) {
 	})
 	first.stop() // and the key with it
 
-	second := s.sender([]secret.String{otherKey})
+	left, second := time.Now(), s.sender([]secret.String{otherKey})
+	s.eventually("a sender without the key tells of the signer", func(ctx context.Context) bool {
+		err := second.notices.healthy(ctx)
+		return err != nil && strings.Contains(err.Error(), "signer write-off "+gone.Hex()) &&
+			second.sample("sender_paused", map[string]string{"signer": gone.Hex()}) == 1
+	})
+	t.Logf("told %s after its last process has left", time.Since(left))
 	waits := s.orderJob(s.marketOrder(100), gone)
 	s.say(waits)
 	s.isOut(gone)
@@ -95,14 +104,25 @@ func TestLostSignerHoldsNothing(t *testing.T) {
 	if r := s.result(waits.ID, 1); r.Signer != other {
 		t.Errorf("the order's result: %+v", r)
 	}
-	s.eventually("a sender without the key tells of the signer", func(ctx context.Context) bool {
-		err := second.notices.healthy(ctx)
-		return err != nil && strings.Contains(err.Error(), "signer write-off "+gone.Hex()) &&
-			second.sample("sender_paused", map[string]string{"signer": gone.Hex()}) == 1
-	})
-	if flights, err := second.intents.InFlight(t.Context(), gone); err != nil || len(flights) != 1 {
-		t.Errorf("in flight of the signer that is gone: %v, %v", flights, err)
+	flights, err := second.intents.InFlight(t.Context(), gone)
+	if err != nil || len(flights) != 1 {
+		t.Fatalf("in flight of the signer that is gone: %v, %v", flights, err)
 	}
+	// as keeperctl signer write-off does
+	operator, err := second.leases.Acquire(t.Context(), gone, lease.NewOwner("operator"), time.Minute)
+	if err == nil {
+		err = second.intents.Disown(t.Context(), operator, flights[0].Intent.ID,
+			txm.Ending{Verdict: txm.Verdict{Outcome: job.Withdrawn, Reason: "written off"}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("what it had in flight is done, and nothing is told any more", func(ctx context.Context) bool {
+		s.say(s.routed(jobs[0], gone, other))
+		return slices.ContainsFunc(s.results(jobs[0].ID), func(r job.Result) bool {
+			return r.Outcome == job.Done && r.Signer == other
+		}) && second.notices.healthy(ctx) == nil
+	})
 }
 
 // locked is a remote signer whose account is locked.
