@@ -16,38 +16,38 @@ import (
 // errNotFinal means that the chain is not as far as an audit wants to look.
 var errNotFinal = errors.New("no block to audit is final yet")
 
-// auditWords compares the words that rules read with the chain: when this tenure has caught up with the head, when a
+// auditWords compares the words that rules read with the chain: when this writer has caught up with the head, when a
 // market appears, after a reorg has taken back what was published, and every interval. It never holds up publishing,
-// and never ends the tenure: what cannot be read is tried again, ever more rarely.
-func (t *tenure) auditWords(ctx context.Context) error {
+// and never ends the writer: what cannot be read is tried again, ever more rarely.
+func (w *writer) auditWords(ctx context.Context) error {
 	select {
-	case <-t.caughtUp:
+	case <-w.caughtUp:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	tries := retry.New(retry.Policy{Initial: time.Second, Max: time.Minute})
 	waited := time.Duration(0)
 	for tries.Next(ctx) {
-		err := t.auditOnce(ctx)
+		err := w.auditOnce(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case errors.Is(err, errNotFinal):
 			if waited += notFinalPause; waited > notFinalPatience {
-				t.status.audited(fmt.Errorf("%w (a node of chain.urls must say what is final)", err))
+				w.status.audited(fmt.Errorf("%w (a node of chain.urls must say what is final)", err))
 			}
-			if !t.rests(ctx, notFinalPause) {
+			if !w.rests(ctx, notFinalPause) {
 				return context.Cause(ctx)
 			}
 			tries.Reset()
 		case err != nil:
-			t.status.audited(err)
-			t.log.Warn().Err(err).Msg("the words of the exchange's DataStore could not all be compared with the " +
+			w.status.audited(err)
+			w.log.Warn().Err(err).Msg("the words of the exchange's DataStore could not all be compared with the " +
 				"chain; trying again")
 			tries.Failed(err)
 		default:
 			waited = 0
-			t.status.audited(nil)
-			if !t.rests(ctx, t.cfg.Scanner.AuditInterval) {
+			w.status.audited(nil)
+			if !w.rests(ctx, w.cfg.Scanner.AuditInterval) {
 				return context.Cause(ctx)
 			}
 			tries.Reset()
@@ -63,8 +63,8 @@ const notFinalPause = 250 * time.Millisecond
 const notFinalPatience = time.Minute
 
 // rests waits for a time, or less if an audit is asked for meanwhile. It is false when ctx has ended.
-func (t *tenure) rests(ctx context.Context, how time.Duration) bool {
-	wake := t.words.wake
+func (w *writer) rests(ctx context.Context, how time.Duration) bool {
+	wake := w.words.wake
 	if how == notFinalPause {
 		wake = nil // what asks for an audit cannot make a block final
 	}
@@ -79,31 +79,31 @@ func (t *tenure) rests(ctx context.Context, how time.Duration) bool {
 
 // auditOnce reads every word at the final block and offers what differs. The error names words that could not be read;
 // the markets they concern stay without an audit, the others have theirs.
-func (t *tenure) auditOnce(ctx context.Context) error {
-	final, may := t.words.begin(t.first)
+func (w *writer) auditOnce(ctx context.Context) error {
+	final, may := w.words.begin(w.first)
 	if !may {
 		return errNotFinal
 	}
-	if err := t.collector.handlers.look(ctx, t.collector.venue.Venue(), final); err != nil {
+	if err := w.collector.handlers.look(ctx, w.collector.venue.Venue(), final); err != nil {
 		return auditError(err, final)
 	}
-	a, err := t.collector.store.audit(ctx, t.cfg.Scanner.Params, final)
+	a, err := w.collector.store.audit(ctx, w.cfg.Scanner.Params, final)
 	if err != nil {
 		return auditError(err, final)
 	}
 	var differing []wire.Param
-	for i, w := range a.words {
-		if a.answers[i].err == nil && t.words.differ(w.Key, a.answers[i].value, final.Number) {
-			differing = append(differing, wire.Param{Key: w.Key, Value: a.answers[i].value, Read: final, Name: w.Name})
+	for i, p := range a.words {
+		if a.answers[i].err == nil && w.words.differ(p.Key, a.answers[i].value, final.Number) {
+			differing = append(differing, wire.Param{Key: p.Key, Value: a.answers[i].value, Read: final, Name: p.Name})
 		}
 	}
 	passed, held := a.passed()
-	t.words.offer(final.Number, differing, passed)
-	t.words.decide(perp.DecidingWords(a.markets))
+	w.words.offer(final.Number, differing, passed)
+	w.words.decide(perp.DecidingWords(a.markets))
 	if unread, _ := a.unread(); unread == 0 {
-		t.metrics.auditTime.SetToCurrentTime()
+		w.metrics.auditTime.SetToCurrentTime()
 	}
-	t.log.Info().Uint64("block", final.Number).Int("words", len(a.words)).Int("said", len(differing)).
+	w.log.Info().Uint64("block", final.Number).Int("words", len(a.words)).Int("said", len(differing)).
 		Int("markets", len(passed)).Int("held", len(held)).
 		Msg("the words of the exchange's DataStore were compared with the chain")
 	return a.problem(held)
@@ -151,10 +151,10 @@ func wordsToAudit(params []Param, markets []perp.Market) ([]perp.Word, error) {
 	}
 	seen := map[chain.Hash]bool{}
 	once := words[:0]
-	for _, w := range words {
-		if !seen[w.Key] {
-			seen[w.Key] = true
-			once = append(once, w)
+	for _, p := range words {
+		if !seen[p.Key] {
+			seen[p.Key] = true
+			once = append(once, p)
 		}
 	}
 	return once, nil
@@ -164,8 +164,8 @@ func wordsToAudit(params []Param, markets []perp.Market) ([]perp.Word, error) {
 func (a audit) passed() (passed []wire.Audit, held []chain.Address) {
 	for _, m := range a.markets {
 		count, failed := uint32(0), false
-		for i, w := range a.words {
-			if w.Concerns(m) {
+		for i, p := range a.words {
+			if p.Concerns(m) {
 				count++
 				failed = failed || a.answers[i].err != nil
 			}

@@ -15,57 +15,57 @@ import (
 
 // backfill publishes what is final as ranges if a partition is far below it. Ranges are read side by side and written
 // in order. What is left after it is followed block by block.
-func (t *tenure) backfill(ctx context.Context, head chain.BlockRef) error {
-	if err := t.begin(ctx); err != nil || !t.farBelow(head.Number) {
+func (w *writer) backfill(ctx context.Context, head chain.BlockRef) error {
+	if err := w.begin(ctx); err != nil || !w.farBelow(head.Number) {
 		return err
 	}
-	final, err := t.chain.Finalized(ctx)
+	final, err := w.chain.Finalized(ctx)
 	if err != nil {
-		t.log.Debug().Err(err).Msg("the node does not say what is final, so there is no history to fetch in ranges")
+		w.log.Debug().Err(err).Msg("the node does not say what is final, so there is no history to fetch in ranges")
 		return nil
 	}
-	if !t.farBelow(final.Number) {
+	if !w.farBelow(final.Number) {
 		return nil
 	}
-	cuts, err := t.cuts(ctx, final.Number)
+	cuts, err := w.cuts(ctx, final.Number)
 	if err != nil || len(cuts) == 0 {
 		return err
 	}
-	t.progress.begin(cuts[0], final.Number)
-	defer t.progress.end()
-	t.log.Info().Uint64("from", cuts[0]+1).Uint64("to", final.Number).Msg("publishing history in ranges")
-	return t.fill(ctx, cuts)
+	w.progress.begin(cuts[0], final.Number)
+	defer w.progress.end()
+	w.log.Info().Uint64("from", cuts[0]+1).Uint64("to", final.Number).Msg("publishing history in ranges")
+	return w.fill(ctx, cuts)
 }
 
 // farBelow reports whether so many blocks of history are missing that ranges are worth it.
-func (t *tenure) farBelow(number uint64) bool {
-	return number >= t.lowestTip()+max(1, t.cfg.Scanner.Backfill.MaxRange/4)
+func (w *writer) farBelow(number uint64) bool {
+	return number >= w.lowestTip()+max(1, w.cfg.Scanner.Backfill.MaxRange/4)
 }
 
 // cuts are the blocks at which ranges have to end: the tips of the partitions below the final block, so that each range
 // is wholly new or wholly held for each of them, and the final block itself. A tip that has left the chain is taken
 // back first, unless it was final: then there are none.
-func (t *tenure) cuts(ctx context.Context, final uint64) ([]uint64, error) {
-	if err := t.publishFinal(ctx); err != nil { // before anything is taken back
+func (w *writer) cuts(ctx context.Context, final uint64) ([]uint64, error) {
+	if err := w.publishFinal(ctx); err != nil { // before anything is taken back
 		return nil, retry.Stop(err)
 	}
 	cuts := []uint64{final}
-	for _, st := range t.streams {
+	for _, st := range w.streams {
 		if st.branch.tip().Number >= final {
 			continue
 		}
-		base, err := t.newestOnChain(ctx, st)
+		base, err := w.newestOnChain(ctx, st)
 		if err != nil {
 			return nil, err
 		}
 		if base.Number < st.branch.tip().Number {
-			if base.Number < t.final().Number {
+			if base.Number < w.final().Number {
 				return nil, nil // no case for ranges: block by block it will be seen what the chain has left
 			}
 			if !st.branch.reaches(base) {
-				return nil, t.tooDeep(st, chain.BlockRef{})
+				return nil, w.tooDeep(st, chain.BlockRef{})
 			}
-			if err := t.takeBack(ctx, st, base); err != nil {
+			if err := w.takeBack(ctx, st, base); err != nil {
 				return nil, retry.Stop(err)
 			}
 		}
@@ -76,9 +76,9 @@ func (t *tenure) cuts(ctx context.Context, final uint64) ([]uint64, error) {
 }
 
 // newestOnChain is a partition's newest block that the chain has not left.
-func (t *tenure) newestOnChain(ctx context.Context, st *stream) (chain.BlockRef, error) {
+func (w *writer) newestOnChain(ctx context.Context, st *stream) (chain.BlockRef, error) {
 	for _, p := range slices.Backward(st.branch.blocks) {
-		hash, err := t.chain.HashAt(ctx, p.Number)
+		hash, err := w.chain.HashAt(ctx, p.Number)
 		if err != nil {
 			return chain.BlockRef{}, err
 		}
@@ -86,13 +86,13 @@ func (t *tenure) newestOnChain(ctx context.Context, st *stream) (chain.BlockRef,
 			return p, nil
 		}
 	}
-	return chain.BlockRef{}, retry.Stop(&otherChainError{topic: t.topic, partition: st.partition,
+	return chain.BlockRef{}, retry.Stop(&otherChainError{topic: w.topic, partition: st.partition,
 		oldest: st.branch.oldest(), whole: st.remembersAll()})
 }
 
 // fill reads the ranges between the cuts side by side, and writes them in order.
-func (t *tenure) fill(ctx context.Context, cuts []uint64) error {
-	cfg := t.cfg.Scanner.Backfill
+func (w *writer) fill(ctx context.Context, cuts []uint64) error {
+	cfg := w.cfg.Scanner.Backfill
 	budget := newBudget(cfg)
 	group, ctx := errgroup.WithContext(ctx)
 	results := make(chan chan stretch, cfg.Workers) // in the order of the chain
@@ -100,7 +100,7 @@ func (t *tenure) fill(ctx context.Context, cuts []uint64) error {
 		defer close(results)
 		workers := make(chan struct{}, cfg.Workers)
 		for i := range cuts[1:] {
-			if err := t.dispatch(ctx, group, cuts[i], cuts[i+1], budget, workers, results); err != nil {
+			if err := w.dispatch(ctx, group, cuts[i], cuts[i+1], budget, workers, results); err != nil {
 				return err
 			}
 		}
@@ -110,7 +110,7 @@ func (t *tenure) fill(ctx context.Context, cuts []uint64) error {
 		for result := range results {
 			select {
 			case s := <-result:
-				if err := t.publishStretch(ctx, s); err != nil {
+				if err := w.publishStretch(ctx, s); err != nil {
 					return err
 				}
 				budget.give(len(s.refs), s.bytes)
@@ -124,7 +124,7 @@ func (t *tenure) fill(ctx context.Context, cuts []uint64) error {
 }
 
 // dispatch has the blocks above before up to last read, range by range, and puts the results into the queue in order.
-func (t *tenure) dispatch(ctx context.Context, group *errgroup.Group, before, last uint64, budget *budget,
+func (w *writer) dispatch(ctx context.Context, group *errgroup.Group, before, last uint64, budget *budget,
 	workers chan struct{},
 	results chan<- chan stretch,
 ) error {
@@ -140,7 +140,7 @@ func (t *tenure) dispatch(ctx context.Context, group *errgroup.Group, before, la
 		from, to := before+1, before+blocks
 		group.Go(func() error {
 			defer func() { <-workers }()
-			s, err := t.collector.stretch(ctx, from, to, t.status.fail)
+			s, err := w.collector.stretch(ctx, from, to, w.status.fail)
 			if err != nil {
 				return err
 			}
@@ -164,53 +164,53 @@ func send[T any](ctx context.Context, to chan<- T, value T) bool {
 }
 
 // publishStretch writes a range to every partition that lacks it, in as many batches as it takes.
-func (t *tenure) publishStretch(ctx context.Context, s stretch) error {
+func (w *writer) publishStretch(ctx context.Context, s stretch) error {
 	h := history{before: chain.BlockRef{Number: s.refs[0].Number - 1, Hash: s.refs[0].Parent}, refs: s.refs}
-	for _, st := range t.streams {
+	for _, st := range w.streams {
 		if tip := st.branch.tip(); tip.Number == h.before.Number && tip.Hash != h.before.Hash {
 			return fmt.Errorf("block %d %s does not follow block %d %s, which it followed a moment ago",
 				s.refs[0].Number, s.refs[0].Hash, tip.Number, tip.Hash)
 		}
 	}
-	params, err := t.firstWords(ctx, s.refs[0])
+	params, err := w.firstWords(ctx, s.refs[0])
 	if err != nil {
 		return err
 	}
-	if h.blocks, err = t.contents(ctx, s, params); err != nil {
+	if h.blocks, err = w.contents(ctx, s, params); err != nil {
 		return err
 	}
-	if err := t.addVersions(ctx, h.blocks); err != nil {
+	if err := w.addVersions(ctx, h.blocks); err != nil {
 		return err
 	}
-	pieces, err := h.pieces(len(t.streams), t.cfg.Kafka.MaxBytes, t.encodeTo)
+	pieces, err := h.pieces(len(w.streams), w.cfg.Kafka.MaxBytes, w.encodeTo)
 	if err != nil {
 		return retry.Stop(err)
 	}
 	for _, p := range pieces {
-		if err := t.each(func(st *stream) error { return t.writeRange(ctx, st, p) }); err != nil {
+		if err := w.each(func(st *stream) error { return w.writeRange(ctx, st, p) }); err != nil {
 			return err
 		}
 	}
 	for _, c := range h.blocks {
-		t.words.reached(c)
+		w.words.reached(c)
 	}
-	t.metrics.block.Set(float64(h.last().Number))
-	t.status.reached(h.last())
-	t.progress.add(h.last().Number, len(s.refs), s.logs)
-	t.status.set(t.progress.String())
+	w.metrics.block.Set(float64(h.last().Number))
+	w.status.reached(h.last())
+	w.progress.add(h.last().Number, len(s.refs), s.logs)
+	w.status.set(w.progress.String())
 	return nil
 }
 
 // firstWords reads the configured words of the DataStore at the topic's first block.
-func (t *tenure) firstWords(ctx context.Context, block chain.BlockRef) ([]wire.Param, error) {
-	if block.Number != t.first {
+func (w *writer) firstWords(ctx context.Context, block chain.BlockRef) ([]wire.Param, error) {
+	if block.Number != w.first {
 		return nil, nil
 	}
-	return t.collector.store.params(ctx, t.cfg.Scanner.Params, block)
+	return w.collector.store.params(ctx, w.cfg.Scanner.Params, block)
 }
 
 // contents routes what was found in a range, in order. The words stand in its first block.
-func (t *tenure) contents(ctx context.Context, s stretch, words []wire.Param) ([]content, error) {
+func (w *writer) contents(ctx context.Context, s stretch, words []wire.Param) ([]content, error) {
 	blocks := s.blocks
 	if first := s.refs[0]; len(words) > 0 && (len(blocks) == 0 || blocks[0].block.Hash != first.Hash) {
 		blocks = slices.Insert(slices.Clone(blocks), 0, found{block: first})
@@ -218,7 +218,7 @@ func (t *tenure) contents(ctx context.Context, s stretch, words []wire.Param) ([
 	contents := make([]content, len(blocks))
 	for i, f := range blocks {
 		var err error
-		if contents[i], err = t.collector.complete(ctx, f, words); err != nil {
+		if contents[i], err = w.collector.complete(ctx, f, words); err != nil {
 			return nil, err
 		}
 		words = nil
@@ -227,12 +227,12 @@ func (t *tenure) contents(ctx context.Context, s stretch, words []wire.Param) ([
 }
 
 // writeRange brings a range to a partition.
-func (t *tenure) writeRange(ctx context.Context, st *stream, p piece) error {
+func (w *writer) writeRange(ctx context.Context, st *stream, p piece) error {
 	if st.branch.tip().Number >= p.last().Number {
 		return nil
 	}
 	failpoint.Hit("scanner.range.before")
-	if err := t.produce(ctx, st, p.batches[st.partition]); err != nil {
+	if err := w.produce(ctx, st, p.batches[st.partition]); err != nil {
 		return fmt.Errorf("publishing blocks %d to %d: %w", p.before.Number+1, p.last().Number, err)
 	}
 	failpoint.Hit("scanner.range.after")

@@ -176,7 +176,7 @@ func TestStreamsFromTheMiddle(t *testing.T) {
 			return // a window of thousands of records does not begin among the few that a replaced scanner still wrote
 		}
 		part, err := replay(log[from:], false)
-		if err != nil || part.branch.empty() || part.doubtful || part.claim < whole.claim {
+		if err != nil || part.branch.empty() || part.ambiguous || part.claim < whole.claim {
 			return // a larger window is read then
 		}
 		if part.branch.tip().Hash != whole.branch.tip().Hash {
@@ -196,7 +196,7 @@ func TestStaleRecordsAtTheBeginning(t *testing.T) {
 	first := ref(100, 0, ref(99, 0, chain.BlockRef{}))
 	stale := written{wire.BlockEnd{Block: ref(101, 1, first)}, wire.Meta{Epoch: 1}}
 	s, err := replay([]written{stale, {wire.Finalized{Block: first}, wire.Meta{Epoch: 2}}}, false)
-	if err != nil || !s.branch.empty() || s.finalized.Number != 100 || !s.doubtful {
+	if err != nil || !s.branch.empty() || s.finalized.Number != 100 || !s.ambiguous {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -213,16 +213,16 @@ func TestEpochWithoutItsClaim(t *testing.T) {
 		end(stray, 7), {wire.Epoch{Number: 2}, wire.Meta{Epoch: 2}}, end(first, 2), end(stray, 8), end(second, 2),
 	}
 	s, err := replay(log, true)
-	if err != nil || s.branch.tip() != second || s.start != first.Number || s.claim != 2 || s.seen != 8 || s.doubtful {
+	if err != nil || s.branch.tip() != second || s.start != first.Number || s.claim != 2 || s.seen != 8 || s.ambiguous {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if s, _ := replay(log[1:], false); s.branch.tip() != second || s.doubtful {
+	if s, _ := replay(log[1:], false); s.branch.tip() != second || s.ambiguous {
 		t.Errorf("from the claim: %+v", s)
 	}
-	if s, _ := replay(log[2:], false); !s.doubtful {
+	if s, _ := replay(log[2:], false); !s.ambiguous {
 		t.Errorf("from behind the claim: %+v", s)
 	}
-	if s, _ := replay([]written{end(first, 2), log[1]}, false); !s.doubtful {
+	if s, _ := replay([]written{end(first, 2), log[1]}, false); !s.ambiguous {
 		t.Errorf("from before the claim: %+v", s)
 	}
 }

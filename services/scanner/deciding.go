@@ -24,30 +24,30 @@ const (
 	decidingTries = 6
 )
 
-// compareDeciding compares the words that decide for as long as the tenure lasts. It never ends it, nor holds up
+// compareDeciding compares the words that decide for as long as the epoch lasts. It never ends it, nor holds up
 // publishing: what cannot be read is read at the next turn.
-func (t *tenure) compareDeciding(ctx context.Context) error {
+func (w *writer) compareDeciding(ctx context.Context) error {
 	select {
-	case <-t.caughtUp:
+	case <-w.caughtUp:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	for failures := 0; ; {
 		select {
-		case block := <-t.words.turn:
-			err := t.decidingOnce(ctx, block)
+		case block := <-w.words.turn:
+			err := w.decidingOnce(ctx, block)
 			switch {
 			case ctx.Err() != nil:
 			case err == nil && failures >= decidingTries:
-				t.status.audited(nil)
+				w.status.audited(nil)
 				failures = 0
 			case err == nil:
 				failures = 0
 			default:
-				t.log.Debug().Err(err).Uint64("block", block.Number).Msg("the words that decide liquidations could " +
+				w.log.Debug().Err(err).Uint64("block", block.Number).Msg("the words that decide liquidations could " +
 					"not be compared with the chain; they are again in a moment")
 				if failures++; failures >= decidingTries {
-					t.status.audited(fmt.Errorf("the words that decide liquidations could not be compared with the "+
+					w.status.audited(fmt.Errorf("the words that decide liquidations could not be compared with the "+
 						"chain %d times in a row (ask another node: chain.urls): %w", failures, err))
 				}
 			}
@@ -58,19 +58,19 @@ func (t *tenure) compareDeciding(ctx context.Context) error {
 }
 
 // decidingOnce reads the words that decide after a block of the topic, and offers what differs.
-func (t *tenure) decidingOnce(ctx context.Context, block chain.BlockRef) error {
+func (w *writer) decidingOnce(ctx context.Context, block chain.BlockRef) error {
 	ctx, cancel := context.WithTimeout(ctx, decidingPatience)
 	defer cancel()
-	words := t.words.whichDecide()
+	words := w.words.whichDecide()
 	if len(words) == 0 {
 		return nil // no audit has listed the markets yet
 	}
-	values, err := t.collector.store.together(ctx, words, block)
+	values, err := w.collector.store.together(ctx, words, block)
 	if err != nil {
 		return err
 	}
-	t.words.offerDeciding(block, words, values)
-	return t.collector.handlers.look(ctx, t.collector.venue.Venue(), block)
+	w.words.offerDeciding(block, words, values)
+	return w.collector.handlers.look(ctx, w.collector.venue.Venue(), block)
 }
 
 // decide notes the words that decide, as the newest audit has listed them.

@@ -33,9 +33,9 @@
 //
 // Starting anew, losing the broker in the middle of a batch, and being killed are therefore one case.
 //
-// So is a topic that was deleted and made anew beneath a tenure: a batch that comes to stand below the one before, a
-// sequence that is refused, or the end of the topic below what was read ends the tenure, and the topic is claimed anew
-// under a higher epoch. What the tenure before has written into it by then stands under no claim of that topic, and
+// So is a topic that was deleted and made anew beneath a writer: a batch that comes to stand below the one before, a
+// sequence that is refused, or the end of the topic below what was read ends the epoch, and the topic is claimed anew
+// under a higher one. What the writer before has written into it by then stands under no claim of that topic, and
 // counts for nothing, for the scanner and for statevm (wire.Claim).
 //
 // # Several scanners

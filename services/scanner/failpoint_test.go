@@ -222,7 +222,7 @@ func (p *cutProducer) Produce(ctx context.Context, partition int, records []wire
 	p.mu.Unlock()
 	base, err := p.producer.Produce(ctx, partition, records)
 	if !bus.OutcomeUnknown(err) {
-		return 0, fmt.Errorf("the cut has left no doubt: offset %d, %w", base, err)
+		return 0, fmt.Errorf("the cut has left nothing uncertain: offset %d, %w", base, err)
 	}
 	return base, err
 }

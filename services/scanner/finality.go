@@ -17,30 +17,30 @@ import (
 const finalPause = time.Second
 
 // finalize asks for the newest block that two hosts call final. The end of the next block brings it to every partition.
-func (t *tenure) finalize(ctx context.Context) {
-	final, err := t.chain.Finalized(ctx)
-	t.status.decided(err)
+func (w *writer) finalize(ctx context.Context) {
+	final, err := w.chain.Finalized(ctx)
+	w.status.decided(err)
 	if err != nil {
-		t.log.Debug().Err(err).Msg("no new block is called final")
+		w.log.Debug().Err(err).Msg("no new block is called final")
 		return
 	}
-	t.status.final(final)
-	t.called = final
+	w.status.final(final)
+	w.called = final
 }
 
 // lacksFinal reports whether a partition holds the block that was called final last, and was not given that it is
 // final, nor of a newer one: nodes forget (PIPE-2).
-func (t *tenure) lacksFinal(st *stream) bool {
-	return t.called.Number > st.finalized.Number && st.branch.has(t.called)
+func (w *writer) lacksFinal(st *stream) bool {
+	return w.called.Number > st.finalized.Number && st.branch.has(w.called)
 }
 
 // depths is how far below a block lies what its end calls final, by partition; 0 where it names nothing: the partition
 // has it already, or something is taken back first.
-func (t *tenure) depths(block chain.BlockRef) []uint32 {
-	depths := make([]uint32, len(t.streams))
-	for i, st := range t.streams {
-		depth := block.Number - t.called.Number
-		if n, _ := st.branch.needs(block); n == child && t.lacksFinal(st) && depth <= chain.UndoHorizon {
+func (w *writer) depths(block chain.BlockRef) []uint32 {
+	depths := make([]uint32, len(w.streams))
+	for i, st := range w.streams {
+		depth := block.Number - w.called.Number
+		if n, _ := st.branch.needs(block); n == child && w.lacksFinal(st) && depth <= chain.UndoHorizon {
 			depths[i] = uint32(depth)
 		}
 	}
@@ -49,14 +49,14 @@ func (t *tenure) depths(block chain.BlockRef) []uint32 {
 
 // publishFinal writes the final block, in a record of its own, to every partition that does not have it yet: where no
 // block comes that could carry it, and before blocks are taken back.
-func (t *tenure) publishFinal(ctx context.Context) error {
-	return t.each(func(st *stream) error {
-		final := t.called
-		if !t.lacksFinal(st) {
+func (w *writer) publishFinal(ctx context.Context) error {
+	return w.each(func(st *stream) error {
+		final := w.called
+		if !w.lacksFinal(st) {
 			return nil
 		}
 		failpoint.Hit("scanner.finalized.before")
-		if err := t.control(ctx, st, wire.Finalized{Block: final}); err != nil {
+		if err := w.control(ctx, st, wire.Finalized{Block: final}); err != nil {
 			return fmt.Errorf("publishing that block %d is final: %w", final.Number, err)
 		}
 		failpoint.Hit("scanner.finalized.after")
@@ -82,9 +82,9 @@ func (v *violation) Error() string {
 
 // checkFinality returns a violation if a block of the chain can follow only where something final is taken back. The
 // final block is our own maximum over all partitions, since a node's word may go backwards.
-func (t *tenure) checkFinality(block chain.BlockRef) error {
-	final := t.final()
-	for _, st := range t.streams {
+func (w *writer) checkFinality(block chain.BlockRef) error {
+	final := w.final()
+	for _, st := range w.streams {
 		if n, ancestor := st.branch.needs(block); n == fork && ancestor.Number < final.Number {
 			return retry.Stop(&violation{final, ancestor, block})
 		}
@@ -93,8 +93,8 @@ func (t *tenure) checkFinality(block chain.BlockRef) error {
 }
 
 // final is the newest block any partition calls final.
-func (t *tenure) final() (final chain.BlockRef) {
-	for _, st := range t.streams {
+func (w *writer) final() (final chain.BlockRef) {
+	for _, st := range w.streams {
 		if st.finalized.Number > final.Number {
 			final = st.finalized
 		}
@@ -102,22 +102,22 @@ func (t *tenure) final() (final chain.BlockRef) {
 	return final
 }
 
-// doubted returns why it is not to be believed yet that the chain has left a block, as a block that one endpoint served
-// shows: it takes two hosts that have another one in its place, where there are two. If another endpoint still has it
-// where it was, the one that served the other branch is at fault, or ahead of the rest: it is not asked for a while.
-// What says what the block is to the topic.
-func (t *tenure) doubted(ctx context.Context, left, served chain.BlockRef, what string) error {
-	settled, err := t.chain.SettledHash(ctx, left.Number)
+// confirmLeft returns why it is not to be believed yet that the chain has left a block, as a block that one endpoint
+// served shows: it takes two hosts that have another one in its place, where there are two. If another endpoint still
+// has it where it was, the one that served the other branch is at fault, or ahead of the rest: it is not asked for a
+// while. What says what the block is to the topic.
+func (w *writer) confirmLeft(ctx context.Context, left, served chain.BlockRef, what string) error {
+	settled, err := w.chain.SettledHash(ctx, left.Number)
 	if err == nil && settled != left.Hash {
 		return nil
 	}
-	source := t.chain.ServedBy(served.Hash)
+	source := w.chain.ServedBy(served.Hash)
 	if source != "" {
-		other, failed := t.chain.Elsewhere(source).BlockAt(ctx, left.Number)
+		other, failed := w.chain.Elsewhere(source).BlockAt(ctx, left.Number)
 		if failed == nil && other.Hash == left.Hash {
 			reason := fmt.Sprintf("its chain lacks block %d %s, %s; %s has it", left.Number, left.Hash, what,
 				other.Source)
-			t.chain.Suspect(served.Hash, reason)
+			w.chain.Suspect(served.Hash, reason)
 			return fmt.Errorf("endpoint %s: %s", source, reason)
 		}
 	}
@@ -129,15 +129,15 @@ func (t *tenure) doubted(ctx context.Context, left, served chain.BlockRef, what 
 }
 
 // halt publishes to every partition that nobody may act on the state any more.
-func (t *tenure) halt(ctx context.Context, h wire.Halt) error {
-	t.metrics.halted.Set(1)
-	t.log.Error().Uint64("block", h.Block.Number).Stringer("hash", h.Block.Hash).Str("reason", h.Reason).Msg("halted")
-	return t.each(func(st *stream) error {
+func (w *writer) halt(ctx context.Context, h wire.Halt) error {
+	w.metrics.halted.Set(1)
+	w.log.Error().Uint64("block", h.Block.Number).Stringer("hash", h.Block.Hash).Str("reason", h.Reason).Msg("halted")
+	return w.each(func(st *stream) error {
 		if st.halted != nil {
 			return nil
 		}
 		failpoint.Hit("scanner.halt.before")
-		if err := t.control(ctx, st, h); err != nil {
+		if err := w.control(ctx, st, h); err != nil {
 			return fmt.Errorf("publishing the halt: %w", err)
 		}
 		failpoint.Hit("scanner.halt.after")
@@ -148,8 +148,8 @@ func (t *tenure) halt(ctx context.Context, h wire.Halt) error {
 
 // halted returns the topic's HALT, from whichever partition has one: a scanner may have ended before it reached
 // all.
-func (t *tenure) halted() (wire.Halt, bool) {
-	for _, st := range t.streams {
+func (w *writer) halted() (wire.Halt, bool) {
+	for _, st := range w.streams {
 		if st.halted != nil {
 			return *st.halted, true
 		}
@@ -157,13 +157,13 @@ func (t *tenure) halted() (wire.Halt, bool) {
 	return wire.Halt{}, false
 }
 
-// rest is what a scanner does where only the operator can help: nothing, and it reports why.
-func (t *tenure) rest(ctx context.Context, heads <-chan chain.BlockRef, reason error) error {
-	t.status.fail(reason)
+// idle is what a scanner does where only the operator can help: nothing, and it reports why.
+func (w *writer) idle(ctx context.Context, heads <-chan chain.BlockRef, reason error) error {
+	w.status.fail(reason)
 	for {
 		select {
 		case head := <-heads:
-			t.status.saw(head)
+			w.status.saw(head)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -172,9 +172,9 @@ func (t *tenure) rest(ctx context.Context, heads <-chan chain.BlockRef, reason e
 
 // accept takes everything above a block back, with the operator's word for it, from every partition that has halted or
 // calls more final than that block. It does nothing where that has been done before.
-func (t *tenure) accept(ctx context.Context, ancestor chain.BlockRef) error {
-	highest := t.highestTip()
-	err := t.each(func(st *stream) error {
+func (w *writer) accept(ctx context.Context, ancestor chain.BlockRef) error {
+	highest := w.highestTip()
+	err := w.each(func(st *stream) error {
 		if st.halted == nil && st.finalized.Number <= ancestor.Number {
 			return nil
 		}
@@ -184,49 +184,49 @@ func (t *tenure) accept(ctx context.Context, ancestor chain.BlockRef) error {
 			reorg.OldTip = highest
 		}
 		failpoint.Hit("scanner.accept.before")
-		if err := t.control(ctx, st, wire.Reorg{Reorg: reorg, Accepted: true}); err != nil {
+		if err := w.control(ctx, st, wire.Reorg{Reorg: reorg, Accepted: true}); err != nil {
 			return fmt.Errorf("publishing the accepted reorg to block %d: %w", ancestor.Number, err)
 		}
 		failpoint.Hit("scanner.accept.after")
 		st.branch.cut(ancestor)
 		st.finalized, st.halted = ancestor, nil
-		t.noteReorg(st, reorg)
+		w.noteReorg(st, reorg)
 		return nil
 	})
 	if err == nil {
-		t.metrics.halted.Set(0)
-		t.log.Warn().Uint64("ancestor", ancestor.Number).Stringer("hash", ancestor.Hash).
+		w.metrics.halted.Set(0)
+		w.log.Warn().Uint64("ancestor", ancestor.Number).Stringer("hash", ancestor.Hash).
 			Msg("a reorg below the finalized block was accepted; remove scanner.accept_reorg_to")
 	}
 	return err
 }
 
 // accepted finds the block the operator has named, if any: it must be on the chain and in every partition.
-func (t *tenure) accepted(ctx context.Context) (ancestor chain.BlockRef, named bool, err error) {
-	hash := t.cfg.Scanner.AcceptReorgTo
+func (w *writer) accepted(ctx context.Context) (ancestor chain.BlockRef, named bool, err error) {
+	hash := w.cfg.Scanner.AcceptReorgTo
 	if hash.IsZero() {
 		return chain.BlockRef{}, false, nil
 	}
-	for _, st := range t.streams {
+	for _, st := range w.streams {
 		block, on := st.branch.find(hash)
 		if on && !st.branch.reaches(block) {
 			return chain.BlockRef{}, false,
 				retry.Stop(fmt.Errorf("scanner.accept_reorg_to: block %d lies more than %d blocks below block %d, the "+
 					"newest of %s/%d, and no reader can go back to it (rebuild the topic)", block.Number,
-					chain.UndoHorizon, st.branch.tip().Number, t.topic, st.partition))
+					chain.UndoHorizon, st.branch.tip().Number, w.topic, st.partition))
 		}
 		if !on {
 			return chain.BlockRef{}, false,
 				retry.Stop(fmt.Errorf("scanner.accept_reorg_to: %s/%d holds no block %s that could be gone back to "+
-					"(name the block the HALT names, or one below it)", t.topic, st.partition, hash))
+					"(name the block the HALT names, or one below it)", w.topic, st.partition, hash))
 		}
 		ancestor = block
 	}
-	if t.highestTip().Hash == hash {
+	if w.highestTip().Hash == hash {
 		return chain.BlockRef{}, false,
 			retry.Stop(fmt.Errorf("scanner.accept_reorg_to: %s is the newest block there is (name an older one)", hash))
 	}
-	at, err := t.chain.HashAt(ctx, ancestor.Number)
+	at, err := w.chain.HashAt(ctx, ancestor.Number)
 	if err != nil {
 		return chain.BlockRef{}, false, err
 	}
@@ -239,25 +239,25 @@ func (t *tenure) accepted(ctx context.Context) (ancestor chain.BlockRef, named b
 }
 
 // liftHalt accepts the operator's word on a topic that has halted, if it is given.
-func (t *tenure) liftHalt(ctx context.Context, h wire.Halt) (lifted bool, err error) {
-	policy := retry.Policy{OnRetry: func(_ int, err error, _ time.Duration) { t.status.fail(err) }}
+func (w *writer) liftHalt(ctx context.Context, h wire.Halt) (lifted bool, err error) {
+	policy := retry.Policy{OnRetry: func(_ int, err error, _ time.Duration) { w.status.fail(err) }}
 	err = retry.Do(ctx, policy, func(ctx context.Context) error {
-		ancestor, named, err := t.accepted(ctx)
+		ancestor, named, err := w.accepted(ctx)
 		if err != nil || !named {
 			return err
 		}
 		lifted = true
-		return t.accept(ctx, ancestor)
+		return w.accept(ctx, ancestor)
 	})
 	if err == nil && !lifted {
-		err = t.halt(ctx, h) // in every partition, wherever the one that wrote it came to its end
+		err = w.halt(ctx, h) // in every partition, wherever the one that wrote it came to its end
 	}
 	return lifted, err
 }
 
 // highestTip is the newest block of any partition.
-func (t *tenure) highestTip() (highest chain.BlockRef) {
-	for _, st := range t.streams {
+func (w *writer) highestTip() (highest chain.BlockRef) {
+	for _, st := range w.streams {
 		if tip := st.branch.tip(); tip.Number >= highest.Number {
 			highest = tip
 		}
@@ -265,11 +265,11 @@ func (t *tenure) highestTip() (highest chain.BlockRef) {
 	return highest
 }
 
-// lift accepts the operator's word for a violation, if it is given: the named block must be low enough to mend it.
-func (t *tenure) lift(ctx context.Context, v *violation) (lifted bool, err error) {
-	ancestor, named, err := t.accepted(ctx)
+// lift accepts the operator's word for a violation, if it is given: the named block must be low enough.
+func (w *writer) lift(ctx context.Context, v *violation) (lifted bool, err error) {
+	ancestor, named, err := w.accepted(ctx)
 	if err != nil || !named || ancestor.Number > v.ancestor.Number {
 		return false, err
 	}
-	return true, t.accept(ctx, ancestor)
+	return true, w.accept(ctx, ancestor)
 }

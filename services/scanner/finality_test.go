@@ -241,7 +241,7 @@ func TestCheckFinality(t *testing.T) {
 		if tt.final > 0 {
 			st.finalize(at(tt.final))
 		}
-		err := (&tenure{streams: []*stream{st}}).checkFinality(tt.block)
+		err := (&writer{streams: []*stream{st}}).checkFinality(tt.block)
 		v, broken := errors.AsType[*violation](err)
 		if broken != (tt.ancestor > 0) || broken &&
 			(v.ancestor.Hash != at(tt.ancestor).Hash || v.final.Hash != at(tt.final).Hash) {
@@ -487,8 +487,8 @@ func TestDepths(t *testing.T) {
 			chain.UndoHorizon},
 		"deeper": {upTo(7+chain.UndoHorizon, chain.BlockRef{}), blocks[7+chain.UndoHorizon], 0},
 	} {
-		tenure := &tenure{called: final, streams: []*stream{c.stream}}
-		got := tenure.depths(c.block)[0]
+		w := &writer{called: final, streams: []*stream{c.stream}}
+		got := w.depths(c.block)[0]
 		if got != c.want {
 			t.Errorf("%s: the end says %d, want %d", name, got, c.want)
 		}

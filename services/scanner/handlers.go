@@ -91,7 +91,7 @@ func (h *handlers) heard(v perp.Version, venue gmx.Venue) {
 }
 
 // addVersions puts into blocks the versions of the handlers that are heard in them and that the topic does not have.
-func (t *tenure) addVersions(ctx context.Context, blocks []content) error {
+func (w *writer) addVersions(ctx context.Context, blocks []content) error {
 	added := map[chain.Address]bool{}
 	for i := range blocks {
 		c := &blocks[i]
@@ -101,15 +101,15 @@ func (t *tenure) addVersions(ctx context.Context, blocks []content) error {
 				continue
 			}
 			added[handler] = true
-			if _, known := t.words.said(perp.HandlerVersion(handler, 0).Key); known {
+			if _, known := w.words.said(perp.HandlerVersion(handler, 0).Key); known {
 				continue
 			}
-			v, err := t.collector.handlers.version(ctx, handler, c.block)
+			v, err := w.collector.handlers.version(ctx, handler, c.block)
 			if err != nil {
 				return fmt.Errorf("block %d waits: which version of the contracts %s is of, which speaks in it, "+
 					"cannot be read: %w", c.block.Number, handler, err)
 			}
-			t.collector.handlers.heard(v, t.collector.venue.Venue())
+			w.collector.handlers.heard(v, w.collector.venue.Venue())
 			c.params = append(c.params, versionParam(c.block, handler, v))
 		}
 	}
@@ -118,13 +118,13 @@ func (t *tenure) addVersions(ctx context.Context, blocks []content) error {
 
 // addInForce puts the version of the handler that would be called into a block that all partitions get, if the topic
 // has another one.
-func (t *tenure) addInForce(c *content) {
-	v := t.collector.handlers.inForce()
+func (w *writer) addInForce(c *content) {
+	v := w.collector.handlers.inForce()
 	if v == 0 {
 		return
 	}
 	param := versionParam(c.block, chain.Address{}, v)
-	if said, known := t.words.said(param.Key); !known || said != param.Value {
+	if said, known := w.words.said(param.Key); !known || said != param.Value {
 		c.params = append(c.params, param)
 	}
 }

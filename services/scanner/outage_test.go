@@ -169,7 +169,7 @@ func TestOwnersAreLookedUp(t *testing.T) {
 	}
 }
 
-// What the scanner cannot understand or mend ends it, with a line that says what it is.
+// What the scanner cannot understand or recover from ends it, with a line that says what it is.
 func TestWhatEndsAScanner(t *testing.T) {
 	foreign := func(d *devnet, k *kafka) {
 		record, err := wire.Encode(nil, wire.BlockEnd{

@@ -15,17 +15,17 @@ const stride = 64
 
 // path returns the blocks that lead some partition to the head, oldest first: from where the partitions leave the
 // chain, at most a stride beyond the newest block all of them have. It is empty if the head brings nothing new.
-func (t *tenure) path(ctx context.Context, head chain.BlockRef) ([]evm.Header, error) {
-	if err := t.begin(ctx); err != nil {
+func (w *writer) path(ctx context.Context, head chain.BlockRef) ([]evm.Header, error) {
+	if err := w.begin(ctx); err != nil {
 		return nil, err
 	}
-	block, err := t.target(ctx, head)
+	block, err := w.target(ctx, head)
 	if err != nil {
 		return nil, err
 	}
 	var path []evm.Header
 	for {
-		missing, connected, err := t.compare(block.BlockRef)
+		missing, connected, err := w.compare(block.BlockRef)
 		if err != nil {
 			return nil, retry.Stop(err)
 		}
@@ -36,22 +36,22 @@ func (t *tenure) path(ctx context.Context, head chain.BlockRef) ([]evm.Header, e
 			slices.Reverse(path)
 			return path, nil
 		}
-		if block, err = t.chain.Header(ctx, block.Parent); err != nil {
+		if block, err = w.chain.Header(ctx, block.Parent); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // begin gives partitions that hold no block yet the parent of the topic's first block to stand on.
-func (t *tenure) begin(ctx context.Context) error {
-	if t.first == 0 && t.streams[0].branch.empty() {
-		t.first = t.cfg.Scanner.StartBlock
+func (w *writer) begin(ctx context.Context) error {
+	if w.first == 0 && w.streams[0].branch.empty() {
+		w.first = w.cfg.Scanner.StartBlock
 	}
-	for _, st := range t.streams {
+	for _, st := range w.streams {
 		if !st.branch.empty() {
 			continue
 		}
-		block, err := t.chain.HeaderAt(ctx, t.first)
+		block, err := w.chain.HeaderAt(ctx, w.first)
 		if err != nil {
 			return fmt.Errorf("the first block of the topic: %w", err)
 		}
@@ -62,21 +62,21 @@ func (t *tenure) begin(ctx context.Context) error {
 
 // target is the block to publish up to: the head, or one on its way that is not too far off. An announced header will
 // do where the block is to be read anyway: it may lack its milliseconds.
-func (t *tenure) target(ctx context.Context, head chain.BlockRef) (evm.Header, error) {
-	if near := t.lowestTip() + stride; head.Number > near {
-		return t.chain.HeaderAt(ctx, near)
+func (w *writer) target(ctx context.Context, head chain.BlockRef) (evm.Header, error) {
+	if near := w.lowestTip() + stride; head.Number > near {
+		return w.chain.HeaderAt(ctx, near)
 	}
-	if header, known := t.chain.Announced(head.Hash); known && t.collector.concerns(header) {
+	if header, known := w.chain.Announced(head.Hash); known && w.collector.concerns(header) {
 		return header, nil
 	}
-	return t.chain.Header(ctx, head.Hash)
+	return w.chain.Header(ctx, head.Hash)
 }
 
 // compare reports whether a block is missing in some partition, and whether all partitions can go on from it or its
 // parent.
-func (t *tenure) compare(block chain.BlockRef) (missing, connected bool, err error) {
+func (w *writer) compare(block chain.BlockRef) (missing, connected bool, err error) {
 	connected = true
-	for _, st := range t.streams {
+	for _, st := range w.streams {
 		n, _ := st.branch.needs(block)
 		missing = missing || n != held
 		if n != lower {
@@ -84,7 +84,7 @@ func (t *tenure) compare(block chain.BlockRef) (missing, connected bool, err err
 		}
 		connected = false
 		if oldest := st.branch.oldest(); block.Number <= oldest.Number {
-			return false, false, &otherChainError{t.topic, st.partition, oldest, block, st.remembersAll()}
+			return false, false, &otherChainError{w.topic, st.partition, oldest, block, st.remembersAll()}
 		}
 	}
 	return missing, connected, nil

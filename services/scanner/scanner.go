@@ -82,7 +82,7 @@ func (s *Scanner) Run(ctx context.Context) error {
 	}
 	tries.Reset()
 	for tries.Next(ctx) {
-		err := s.own(ctx, heads)
+		err := s.lead(ctx, heads)
 		lasting := err
 		switch rival, isReplaced := replaced(err); {
 		case isReplaced:
@@ -119,10 +119,10 @@ func (s *Scanner) denied(err error) {
 	s.log.Error().Err(err).Msg("nothing is published until it is given")
 }
 
-// awaitTopic waits for a log topic that was lost beneath a tenure to be there again.
+// awaitTopic waits for a log topic that was lost beneath a writer to be there again.
 func (s *Scanner) awaitTopic(ctx context.Context, lost error) error {
 	s.log.Error().Err(lost).
-		Msg("the log topic is not the one that was claimed; its tenure ends, and it is claimed anew")
+		Msg("the log topic is not the one that was claimed; its epoch ends, and it is claimed anew")
 	policy := retry.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.Second,
 		OnRetry: func(_ int, err error, _ time.Duration) {
 			s.status.fail(fmt.Errorf("the log topic is gone (keeperctl prepare creates it): %w", err))
@@ -155,16 +155,16 @@ func (s *Scanner) watchHeads(ctx context.Context) <-chan chain.BlockRef {
 	return newest
 }
 
-// own is one tenure, from the claim to its end.
-func (s *Scanner) own(ctx context.Context, heads <-chan chain.BlockRef) error {
+// lead is one epoch, from the claim to its end.
+func (s *Scanner) lead(ctx context.Context, heads <-chan chain.BlockRef) error {
 	if err := s.awaitChain(ctx); err != nil {
 		return err
 	}
-	t, err := s.claim(ctx)
+	w, err := s.claim(ctx)
 	if err != nil {
 		return err
 	}
-	return t.run(ctx, heads)
+	return w.run(ctx, heads)
 }
 
 // awaitChain waits until a node answers and the exchange is found: whoever cannot publish anything, for a wrong address
@@ -194,7 +194,7 @@ func (s *Scanner) standBy(ctx context.Context, heads <-chan chain.BlockRef, riva
 		"standing by")
 	for {
 		s.status.standBy(rival)
-		err := s.beside(ctx, heads)
+		err := s.watchOwner(ctx, heads)
 		switch {
 		case errors.Is(err, errSilent):
 			return nil
@@ -207,8 +207,8 @@ func (s *Scanner) standBy(ctx context.Context, heads <-chan chain.BlockRef, riva
 	}
 }
 
-// beside follows a topic that is somebody else's, until it is silent.
-func (s *Scanner) beside(ctx context.Context, heads <-chan chain.BlockRef) error {
+// watchOwner follows a topic that is somebody else's, until it is silent.
+func (s *Scanner) watchOwner(ctx context.Context, heads <-chan chain.BlockRef) error {
 	tail, err := readTail(ctx, s.kafka, s.topic, 0, nil)
 	if err != nil {
 		return err

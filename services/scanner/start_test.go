@@ -150,7 +150,7 @@ func checkPrices(t *testing.T, k *kafka, token common.Address) {
 	}
 }
 
-// What cannot be mended by waiting ends the process at once, in one line. A node that is away is no such thing.
+// What no waiting can help ends the process at once, in one line. A node that is away is no such thing.
 func TestProcessRefuses(t *testing.T) {
 	d, k := startDevnet(t), startKafka(t)
 	for name, tt := range map[string]struct {

@@ -76,7 +76,7 @@ func (s *status) final(block chain.BlockRef) {
 	s.finalized = block
 }
 
-// claimed notes the epoch of a tenure that begins.
+// claimed notes an epoch that begins.
 func (s *status) claimed(epoch uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ type stream struct {
 
 	claim     wire.Claim // in force; what is written under another one counts for nothing
 	known     bool       // the claim was read, or everything was
-	doubtful  bool       // it was not, and records of several epochs were: which of them counts is a guess
+	ambiguous bool       // it was not, and records of several epochs were: which of them counts is a guess
 	seen      uint64     // the highest epoch of all; the next claim outranks it, whatever it stands for
 	owner     string     // who claimed it first
 	start     uint64     // number of the partition's first block, if the partition is whole and has one
@@ -59,7 +59,7 @@ func (s *stream) counts(m wire.Message, meta wire.Meta) bool {
 		return s.guess(meta.Epoch)
 	}
 	if !s.claim.Counts(m, meta) {
-		s.doubtful = s.doubtful || !s.whole && !s.known // of the number that others were taken to be of
+		s.ambiguous = s.ambiguous || !s.whole && !s.known // of the number that others were taken to be of
 		return false
 	}
 	if claims {
@@ -73,7 +73,7 @@ func (s *stream) counts(m wire.Message, meta wire.Meta) bool {
 // nothing.
 func (s *stream) guess(epoch uint64) bool {
 	first := s.claim == 0
-	s.doubtful = s.doubtful || !first && epoch != uint64(s.claim)
+	s.ambiguous = s.ambiguous || !first && epoch != uint64(s.claim)
 	if !first && epoch > uint64(s.claim) {
 		s.owner, s.branch, s.finalized, s.halted = "", branch{}, chain.BlockRef{}, nil
 	}

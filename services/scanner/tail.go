@@ -74,7 +74,7 @@ func readTail(ctx context.Context, client *bus.Client, topic string, partition i
 		all := s.next == begin
 		s.whole = all && first == 0
 		err := s.readTo(ctx, client, topic, end, look)
-		if all || err == nil && !s.doubtful && (len(s.branch.blocks) >= chain.UndoHorizon || s.branch.endsRange) {
+		if all || err == nil && !s.ambiguous && (len(s.branch.blocks) >= chain.UndoHorizon || s.branch.endsRange) {
 			return s, err
 		}
 		if _, broken := errors.AsType[*brokenError](err); err != nil && !broken {

@@ -200,7 +200,7 @@ func (tr *truth) hash(ctx context.Context, all []audited, i int, first uint64) (
 	return tr.ranged[number], nil
 }
 
-// wrongError is something no waiting mends: records that no reader can follow, or that are not what the chain says.
+// wrongError is something no waiting helps: records that no reader can follow, or that are not what the chain says.
 type wrongError struct{ error }
 
 // settle waits until the topic holds the chain, and returns what readers make of it.

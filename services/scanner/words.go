@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// words is what this tenure knows of the DataStore: every word that events or PARAMs of the topic have set, and what
+// words is what this writer knows of the DataStore: every word that events or PARAMs of the topic have set, and what
 // an audit has found that is not on the topic yet. A word of which nothing is known is published by the first audit,
 // whatever it is: the fold knows whether it differs. It is safe for concurrent use.
 type words struct {
@@ -45,7 +45,7 @@ func newWords(every uint64) *words {
 		turn: make(chan chain.BlockRef, 1), inTopic: map[chain.Hash]topicWord{}}
 }
 
-// observe notes a message of the topic, of what was there before this tenure.
+// observe notes a message of the topic, of what was there before this epoch.
 func (w *words) observe(m wire.Message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
