@@ -13,28 +13,28 @@ import (
 // longestPause is between two tries at what has been refused.
 const longestPause = time.Minute
 
-// tenure is this process's work on one generation.
-type tenure struct {
+// assignment is this process's work on one generation.
+type assignment struct {
 	stop  context.CancelFunc
 	ended chan struct{}
 }
 
 // end stops the work and waits for its end.
-func (t *tenure) end() {
-	t.stop()
-	<-t.ended
+func (a *assignment) end() {
+	a.stop()
+	<-a.ended
 }
 
 // supervise keeps the active generation up to date and every other one that is marked: one that is being filled, and
 // the one to go back to. It looks once every poll interval what they are; a switch of the active one changes nothing
 // here but whose state readiness speaks of. It also looks at once when the list of generations has changed.
 func (s *Statevm) supervise(ctx context.Context) error {
-	running := map[int]*tenure{}
+	running := map[int]*assignment{}
 	listener := s.db.GenerationListener()
 	defer listener.Close()
 	defer func() {
-		for _, t := range running {
-			t.end()
+		for _, a := range running {
+			a.end()
 		}
 	}()
 	for {
@@ -111,10 +111,10 @@ func (s *Statevm) misfit(g pg.Generation) string {
 }
 
 // adjust starts work on what is wanted and ends it on what is no longer.
-func (s *Statevm) adjust(ctx context.Context, running map[int]*tenure, wanted map[int]bool) {
-	for generation, t := range running {
+func (s *Statevm) adjust(ctx context.Context, running map[int]*assignment, wanted map[int]bool) {
+	for generation, a := range running {
 		if !wanted[generation] {
-			t.end()
+			a.end()
 			delete(running, generation)
 			s.log.Info().Int("generation", generation).Msg("letting go")
 		}
@@ -124,10 +124,10 @@ func (s *Statevm) adjust(ctx context.Context, running map[int]*tenure, wanted ma
 			continue
 		}
 		own, cancel := context.WithCancel(ctx)
-		t := &tenure{stop: cancel, ended: make(chan struct{})}
-		running[generation] = t
+		a := &assignment{stop: cancel, ended: make(chan struct{})}
+		running[generation] = a
 		go func() {
-			defer close(t.ended)
+			defer close(a.ended)
 			s.keepUp(own, generation)
 		}()
 		s.log.Info().Int("generation", generation).Msg("keeping up to date")

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// parcelRecords is how many records are decoded at once, and parcelsAhead how many such lots may wait: decoding
+	// batchRecords is how many records are decoded at once, and batchesAhead how many such lots may wait: decoding
 	// goes on while the last commit is under way, and no further.
-	parcelRecords = 1000
-	parcelsAhead  = 4
+	batchRecords = 1000
+	batchesAhead = 4
 )
 
-// parcel is what was read and decoded at once.
-type parcel struct {
+// batch is what was read and decoded at once.
+type batch struct {
 	steps   []step
 	records int
 	err     error // why there is nothing after the steps
@@ -24,24 +24,24 @@ type parcel struct {
 // intake reads and decodes a partition ahead of whoever commits it. The longer a commit takes, the more is ready after
 // it, so that steps grow by themselves when the partition is behind, and are single blocks at the head.
 type intake struct {
-	parcels chan parcel
+	batches chan batch
 	stop    context.CancelFunc
 }
 
 // startIntake begins to read; the caller must close it.
 func startIntake(ctx context.Context, reader *bus.Reader, records assembler, decoder decoder, limit int) *intake {
 	ctx, cancel := context.WithCancel(ctx)
-	in := &intake{parcels: make(chan parcel, parcelsAhead), stop: cancel}
-	go in.run(ctx, reader, records, decoder, min(limit, parcelRecords))
+	in := &intake{batches: make(chan batch, batchesAhead), stop: cancel}
+	go in.run(ctx, reader, records, decoder, min(limit, batchRecords))
 	return in
 }
 
 func (in *intake) run(ctx context.Context, reader *bus.Reader, records assembler, decoder decoder, limit int) {
-	defer close(in.parcels)
+	defer close(in.batches)
 	for {
 		p := next(ctx, reader, &records, decoder, limit)
 		select {
-		case in.parcels <- p:
+		case in.batches <- p:
 		case <-ctx.Done():
 			return
 		}
@@ -52,10 +52,10 @@ func (in *intake) run(ctx context.Context, reader *bus.Reader, records assembler
 }
 
 // next waits for records and makes steps of them.
-func next(ctx context.Context, reader *bus.Reader, records *assembler, decoder decoder, limit int) (p parcel) {
+func next(ctx context.Context, reader *bus.Reader, records *assembler, decoder decoder, limit int) (p batch) {
 	read, err := reader.NextBatch(ctx, limit)
 	if err != nil {
-		return parcel{err: err}
+		return batch{err: err}
 	}
 	failpoint.Hit("statevm.fetched")
 	p.records = len(read)
@@ -77,19 +77,19 @@ func next(ctx context.Context, reader *bus.Reader, records *assembler, decoder d
 }
 
 // take returns what is ready, waiting for something: as much as has been decoded, but no more than about limit records.
-func (in *intake) take(ctx context.Context, limit int) (all parcel) {
+func (in *intake) take(ctx context.Context, limit int) (all batch) {
 	select {
-	case first, open := <-in.parcels:
+	case first, open := <-in.batches:
 		if !open {
-			return parcel{err: context.Canceled}
+			return batch{err: context.Canceled}
 		}
 		all = first
 	case <-ctx.Done():
-		return parcel{err: context.Cause(ctx)}
+		return batch{err: context.Cause(ctx)}
 	}
 	for all.err == nil && all.records < limit {
 		select {
-		case more, open := <-in.parcels:
+		case more, open := <-in.batches:
 			if !open {
 				return all
 			}
@@ -104,6 +104,6 @@ func (in *intake) take(ctx context.Context, limit int) (all parcel) {
 // close ends the reading and waits for its end.
 func (in *intake) close() {
 	in.stop()
-	for range in.parcels { // what was read ahead is dropped
+	for range in.batches { // what was read ahead is dropped
 	}
 }
