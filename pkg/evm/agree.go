@@ -44,7 +44,7 @@ type MinedNonce struct {
 // Where too few answer it is not sure; it is an error when nobody does.
 func (c *Client) MinedNonce(ctx context.Context, account chain.Address) (n MinedNonce, err error) {
 	need := c.pool.required()
-	answers, err := Survey(ctx, c, ForNonces, need,
+	answers, err := QuorumRead(ctx, c, ForNonces, need,
 		func(ctx context.Context, one Reader) (uint64, error) { return one.NonceAt(ctx, account, Latest) })
 	if len(answers) == 0 {
 		return n, fmt.Errorf("asking how many transactions of %s are mined: %w", account, err)

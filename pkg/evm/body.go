@@ -40,12 +40,12 @@ func (r Reader) misfit(b *Block, format string, args ...any) error {
 	if b.wholeBody() {
 		return lie("%s", text)
 	}
-	r.pool.doubtBody(b, ReasonUnreadable, text)
+	r.pool.excludeBody(b, ReasonUnreadable, text)
 	return &notFoundError{"what fits a body that does not come to its header (" + text + ")"}
 }
 
-// doubtBody excludes the endpoint that showed a block's transactions.
-func (p *pool) doubtBody(b *Block, why Reason, detail string) {
+// excludeBody excludes the endpoint that showed a block's transactions.
+func (p *pool) excludeBody(b *Block, why Reason, detail string) {
 	for _, e := range p.public {
 		if e.name == b.Source {
 			e.bar(ForBodies, why, detail)
@@ -68,16 +68,16 @@ func (r Reader) Verified(block Block, receipt Receipt) (chain.Tx, error) {
 	switch {
 	case err != nil:
 		err = fmt.Errorf("transaction %s of block %d cannot be read: %w", tx.Hash, block.Number, err)
-		r.pool.doubtBody(&block, ReasonUnreadable, err.Error())
+		r.pool.excludeBody(&block, ReasonUnreadable, err.Error())
 		return chain.Tx{}, err
 	case chain.Hash(signed.Hash()) != tx.Hash || uint64(signed.Type()) != receipt.kind:
 		err = fmt.Errorf("transaction %s of block %d (type %d) is shown as %s (type %d)", tx.Hash, block.Number,
 			receipt.kind, signed.Hash(), signed.Type())
-		r.pool.doubtBody(&block, ReasonLied, err.Error())
+		r.pool.excludeBody(&block, ReasonLied, err.Error())
 		return chain.Tx{}, err
 	}
 	if said := block.Txs[tx.Index].From; said != from {
-		r.pool.doubtBody(&block, ReasonLied, fmt.Sprintf("it says that transaction %s is from %s, which %s has signed",
+		r.pool.excludeBody(&block, ReasonLied, fmt.Sprintf("it says that transaction %s is from %s, which %s has signed",
 			tx.Hash, said, from))
 	}
 	tx.From, tx.Nonce, tx.To = from, signed.Nonce(), chain.Address{}

@@ -299,19 +299,19 @@ func (e *endpoint) bar(p Purpose, r Reason, detail string) {
 }
 
 // usable returns how far the endpoint can be used for a purpose.
-func (e *endpoint) usable(p Purpose) standing {
+func (e *endpoint) usable(p Purpose) usability {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.barred.standing(p)
+	return e.barred.usability(p)
 }
 
 // rank is how far the endpoint can be used for a purpose at this moment, and its score among its like.
-func (e *endpoint) rank(p Purpose) (standing, float64) {
+func (e *endpoint) rank(p Purpose) (usability, float64) {
 	now := time.Now()
 	wait := e.bucket.ready(now)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := e.barred.standing(p)
+	s := e.barred.usability(p)
 	if s == good && now.Before(e.vitals.resting) {
 		s = last
 	}

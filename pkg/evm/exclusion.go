@@ -62,7 +62,7 @@ const (
 	ReasonMissesFork   Reason = "misses_fork"     // its software does not know a fork that comes, or has come
 )
 
-// caught reports whether a reason puts an endpoint's honesty in doubt.
+// caught reports whether a reason puts an endpoint's honesty in question.
 func (r Reason) caught() bool {
 	return r == ReasonWrongChain || r == ReasonLied || r == ReasonContradicted || r == ReasonAhead ||
 		r == ReasonSuspected
@@ -133,18 +133,18 @@ func (x *exclusions) lift(which func(Exclusion) bool) []Exclusion {
 // served reports whether an exclusion has cooled down.
 func (e Exclusion) served(now time.Time) bool { return !e.Reason.passes() && !now.Before(e.Until) }
 
-// standing is how far an endpoint can be used.
-type standing int
+// usability is how far an endpoint can be used.
+type usability int
 
 const (
-	good    standing = iota
-	last             // when nobody good is left
-	caught           // when everybody was caught
-	foreign          // never
+	good    usability = iota
+	last              // when nobody good is left
+	caught            // when everybody was caught
+	foreign           // never
 )
 
-// standing returns how far the endpoint can be used for a purpose.
-func (x *exclusions) standing(p Purpose) standing {
+// usability returns how far the endpoint can be used for a purpose.
+func (x *exclusions) usability(p Purpose) usability {
 	worst := good
 	for _, e := range x.list {
 		if e.Purpose != p && e.Purpose != Everything {

@@ -12,15 +12,15 @@ func TestExclusions(t *testing.T) {
 		x.add(ForReceipts, ReasonLied, "b", someTime, cooldown) {
 		t.Error("the first is news, the second is not")
 	}
-	if x.standing(ForReceipts) != caught || x.standing(ForCalls) != good || x.standing(Everything) != good {
-		t.Errorf("standing %d for receipts, %d for calls", x.standing(ForReceipts), x.standing(ForCalls))
+	if x.usability(ForReceipts) != caught || x.usability(ForCalls) != good || x.usability(Everything) != good {
+		t.Errorf("standing %d for receipts, %d for calls", x.usability(ForReceipts), x.usability(ForCalls))
 	}
 	x.add(Everything, ReasonStale, "", someTime, cooldown)
-	if x.standing(ForCalls) != last || x.standing(ForReceipts) != caught {
+	if x.usability(ForCalls) != last || x.usability(ForReceipts) != caught {
 		t.Error("everything is not for everything")
 	}
 	x.add(Everything, ReasonWrongChain, "", someTime, cooldown)
-	if x.standing(ForReceipts) != foreign {
+	if x.usability(ForReceipts) != foreign {
 		t.Error("a foreign endpoint is good for something")
 	}
 	served := func(at time.Time) int {

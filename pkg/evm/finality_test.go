@@ -270,7 +270,7 @@ func TestHosts(t *testing.T) {
 
 // The third host is asked in the place of one that has no answer, and nobody is waited for once enough have answered
 // and the rest is late.
-func TestSurveyGoesOnWithoutTheLate(t *testing.T) {
+func TestQuorumReadGoesOnWithoutTheLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(5, 50)
 		for _, n := range nodes {

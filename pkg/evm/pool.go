@@ -79,14 +79,14 @@ func (p *pool) ranked(purpose Purpose, without []Source) ([]*endpoint, error) {
 	if len(without) == 0 && p.leads(purpose) {
 		p.lead(places[0].endpoint)
 	}
-	return upTo(max(last, places[0].standing), places), nil
+	return upTo(max(last, places[0].usability), places), nil
 }
 
 // ranking is an endpoint's place among the others, for a purpose.
 type ranking struct {
 	*endpoint
-	standing standing
-	score    float64
+	usability usability
+	score     float64
 }
 
 // places returns all endpoints, the best first.
@@ -108,15 +108,15 @@ func (p *pool) places(purpose Purpose, without []Source) ([]ranking, error) {
 			purpose)}
 	}
 	slices.SortStableFunc(places, func(a, b ranking) int {
-		return cmp.Or(cmp.Compare(a.standing, b.standing), cmp.Compare(a.score, b.score))
+		return cmp.Or(cmp.Compare(a.usability, b.usability), cmp.Compare(a.score, b.score))
 	})
 	return places, nil
 }
 
 // upTo returns the endpoints that stand no worse.
-func upTo(worst standing, places []ranking) (list []*endpoint) {
+func upTo(worst usability, places []ranking) (list []*endpoint) {
 	for _, at := range places {
-		if at.standing <= worst {
+		if at.usability <= worst {
 			list = append(list, at.endpoint)
 		}
 	}

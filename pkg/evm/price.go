@@ -15,7 +15,7 @@ import (
 // lower. While fewer than two answer, where there are two, it is at most twice what was agreed on before.
 func (c *Client) GasPrice(ctx context.Context) (uint64, error) {
 	need := c.pool.required()
-	answers, err := surveyPrices(ctx, c,
+	answers, err := quorumReadPrices(ctx, c,
 		func(ctx context.Context, one Reader) (uint64, error) { return one.GasPrice(ctx) })
 	middle, found := agreement.LowerMedian(answers, cmp.Compare[uint64])
 	if !found {
@@ -33,7 +33,7 @@ func (c *Client) GasPrice(ctx context.Context) (uint64, error) {
 // twice what was agreed on before: on tips, or, where a host keeps no history of them, on the price that nodes suggest.
 func (c *Client) Tips(ctx context.Context, blocks int, shares []uint64) ([][]uint64, error) {
 	need := c.pool.required()
-	answers, err := surveyPrices(ctx, c,
+	answers, err := quorumReadPrices(ctx, c,
 		func(ctx context.Context, one Reader) ([][]uint64, error) { return one.Tips(ctx, blocks, shares) })
 	if len(answers) == 0 {
 		return nil, fmt.Errorf("asking what the last %d blocks were paid: %w", blocks, err)
@@ -52,14 +52,14 @@ func (c *Client) Tips(ctx context.Context, blocks int, shares []uint64) ([][]uin
 	return tips, nil
 }
 
-// surveyPrices is [Survey] for what is paid. Once one host has answered the others have as long as one may take that is
+// quorumReadPrices is [QuorumRead] for what is paid. Once one host has answered the others have as long as one may take that is
 // not called slow: a claim may be waiting, and what one says alone is bounded.
-func surveyPrices[T any](ctx context.Context, c *Client, ask func(context.Context, Reader) (T, error)) (
+func quorumReadPrices[T any](ctx context.Context, c *Client, ask func(context.Context, Reader) (T, error)) (
 	[]agreement.Answer[T], error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errOvertaken)
 	var first sync.Once
-	return Survey(ctx, c, ForPrices, c.pool.required(), func(ctx context.Context, one Reader) (T, error) {
+	return QuorumRead(ctx, c, ForPrices, c.pool.required(), func(ctx context.Context, one Reader) (T, error) {
 		answer, err := ask(ctx, one)
 		if err == nil {
 			first.Do(func() { time.AfterFunc(c.pool.cfg.SlowAfter, func() { cancel(errOvertaken) }) })

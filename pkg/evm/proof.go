@@ -110,7 +110,7 @@ func (r Reader) proof(ctx context.Context, hash chain.Hash) (*proof, error) {
 		receipts = nil
 	case !block.wholeBody():
 		text := fmt.Sprintf("the transactions of block %d do not hash to %s", block.Number, block.TransactionsRoot)
-		r.pool.doubtBody(&block, ReasonLied, text)
+		r.pool.excludeBody(&block, ReasonLied, text)
 		return nil, fmt.Errorf("proving receipts: %s", text)
 	}
 	return &proof{block, receipts}, nil

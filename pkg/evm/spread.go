@@ -16,7 +16,7 @@ func (p *pool) spread(purpose Purpose, without []Source) ([]*endpoint, error) {
 	hasHTTP, load := map[string]bool{}, map[string]int64{}
 	for _, at := range places {
 		load[at.host] += at.underWay.Load()
-		hasHTTP[at.host] = hasHTTP[at.host] || at.standing == good && !announces(at.url)
+		hasHTTP[at.host] = hasHTTP[at.host] || at.usability == good && !announces(at.url)
 	}
 	later := func(at ranking) int {
 		if announces(at.url) && hasHTTP[at.host] {
@@ -26,10 +26,10 @@ func (p *pool) spread(purpose Purpose, without []Source) ([]*endpoint, error) {
 	}
 	expected := func(at ranking) float64 { return (at.score + 1) * float64(1+load[at.host]) }
 	slices.SortStableFunc(places, func(a, b ranking) int {
-		return cmp.Or(cmp.Compare(a.standing, b.standing), cmp.Compare(later(a), later(b)),
+		return cmp.Or(cmp.Compare(a.usability, b.usability), cmp.Compare(later(a), later(b)),
 			cmp.Compare(expected(a), expected(b)))
 	})
-	return upTo(max(last, places[0].standing), places), nil
+	return upTo(max(last, places[0].usability), places), nil
 }
 
 // idlest returns the endpoint that is to be asked first for what is asked of history; nil where none is good.

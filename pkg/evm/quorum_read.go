@@ -58,11 +58,11 @@ func (p *pool) panel(purpose Purpose) ([]*endpoint, error) {
 	}), nil
 }
 
-// Survey asks up to three hosts the same thing, each for itself and all at once, and further ones in the place of those
+// QuorumRead asks up to three hosts the same thing, each for itself and all at once, and further ones in the place of those
 // that have no answer. It returns as soon as all of them have answered, or enough have and the others are late or known
 // to be away, slow or wrong. The error says why there are fewer answers than need; what there is comes with it. Ask
 // must be safe for concurrent use. The reader it gets asks one endpoint and no other.
-func Survey[T any](
+func QuorumRead[T any](
 	ctx context.Context, c *Client, purpose Purpose, need int, ask func(ctx context.Context, one Reader) (T, error),
 ) ([]agreement.Answer[T], error) {
 	panel, err := c.pool.panel(purpose)
@@ -71,7 +71,7 @@ func Survey[T any](
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errOvertaken)
-	s := survey[T]{need: need, replies: make(chan reply[T], len(panel)), silent: map[*endpoint]bool{}}
+	s := quorumRead[T]{need: need, replies: make(chan reply[T], len(panel)), silent: map[*endpoint]bool{}}
 	for s.asked < min(panelSize, len(panel)) {
 		s.next(ctx, c, panel, ask)
 	}
@@ -100,14 +100,14 @@ func Survey[T any](
 	return s.answers, s.short()
 }
 
-// decide surveys what two hosts have to agree on. Where the answers contradict each other and somebody was late it asks
+// decide reads what two hosts have to agree on. Where the answers contradict each other and somebody was late it asks
 // once more and waits for all, as long as an endpoint may take that is not called slow: one that is right must not lose
 // to one that is faster. Agreed is called last with what is returned.
 func decide[T any](
 	ctx context.Context, c *Client, purpose Purpose, ask func(context.Context, Reader) (T, error),
 	agreed func([]agreement.Answer[T]) bool,
 ) ([]agreement.Answer[T], error) {
-	answers, err := Survey(ctx, c, purpose, c.pool.required(), ask)
+	answers, err := QuorumRead(ctx, c, purpose, c.pool.required(), ask)
 	all := min(panelSize, c.pool.hosts())
 	if err != nil || agreed(answers) || len(answers) >= all {
 		return answers, err
@@ -115,15 +115,15 @@ func decide[T any](
 	limited, cancel := context.WithTimeout(ctx, c.pool.cfg.SlowAfter)
 	defer cancel()
 	// why somebody is missing matters no more
-	if more, _ := Survey(limited, c, purpose, all, ask); len(more) >= len(answers) {
+	if more, _ := QuorumRead(limited, c, purpose, all, ask); len(more) >= len(answers) {
 		answers = more
 		agreed(answers)
 	}
 	return answers, nil
 }
 
-// survey is the state of a Survey.
-type survey[T any] struct {
+// quorumRead is the state of a QuorumRead.
+type quorumRead[T any] struct {
 	need, asked int
 	replies     chan reply[T]
 	silent      map[*endpoint]bool // asked, and has not answered
@@ -132,7 +132,7 @@ type survey[T any] struct {
 }
 
 // worthwhile reports whether an answer may be expected soon from one of those who have not answered.
-func (s *survey[T]) worthwhile(purpose Purpose) bool {
+func (s *quorumRead[T]) worthwhile(purpose Purpose) bool {
 	for e := range s.silent {
 		if at, _ := e.rank(purpose); at == good {
 			return true
@@ -141,7 +141,7 @@ func (s *survey[T]) worthwhile(purpose Purpose) bool {
 	return false
 }
 
-func (s *survey[T]) next(ctx context.Context, c *Client, panel []*endpoint,
+func (s *quorumRead[T]) next(ctx context.Context, c *Client, panel []*endpoint,
 	ask func(context.Context, Reader) (T, error)) {
 	at, one := s.asked, c.only(panel[s.asked])
 	s.silent[panel[at]] = true
@@ -153,7 +153,7 @@ func (s *survey[T]) next(ctx context.Context, c *Client, panel []*endpoint,
 }
 
 // short is why there are not enough answers.
-func (s *survey[T]) short() error {
+func (s *quorumRead[T]) short() error {
 	if len(s.answers) >= s.need {
 		return nil
 	}
