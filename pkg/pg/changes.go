@@ -140,7 +140,7 @@ func (db *DB) Changes(ctx context.Context, partitions []int, since Seen) (c Chan
 		if err != nil {
 			return err
 		}
-		c.Reload = !since.leadsTo(c.Seen, c.Offsets, floors)
+		c.Reload = !since.reaches(c.Seen, c.Offsets, floors)
 		if c.Reload || c.Unchanged(since) {
 			return nil
 		}
@@ -180,10 +180,10 @@ func floorsOf(ctx context.Context, tx pgx.Tx, generation int) (map[int]int64, er
 	return floors, nil
 }
 
-// leadsTo reports whether the rows that changed since are enough to get from one look to another. A revision that is
+// reaches reports whether the rows that changed since are enough to get from one look to another. A revision that is
 // higher than that of the watermark is no hindrance: the watermark has gone back, and what lies above it is known from
 // the journal.
-func (s Seen) leadsTo(now Seen, offsets []Offset, floors map[int]int64) bool {
+func (s Seen) reaches(now Seen, offsets []Offset, floors map[int]int64) bool {
 	if s.Generation != now.Generation || !slices.Equal(s.Partitions, now.Partitions) || len(s.Revs) != len(offsets) {
 		return false
 	}
