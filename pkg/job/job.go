@@ -121,21 +121,21 @@ func CancelID(expired Job) string {
 	return string(cancel) + strings.TrimPrefix(expired.ID, string(expired.Kind))
 }
 
-// RebornAfter is the age at which a price-born job that is still due is born again, on the chain's clock. Every keeper
+// RenewedAfter is the age at which a price-born job that is still due is renewed, on the chain's clock. Every keeper
 // of a venue has to come to the same births, so that it is no setting.
-const RebornAfter = 300 * time.Second
+const RenewedAfter = 300 * time.Second
 
 // SaidEvery is the longest time between two sweeps, in which planners publish every job that is still due. For how long
 // others wait for the next word follows from it, so that no sweep is too rare for them.
 const SaidEvery = 10 * time.Second
 
-// LifeEndsMs is when (ms, chain's clock) the job is born again if it is still due; 0 for one that never is. A price
+// LifeEndsMs is when (ms, chain's clock) the job is renewed if it is still due; 0 for one that never is. A price
 // made due what the venue sets no deadline for: every other job has its birth, and its end, from the chain.
 func (j Job) LifeEndsMs() uint64 {
 	if j.ExpiresMs > 0 {
 		return 0
 	}
-	return j.BirthMs + uint64(RebornAfter.Milliseconds())
+	return j.BirthMs + uint64(RenewedAfter.Milliseconds())
 }
 
 // OfRequest returns the kind of job that executes a request.

@@ -42,7 +42,7 @@ type Peer struct {
 func DefaultConfig() Config {
 	return Config{
 		Priority: 1, Tiers: 3, Policy: PolicyWindows, Window: 30 * time.Second, RecoveryBuffer: 30 * time.Second,
-		JobMaxAge: job.RebornAfter,
+		JobMaxAge: job.RenewedAfter,
 	}
 }
 

@@ -23,7 +23,7 @@ func (c Config) Fingerprint(own []chain.Address) string {
 	}
 	slices.Sort(signers)
 	sum := fnv.New32a()
-	_, _ = fmt.Fprintf(sum, "%d %d %s %s %s %s %s", rule, c.Tiers, c.Policy, c.Window, Guard, job.RebornAfter,
+	_, _ = fmt.Fprintf(sum, "%d %d %s %s %s %s %s", rule, c.Tiers, c.Policy, c.Window, Guard, job.RenewedAfter,
 		strings.Join(signers, " ")) // a hash takes everything
 	return fmt.Sprintf("%08x", sum.Sum32())
 }

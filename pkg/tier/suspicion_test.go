@@ -258,7 +258,7 @@ func someFacts(random *rand.Rand, tiers int) (facts []fact) {
 }
 
 // TIER-9, TIER-10: keepers that see the chain's facts up to their own heads, at most the guard apart, never both own a
-// job, whatever its age and whoever is suspected or cleared meanwhile, and whenever each hears that it was born again.
+// job, whatever its age and whoever is suspected or cleared meanwhile, and whenever each hears that it was renewed.
 func TestNoTwoOwnersWhoeverIsSuspected(t *testing.T) {
 	changes := 0
 	rapid.Check(t, func(t *rapid.T) {

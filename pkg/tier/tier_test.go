@@ -97,13 +97,13 @@ func TestClock(t *testing.T) {
 }
 
 // TIER-9: however far apart the heads of two keepers are, up to the guard, they never both own a job, nor where they
-// hear at different moments that it was born again.
+// hear at different moments that it was renewed.
 func TestNoTwoOwners(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tiers := rapid.IntRange(2, 5).Draw(t, "tiers")
 		window := rapid.SampledFrom(windows).Draw(t, "window")
 		birth := rapid.Uint64Range(10, 1000).Draw(t, "birth") * 1000
-		mortal := rapid.Bool().Draw(t, "is born again")
+		mortal := rapid.Bool().Draw(t, "is renewed")
 		crowd := make([]watcher, tiers)
 		for i := range crowd {
 			crowd[i] = watcher{
@@ -135,7 +135,7 @@ var windows = []time.Duration{window, 7 * time.Second, 45 * time.Second, 8500 * 
 
 // lifeAt is a price-born job as it was last born by a time, see births of the planner.
 func lifeAt(birthMs, atMs uint64) Job {
-	longest := uint64(job.RebornAfter.Milliseconds())
+	longest := uint64(job.RenewedAfter.Milliseconds())
 	for atMs >= birthMs+longest {
 		birthMs = (birthMs + longest) / longest * longest
 	}
@@ -143,7 +143,7 @@ func lifeAt(birthMs, atMs uint64) Job {
 }
 
 // TIER-9: the last window of a life is cut where the life ends, and nobody owns the job from then on, nor in the part
-// of it in which nothing is sent. One that is never born again has windows for ever.
+// of it in which nothing is sent. One that is never renewed has windows for ever.
 func TestLifeEnds(t *testing.T) {
 	const birth = 60_000_000
 	mortal, other := job.Job{ID: "a", BirthMs: birth}, job.Job{ID: "b", BirthMs: birth, ExpiresMs: birth + 900_000}
@@ -213,7 +213,7 @@ func TestEvidence(t *testing.T) {
 
 // TIER-10: a position that dips for a moment, recovers, dips again and is liquidated at once accuses nobody: the time
 // between is no window.
-func TestRebornJobAccusesNobody(t *testing.T) {
+func TestRenewedJobAccusesNobody(t *testing.T) {
 	e := NewEvidence(2, 3, window)
 	for _, id := range []string{"a", "b", "c", "d"} {
 		e.Born(id, 60_000)
@@ -388,7 +388,7 @@ func TestConfig(t *testing.T) {
 // Settings that leave a tier no turn: the longest window that is taken gives each tier one in every life, and planners
 // say a job again after the last of them, so that a monitor hears of it (TIER-9, TIER-19).
 func TestEveryTierHasATurn(t *testing.T) {
-	const birth, life = 1_700_000_000_000, uint64(job.RebornAfter / time.Millisecond)
+	const birth, life = 1_700_000_000_000, uint64(job.RenewedAfter / time.Millisecond)
 	for tiers := 1; tiers <= 16; tiers++ {
 		c := DefaultConfig()
 		c.Tiers = tiers

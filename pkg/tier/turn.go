@@ -13,7 +13,7 @@ type Job struct {
 	BirthMs uint64
 	// FoundMs is when this keeper first found it (ms since it started). Only the policy delay looks at it.
 	FoundMs uint64
-	// LifeEndsMs is when the job is born again if it is still due (Unix ms, chain's clock); 0 = never. Only the policy
+	// LifeEndsMs is when the job is renewed if it is still due (Unix ms, chain's clock); 0 = never. Only the policy
 	// windows looks at it.
 	LifeEndsMs uint64
 }

@@ -16,7 +16,7 @@ import (
 // walked back, to the last pass or to the first second at which the job, judged by the state of today, would have been
 // due. Every keeper that has the same reports comes to the same birth, whenever it started and however often it looked.
 //
-// A job as old as jobs may become is born again (TIER-11), at the last whole multiple of that age in the source's time:
+// A job as old as jobs may become is renewed (TIER-11), at the last whole multiple of that age in the source's time:
 // how much older it is need not be known to know this one, so keepers agree on it as well. The first such multiple may
 // lie far back, so that the new life begins in any tier's window. That is the moment to tell that no keeper has
 // executed it: its condition has held all the while. A condition that held for a moment only leaves nothing to tell of.
@@ -27,7 +27,7 @@ type births struct {
 }
 
 // run is a condition that holds: since when, as its job was last born, and when it was last looked at, in seconds of
-// the reports. Began is since when it has held: a job that is born again is as late as before.
+// the reports. Began is since when it has held: a job that is renewed is as late as before.
 type run struct{ since, seen, began uint64 }
 
 // momentKey names a moment of the past: the reports of some tokens as they were in a second. Jobs of one market may ask
@@ -37,16 +37,16 @@ type momentKey struct {
 	second uint64
 }
 
-// longest is the age, in seconds, at which a job is born again, and by how much two reports of a run may be apart.
+// longest is the age, in seconds, at which a job is renewed, and by how much two reports of a run may be apart.
 // Together they are the board's window.
-const longest = uint64(job.RebornAfter / time.Second)
+const longest = uint64(job.RenewedAfter / time.Second)
 
 func newBirths(q *quotes) *births { return &births{quotes: q, known: map[string]run{}} }
 
 // begin starts a pass: the state has changed, so moments of the past look different now.
 func (b *births) begin() { b.moments = map[momentKey]*due.Moment{} }
 
-// of returns the birth (ms) of a job that is due now, and whether it is born again now, having been due without a break
+// of returns the birth (ms) of a job that is due now, and whether it is renewed now, having been due without a break
 // for as long as jobs may be. Was reports whether it would have been due at another moment.
 func (b *births) of(d due.Decision, now *due.Moment, was func(*due.Moment) bool) (birthMs uint64, again bool) {
 	var second uint64

@@ -74,8 +74,8 @@ func TestKeepersAgreeOnBirths(t *testing.T) {
 	})
 }
 
-// TIER-11: a job that stays due is born again at the age at which jobs end, and said again at once.
-func TestOldJobsAreReborn(t *testing.T) {
+// TIER-11: a job that stays due is renewed at the age at which jobs end, and said again at once.
+func TestOldJobsAreRenewed(t *testing.T) {
 	d := newFixture()
 	d.load(long(alice, 1050))
 	first := d.jobs(t)
@@ -98,11 +98,11 @@ func TestOldJobsAreReborn(t *testing.T) {
 		if j := d.live.all()[0]; j.BirthMs != want*1000 || (len(fresh) == 1) != again {
 			t.Fatalf("second %d: born at %d, want %d; said again: %v", second, j.BirthMs, want*1000, ids(fresh))
 		}
-		alarms := 0.0 // one when it is born again, and not at every look
+		alarms := 0.0 // one when it is renewed, and not at every look
 		if second >= longest {
 			alarms = float64(now/longest - (nowMs/1000+longest)/longest + 1)
 		}
-		if got := testutil.ToFloat64(d.outlived.metrics.reborn.WithLabelValues("liquidation")); got != alarms {
+		if got := testutil.ToFloat64(d.unexecuted.metrics.renewed.WithLabelValues("liquidation")); got != alarms {
 			t.Fatalf("second %d: told %g times that nobody executed it, want %g", second, got, alarms)
 		}
 	}
@@ -130,7 +130,7 @@ func TestMomentsAreNoAlarm(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"liquidation", "order"} {
-		if got := testutil.ToFloat64(d.outlived.metrics.reborn.WithLabelValues(kind)); got != 0 {
+		if got := testutil.ToFloat64(d.unexecuted.metrics.renewed.WithLabelValues(kind)); got != 0 {
 			t.Errorf("told %g times that nobody executed a %s", got, kind)
 		}
 	}

@@ -15,16 +15,16 @@ import (
 
 // finder turns what waits in markets into jobs.
 type finder struct {
-	book     *book
-	births   *births
-	makers   *makers
-	spacing  *spacing
-	live     *live
-	signers  job.Signers
-	out      atomic.Pointer[[]chain.Address] // signers that can sign nothing now; nil for none
-	outlived outlived
-	others   *elsewhere
-	sides    map[sideMoment]map[string]bool // what deleveraging was due at moments of the past, by job id; of one pass
+	book       *book
+	births     *births
+	triggers   *triggerReports
+	spacing    *spacing
+	live       *live
+	signers    job.Signers
+	out        atomic.Pointer[[]chain.Address] // signers that can sign nothing now; nil for none
+	unexecuted unexecuted
+	others     *remotePositions
+	sides      map[sideMoment]map[string]bool // what deleveraging was due at moments of the past, by job id; of one pass
 }
 
 // sideMoment is a side of a market at a moment.
@@ -111,7 +111,7 @@ func (f *finder) deleveragings(jobs []job.Job, market chain.Address, m *due.Mome
 	}
 	var failures error
 	for _, isLong := range []bool{true, false} {
-		decisions, err := m.Deleverage(row, isLong, f.book.positions(market), f.elsewhere(row, isLong, m))
+		decisions, err := m.Deleverage(row, isLong, f.book.positions(market), f.remotePositions(row, isLong, m))
 		failures = errors.Join(failures, err)
 		for _, d := range decisions {
 			jobs = f.take(jobs, m, d, func(then *due.Moment) bool { return f.deleveraged(then, row, isLong, d.Job.ID) })
@@ -120,8 +120,8 @@ func (f *finder) deleveragings(jobs []job.Job, market chain.Address, m *due.Mome
 	return jobs, failures
 }
 
-// elsewhere is what other planners have of a side.
-func (f *finder) elsewhere(market perp.Market, isLong bool, m *due.Moment) due.Elsewhere {
+// remotePositions is what other planners have of a side.
+func (f *finder) remotePositions(market perp.Market, isLong bool, m *due.Moment) due.RemotePositions {
 	return f.others.of(f.book, side{market.MarketToken, isLong}, m.Quotes[market.IndexToken].Price.Max)
 }
 
@@ -134,7 +134,7 @@ func (f *finder) deleveraged(then *due.Moment, market perp.Market, isLong bool, 
 		was = map[string]bool{}
 		// whoever cannot be judged was not due
 		decisions, _ := then.Deleverage(market, isLong, f.book.positions(market.MarketToken),
-			f.elsewhere(market, isLong, then))
+			f.remotePositions(market, isLong, then))
 		for _, d := range decisions {
 			was[d.Job.ID] = true
 		}
@@ -146,7 +146,7 @@ func (f *finder) deleveraged(then *due.Moment, market perp.Market, isLong bool, 
 // take adds the job of a decision, if it is due.
 func (f *finder) take(jobs []job.Job, m *due.Moment, d due.Decision, was func(*due.Moment) bool) []job.Job {
 	if d.Expired {
-		f.outlived.see(d.Job, m.Block.TimeMs)
+		f.unexecuted.see(d.Job, m.Block.TimeMs)
 		d = m.Cancel(d)
 	}
 	if !d.Due {
@@ -155,7 +155,7 @@ func (f *finder) take(jobs []job.Job, m *due.Moment, d due.Decision, was func(*d
 	if d.PriceBorn() {
 		var again bool
 		if d.Job.BirthMs, again = f.births.of(d, m, was); again {
-			f.outlived.waited(d.Job)
+			f.unexecuted.waited(d.Job)
 		}
 	}
 	var out []chain.Address
@@ -180,11 +180,11 @@ func (f *finder) everywhere() map[chain.Address]bool {
 func (f *finder) findAll(ctx context.Context, markets iter.Seq[chain.Address], m *due.Moment) (fresh []job.Job,
 	failures error) {
 	f.births.begin()
-	f.makers.begin()
+	f.triggers.begin()
 	f.sides = map[sideMoment]map[string]bool{}
 	for market := range markets {
 		if row, known := m.Market(market); known {
-			f.makers.judge(row, m)
+			f.triggers.judge(row, m)
 		}
 		jobs, failed := f.find(ctx, market, m)
 		if ctx.Err() != nil {

@@ -44,11 +44,11 @@ type fixture struct {
 func newFixture() *fixture {
 	q := newQuotes(func(r bus.Record, why error) { panic(why) })
 	d := &fixture{quotes: q, at: nowMs, finder: &finder{
-		book: newBook(liquidation.ArmedRatio), births: newBirths(q), makers: newMakers(q.board),
-		spacing: newSpacing(perp.Uint{}), others: newElsewhere(nil),
-		live:     newLive(),
-		signers:  job.NewSigners([]chain.Address{{100}, {101}}, nil),
-		outlived: outlived{metrics: NewMetrics(prometheus.NewRegistry())},
+		book: newBook(liquidation.ArmedRatio), births: newBirths(q), triggers: newTriggerReports(q.board),
+		spacing: newSpacing(perp.Uint{}), others: newRemotePositions(nil),
+		live:       newLive(),
+		signers:    job.NewSigners([]chain.Address{{100}, {101}}, nil),
+		unexecuted: unexecuted{metrics: NewMetrics(prometheus.NewRegistry())},
 	}}
 	d.load()
 	d.report(btc, perp.U64(9).Mul(perp.Pow10(26)), nowMs)
@@ -398,7 +398,7 @@ func TestExpiredIsTold(t *testing.T) {
 			t.Fatalf("jobs of expired orders: %v", ids(jobs))
 		}
 	}
-	if got := testutil.ToFloat64(d.outlived.metrics.expired.WithLabelValues("order")); got != 1 {
+	if got := testutil.ToFloat64(d.unexecuted.metrics.expired.WithLabelValues("order")); got != 1 {
 		t.Errorf("told of %g", got)
 	}
 	d.at += reportWithinMs + 10_000 // the fixture's state is a quarter of an hour older
@@ -406,9 +406,9 @@ func TestExpiredIsTold(t *testing.T) {
 	fresh.UpdatedAtTime = perp.U64(d.at/1000 - 301)
 	d.book.apply(d.changes(fresh))
 	d.jobs(t)
-	if got := testutil.ToFloat64(d.outlived.metrics.expired.WithLabelValues("order")); got != 2 ||
-		len(d.outlived.reported) != 1 {
-		t.Errorf("told of %g, and %d are remembered", got, len(d.outlived.reported))
+	if got := testutil.ToFloat64(d.unexecuted.metrics.expired.WithLabelValues("order")); got != 2 ||
+		len(d.unexecuted.reported) != 1 {
+		t.Errorf("told of %g, and %d are remembered", got, len(d.unexecuted.reported))
 	}
 }
 

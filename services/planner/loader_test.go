@@ -296,7 +296,7 @@ func TestDeleveragingLooksAtEveryPartition(t *testing.T) {
 	}
 	d.others.store = &gaining{positions: []perp.Position{long(bob, 1050), long(alice, 1050)}}
 	d.others.ask(t.Context(), d.book, func(load func()) { load() })
-	if err := d.others.take(<-d.others.arrived); err != nil {
+	if err := d.others.receive(<-d.others.arrived); err != nil {
 		t.Fatal(err)
 	}
 	found, known := ask()

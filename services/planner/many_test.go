@@ -189,7 +189,7 @@ func TestManyPositions(t *testing.T) {
 	if share < largestate.Parts {
 		began := time.Now()
 		if _, err := db.MostProfitable(t.Context(), pg.Gainers{Market: largestate.Market(1), IsLong: true,
-			Price: largestate.Price(1000), Except: mine, Most: elsewhereMost}); err != nil {
+			Price: largestate.Price(1000), Except: mine, Most: remoteLimit}); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("the most profitable of a side in the other partitions: %s", time.Since(began))

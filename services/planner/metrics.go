@@ -27,7 +27,7 @@ type Metrics struct {
 	mode     prometheus.Gauge
 	missed   prometheus.Counter
 	expired  *prometheus.CounterVec
-	reborn   *prometheus.CounterVec
+	renewed  *prometheus.CounterVec
 	unpriced prometheus.Gauge
 	ticks    prometheus.Histogram
 	reported prometheus.Histogram
@@ -61,8 +61,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"Due positions and limit swaps that a sweep found and the index had missed. Must be 0."),
 		expired: in.Counters("planner_expired_total",
 			"Market orders and requests that expired before any keeper executed them.", "kind"),
-		reborn: in.Counters("planner_jobs_reborn_total",
-			"Times a job was born again, as its condition held for 300 s and nobody executed it.", "kind"),
+		renewed: in.Counters("planner_jobs_renewed_total",
+			"Times a job was renewed, as its condition held for 300 s and nobody executed it.", "kind"),
 		unpriced: in.Gauge("planner_unpriced_tokens",
 			"Tokens of enabled markets without any price report: nothing of these markets is executed."),
 		ticks: seconds("planner_tick_seconds",

@@ -11,7 +11,7 @@ import (
 )
 
 // overdue is a collector: for how long the oldest job of each kind has been due, without a break and whatever it was
-// born again as. It is the alarm for what does not happen: what nobody executes shows in no figure of what was
+// renewed as. It is the alarm for what does not happen: what nobody executes shows in no figure of what was
 // executed. It grows while the planner cannot look. It is safe for concurrent use.
 type overdue struct {
 	desc  *prometheus.Desc

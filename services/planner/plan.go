@@ -53,7 +53,7 @@ func (p *Planner) plan(ctx context.Context, changes <-chan struct{}) error {
 		case a := <-p.loads.arrived:
 			err = p.arrive(ctx, a)
 		case a := <-p.finder.others.arrived:
-			if err = p.finder.others.take(a); err == nil {
+			if err = p.finder.others.receive(a); err == nil {
 				err = p.everything(ctx, false)
 			}
 		case <-retryPass.C:
@@ -243,7 +243,7 @@ func (p *Planner) announce(ctx context.Context, jobs []job.Job, fresh bool) erro
 	p.live.lost = false
 	p.jobsReady.OK()
 	for _, j := range jobs {
-		if report, made := p.finder.makers.report(j.Market); fresh && made && j.Kind == job.Liquidation {
+		if report, made := p.finder.triggers.report(j.Market); fresh && made && j.Kind == job.Liquidation {
 			p.metrics.madeDue(report)
 		}
 		p.log.Debug().Str("job", j.ID).Str("account", j.Account.Hex()).Uint64("block", j.Evidence.Block.Number).

@@ -120,10 +120,10 @@ func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *
 		},
 	}
 	p.finder = &finder{
-		book: p.book, births: newBirths(p.quotes), makers: newMakers(p.quotes.board),
+		book: p.book, births: newBirths(p.quotes), triggers: newTriggerReports(p.quotes.board),
 		spacing: newSpacing(cfg.Liquidation.Spacing.Factor),
-		others:  newElsewhere(store),
-		live:    p.live, signers: cfg.signers(), outlived: outlived{metrics: metrics, log: log},
+		others:  newRemotePositions(store),
+		live:    p.live, signers: cfg.signers(), unexecuted: unexecuted{metrics: metrics, log: log},
 	}
 	return p
 }

@@ -181,7 +181,7 @@ func (y *Story) Turn(l Line, age time.Duration) string {
 	switch {
 	case !t.Enabled || t.Policy != "windows" || age < 0:
 		return "-"
-	case y.mortal[l.Job] && age >= job.RebornAfter:
+	case y.mortal[l.Job] && age >= job.RenewedAfter:
 		return "nobody until it is born again"
 	}
 	tier := int(age/t.Window)%t.Tiers + 1

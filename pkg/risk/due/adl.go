@@ -13,9 +13,9 @@ import (
 // Deleverage decides about auto-deleveraging a side of a market: first whether the exchange's state of it has to be
 // brought up to date, then, if it is enabled, which of these open positions are closed, and by how much. The most
 // profitable go first, until together they bring the side below its limit; the contract refuses what goes beyond.
-// Elsewhere are the positions of the side that other planners have, where there are such: they are chosen from as well,
+// Remote are the positions of the side that other planners have, where there are such: they are chosen from as well,
 // because the limit is that of the whole side, but their jobs are the others' to find. Planners that see the same
-// positions choose the same; while elsewhere is not known nothing is chosen.
+// positions choose the same; while they are not known nothing is chosen.
 //
 // A decision holds for the state and the reports of its moment. What has been executed since, or another price, makes
 // another set of positions needed: a job has to be published again before it is sent.
@@ -23,7 +23,7 @@ import (
 // The decisions hold what is due only; positions that could not be judged are named in the error beside them. Nothing
 // is without the role (LIQ-15, capabilities).
 func (m *Moment) Deleverage(market perp.Market, isLong bool, open func(yield func(*perp.Position) bool),
-	elsewhere Elsewhere) (due []Decision, err error) {
+	remote RemotePositions) (due []Decision, err error) {
 	if !m.Rules.AdlRole {
 		return nil, nil
 	}
@@ -51,9 +51,9 @@ func (m *Moment) Deleverage(market perp.Market, isLong bool, open func(yield fun
 		return nil, nil
 	}
 	var others []perp.Position
-	if elsewhere != nil {
+	if remote != nil {
 		var known bool
-		if others, known = elsewhere(); !known {
+		if others, known = remote(); !known {
 			return nil, nil
 		}
 	}
@@ -61,9 +61,9 @@ func (m *Moment) Deleverage(market perp.Market, isLong bool, open func(yield fun
 	return m.deleverageEach(stand, tokens, profitable), err
 }
 
-// Elsewhere returns the most profitable positions of a side that other planners have, and whether they are known. It is
+// RemotePositions returns the most profitable positions of a side that other planners have, and whether they are known. It is
 // asked only where there is something to choose.
-type Elsewhere func() (positions []perp.Position, known bool)
+type RemotePositions func() (positions []perp.Position, known bool)
 
 // newest is the second of the newest of these tokens' reports.
 func (m *Moment) newest(tokens []chain.Address) (second uint64) {
@@ -99,7 +99,7 @@ func (m *Moment) deleverageEach(stand perp.Deleveraging, tokens []chain.Address,
 			size, pays = p.SizeInUsd.MulDiv(left, c.pnl), left
 		}
 		left, taken = left.Sub(pays), taken.Add(pays)
-		if c.elsewhere {
+		if c.remote {
 			continue
 		}
 		d := Decision{Job: job.Job{
@@ -115,16 +115,16 @@ func (m *Moment) deleverageEach(stand perp.Deleveraging, tokens []chain.Address,
 
 // profitable is a position with what it has gained.
 type profitable struct {
-	position  perp.Position
-	pnl       perp.Uint
-	elsewhere bool
+	position perp.Position
+	pnl      perp.Uint
+	remote   bool
 }
 
 // mostProfitable lists the positions of a side that have gained, the most first. Those whose gain is beyond the
 // contract's arithmetic are left out and named.
 func mostProfitable(terms *perp.Terms, open func(yield func(*perp.Position) bool), others []perp.Position,
 	isLong bool) (list []profitable, failures error) {
-	consider := func(p *perp.Position, elsewhere bool) {
+	consider := func(p *perp.Position, remote bool) {
 		if p.IsLong != isLong {
 			return
 		}
@@ -132,7 +132,7 @@ func mostProfitable(terms *perp.Terms, open func(yield func(*perp.Position) bool
 		if err := perp.Checked(func() { pnl = terms.Pnl(*p) }); err != nil {
 			failures = errors.Join(failures, fmt.Errorf("profit of position %s: %w", p.PositionKey, err))
 		} else if pnl.Sign() > 0 {
-			list = append(list, profitable{*p, pnl.Uint(), elsewhere})
+			list = append(list, profitable{*p, pnl.Uint(), remote})
 		}
 	}
 	for p := range open {

@@ -10,7 +10,7 @@ import (
 // pays for it, and the execution fee goes back to the owner.
 //
 // The job is born in the second from which on the venue lets a keeper cancel, which is the last in which it takes a
-// report. It has no end; like what a price made due it is born again at a fixed age, see [job.RebornAfter].
+// report. It has no end; like what a price made due it is renewed at a fixed age, see [job.RenewedAfter].
 func (m *Moment) Cancel(expired Decision) Decision {
 	j := expired.Job
 	kind, has := j.Kind.Cancel()
@@ -27,7 +27,7 @@ func (m *Moment) Cancel(expired Decision) Decision {
 	case !perp.KeepersCancel(m.Rows):
 		return d.not("%s: by its owner, because contracts before v2.2c let no keeper do it", expired.Why)
 	}
-	life := uint64(job.RebornAfter.Milliseconds())
+	life := uint64(job.RenewedAfter.Milliseconds())
 	d.Job.BirthMs = j.ExpiresMs + (m.Block.TimeMs-min(m.Block.TimeMs, j.ExpiresMs))/life*life
 	return d.yes(m, "it expired in second %d, and nobody has cancelled it", j.ExpiresMs/1000)
 }

@@ -71,7 +71,7 @@ func TestCancelsWhatExpired(t *testing.T) {
 }
 
 // Every keeper comes to the same birth of a cancel, whenever it looks, and there is one for each life.
-func TestCancelsAreBornAgain(t *testing.T) {
+func TestCancelsAreRenewed(t *testing.T) {
 	var births []uint64
 	for _, lateMs := range []uint64{450, 299_999, 300_000, 301_000, 3_000_450} {
 		m := cancels(perp.V22c)

@@ -6,11 +6,11 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// outlived reports jobs that could have been executed, and that no keeper has (TIER-11). Orders and requests that
+// unexecuted reports jobs that could have been executed, and that no keeper has (TIER-11). Orders and requests that
 // expired are reported once each, while that is recent: a keeper that was down, or could not reach the chain, finds
 // them only then, so that no sender has ever received them. Jobs that a price made due are reported each time they are
-// born again, because only the planner knows that their condition has held without a break.
-type outlived struct {
+// renewed, because only the planner knows that their condition has held without a break.
+type unexecuted struct {
 	metrics  *Metrics
 	log      zerolog.Logger
 	reported map[string]uint64 // job ids, and until when (ms) they are kept
@@ -21,7 +21,7 @@ type outlived struct {
 const reportWithinMs = 15 * 60 * 1000
 
 // see takes a job that has expired, at a time of the state (ms).
-func (o *outlived) see(j job.Job, nowMs uint64) {
+func (o *unexecuted) see(j job.Job, nowMs uint64) {
 	until := j.ExpiresMs + reportWithinMs
 	if _, reported := o.reported[j.ID]; reported || until < nowMs {
 		return
@@ -40,9 +40,9 @@ func (o *outlived) see(j job.Job, nowMs uint64) {
 		Msg("no keeper has executed this job in time: the venue takes it no more, and it can only be cancelled")
 }
 
-// waited takes a job that was due without a break for as long as jobs may be, and is born again.
-func (o *outlived) waited(j job.Job) {
-	o.metrics.reborn.WithLabelValues(string(j.Kind)).Inc()
-	o.log.Error().Str("job", j.ID).Str("account", j.Account.Hex()).Uint64("born_again_ms", j.BirthMs).
+// waited takes a job that was due without a break for as long as jobs may be, and is renewed.
+func (o *unexecuted) waited(j job.Job) {
+	o.metrics.renewed.WithLabelValues(string(j.Kind)).Inc()
+	o.log.Error().Str("job", j.ID).Str("account", j.Account.Hex()).Uint64("renewed_ms", j.BirthMs).
 		Msgf("no keeper has executed this job within %d s, and its condition has held all the while", longest)
 }

@@ -14,7 +14,7 @@ func TestWhatMadeAJobDue(t *testing.T) {
 		if len(d.jobs(t)) == 0 {
 			t.Fatal("nothing is due")
 		}
-		r, _ := d.makers.report(ethMarket.MarketToken)
+		r, _ := d.triggers.report(ethMarket.MarketToken)
 		return r.TimeMs
 	}
 	if ms := made(); ms != 0 {
