@@ -48,7 +48,7 @@ func (r Reader) misfit(b *Block, format string, args ...any) error {
 func (p *pool) excludeBody(b *Block, why Reason, detail string) {
 	for _, e := range p.public {
 		if e.name == b.Source {
-			e.bar(ForBodies, why, detail)
+			e.distrust(ForBodies, why, detail)
 		}
 	}
 }

@@ -196,7 +196,7 @@ func TestBodiesThatFitNoReceipts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, truth := fakes(2, 50)
 				c, _ := dialFakes(t, nil, nodes...)
-				nodes[0].obey(told(truth))
+				nodes[0].inject(told(truth))
 				c.pool.leader.Store(c.pool.public[0])
 				for try := range 2 {
 					block, err := c.Block(t.Context(), truth.ref(40).Hash)

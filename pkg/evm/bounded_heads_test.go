@@ -40,7 +40,7 @@ func TestMadeUpHeadsAreNotBelieved(t *testing.T) {
 					c, _ := dialFakes(t, nil, fakes...)
 					heads := c.Heads(t.Context())
 					c.pool.leader.Store(c.pool.public[0])
-					fakes[0].obey(madeUpHead(truth, 50, by.blocks, by.seconds))
+					fakes[0].inject(madeUpHead(truth, 50, by.blocks, by.seconds))
 					for n := 51; n < 59; n++ {
 						for _, f := range fakes[1:] {
 							f.setHead(n)
@@ -71,7 +71,7 @@ func TestMadeUpHeadsAreNotBelieved(t *testing.T) {
 func TestMadeUpHeadAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fakes, truth := fakes(3, 60)
-		fakes[0].obey(madeUpHead(truth, 59, 100, 600))
+		fakes[0].inject(madeUpHead(truth, 59, 100, 600))
 		c, _ := dialFakes(t, nil, fakes...)
 		if r := excluded(c, 0, ForHeads); r != ReasonAhead {
 			t.Errorf("excluded for %q", r)

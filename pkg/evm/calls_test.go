@@ -48,9 +48,9 @@ func messages(n int) (data [][]byte) {
 // another does, and a revert is an answer.
 func TestCalls(t *testing.T) {
 	nodes, _ := fakes(2, 4)
-	nodes[0].obey(answering(7, map[byte]*fault{3: refusal(-32000, "internal error"),
+	nodes[0].inject(answering(7, map[byte]*fault{3: refusal(-32000, "internal error"),
 		5: refusal(3, "execution reverted")}))
-	nodes[1].obey(answering(100, map[byte]*fault{5: refusal(3, "execution reverted")}))
+	nodes[1].inject(answering(100, map[byte]*fault{5: refusal(3, "execution reverted")}))
 	c, _ := dialFakes(t, nil, nodes...)
 	for range 3 { // whichever endpoint is asked first
 		results, err := c.Calls(t.Context(), chain.Address{1}, messages(40), chain.Hash{9})
@@ -82,8 +82,8 @@ func TestNoState(t *testing.T) {
 		"old data not available due to pruning":                 true,
 	} {
 		nodes, _ := fakes(2, 4)
-		nodes[0].obey(refuse(refusal(-32000, text), methodCall))
-		nodes[1].obey(refuse(refusal(-32000, text), methodCall))
+		nodes[0].inject(refuse(refusal(-32000, text), methodCall))
+		nodes[1].inject(refuse(refusal(-32000, text), methodCall))
 		c, _ := dialFakes(t, nil, nodes...)
 		_, err := c.Calls(t.Context(), chain.Address{1}, messages(3), chain.Hash{9})
 		_, single := c.Call(t.Context(), chain.Address{1}, []byte{1}, chain.Hash{9})
@@ -98,8 +98,8 @@ func TestNoState(t *testing.T) {
 		}
 	}
 	nodes, _ := fakes(2, 4)
-	nodes[0].obey(refuse(refusal(-32000, "missing trie node"), methodCall))
-	nodes[1].obey(refuse(&fault{status: 502, text: "away"}, methodCall))
+	nodes[0].inject(refuse(refusal(-32000, "missing trie node"), methodCall))
+	nodes[1].inject(refuse(&fault{status: 502, text: "away"}, methodCall))
 	c, _ := dialFakes(t, nil, nodes...)
 	if _, err := c.Call(t.Context(), chain.Address{1}, []byte{1}, chain.Hash{9}); err == nil || NoState(err) {
 		t.Errorf("an endpoint that is away may have the state: %v", err)

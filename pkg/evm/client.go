@@ -182,7 +182,7 @@ func (e *endpoint) status() EndpointStatus {
 		RequestsPerSecond: e.bucket.learnt(time.Now())}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.Excluded, s.LastError, s.Software = e.barred.sorted(), e.last, e.software
+	s.Excluded, s.LastError, s.Software = e.exclusions.sorted(), e.last, e.software
 	s.Score, s.LatencyMs, s.FailureShare = e.vitals.score(e.cfg.RequestTimeout), e.vitals.latency, e.vitals.failures
 	s.Failures, s.Head, s.Behind = e.vitals.streak, e.vitals.head, e.vitals.behind
 	return s

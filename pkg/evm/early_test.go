@@ -15,7 +15,7 @@ func TestReceiptsComeWithTheirBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(1, 8)
 		c, _ := dialFakes(t, nil, nodes...)
-		nodes[0].obey(delay(20*time.Millisecond, methodBlock, methodReceipts))
+		nodes[0].inject(delay(20*time.Millisecond, methodBlock, methodReceipts))
 		began := time.Now()
 		block, err := c.BlockWithReceipts(t.Context(), truth.ref(4).Hash)
 		if err != nil || block.BlockRef != truth.ref(4) {
@@ -47,7 +47,7 @@ func TestEarlyReceiptsAreNotBelieved(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, truth := fakes(2, 8)
 				c, _ := dialFakes(t, nil, nodes...)
-				nodes[0].obey(func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
+				nodes[0].inject(func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
 					return tt.receipts, tt.fault, m == methodReceipts
 				})
 				c.pool.public[1].vitals.latency = 1000
@@ -69,7 +69,7 @@ func TestNoReceiptsOfNoBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(1, 8)
 		c, _ := dialFakes(t, nil, nodes...)
-		nodes[0].obey(hang(methodReceipts))
+		nodes[0].inject(hang(methodReceipts))
 		if _, err := c.BlockWithReceipts(t.Context(), chain.Hash{1}); !NotFound(err) {
 			t.Error(err)
 		}
@@ -86,7 +86,7 @@ func TestEarlyLiesAreNotBelieved(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, truth := fakes(2, 50)
 				c, _ := dialFakes(t, nil, nodes...)
-				nodes[0].obey(l.told)
+				nodes[0].inject(l.told)
 				c.pool.leader.Store(c.pool.public[0])
 				block, err := c.BlockWithReceipts(t.Context(), truth.ref(40).Hash)
 				if err != nil {

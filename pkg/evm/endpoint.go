@@ -33,12 +33,12 @@ type endpoint struct {
 	served         *served      // by whom; all of the pool share it
 	underWay       atomic.Int64 // requests
 
-	mu      sync.Mutex
-	last    error // how the last request ended
-	vitals  vitals
-	barred  exclusions
-	errs    map[Purpose]*ownErrors
-	batches int // headers in a batch
+	mu         sync.Mutex
+	last       error // how the last request ended
+	vitals     vitals
+	exclusions exclusions
+	errs       map[Purpose]*ownErrors
+	batches    int // headers in a batch
 	// software is what the node calls itself, when it was last asked.
 	software string
 	asked    time.Time
@@ -235,7 +235,7 @@ func (e *endpoint) throttled(pause time.Duration) { e.bucket.refused(time.Now(),
 
 // exclude takes the endpoint out for a purpose. The caller holds mu.
 func (e *endpoint) exclude(p Purpose, r Reason, detail string) {
-	if e.barred.add(p, r, scrub(detail, e.url), time.Now(), e.cfg.Cooldown) {
+	if e.exclusions.add(p, r, scrub(detail, e.url), time.Now(), e.cfg.Cooldown) {
 		e.metrics.excluded.WithLabelValues(string(e.name), string(r)).Inc()
 		e.log.Warn().Str("for", string(p)).Str("reason", string(r)).Str("detail", scrub(detail, e.url)).
 			Msg("evm: endpoint is excluded")
@@ -244,7 +244,7 @@ func (e *endpoint) exclude(p Purpose, r Reason, detail string) {
 
 // readmit ends exclusions. The caller holds mu.
 func (e *endpoint) readmit(which func(Exclusion) bool) {
-	for _, x := range e.barred.lift(which) {
+	for _, x := range e.exclusions.lift(which) {
 		e.metrics.excluded.WithLabelValues(string(e.name), string(x.Reason)).Dec()
 		e.log.Info().Str("for", string(x.Purpose)).Str("reason", string(x.Reason)).Dur("after_ms", time.Since(x.Since)).
 			Msg("evm: endpoint is taken back")
@@ -291,8 +291,8 @@ func (e *endpoint) names(head chain.BlockRef) {
 	e.vitals.head = head
 }
 
-// bar excludes the endpoint from outside.
-func (e *endpoint) bar(p Purpose, r Reason, detail string) {
+// distrust excludes the endpoint from outside.
+func (e *endpoint) distrust(p Purpose, r Reason, detail string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.exclude(p, r, detail)
@@ -302,7 +302,7 @@ func (e *endpoint) bar(p Purpose, r Reason, detail string) {
 func (e *endpoint) usable(p Purpose) usability {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.barred.usability(p)
+	return e.exclusions.usability(p)
 }
 
 // rank is how far the endpoint can be used for a purpose at this moment, and its score among its like.
@@ -311,7 +311,7 @@ func (e *endpoint) rank(p Purpose) (usability, float64) {
 	wait := e.bucket.ready(now)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := e.barred.usability(p)
+	s := e.exclusions.usability(p)
 	if s == good && now.Before(e.vitals.resting) {
 		s = last
 	}
@@ -339,7 +339,7 @@ func (e *endpoint) health() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if failed, is := errors.AsType[*callError](e.last); is &&
-		(failed.class == failedReply && !e.barred.has(Everything, ReasonRefusing) || failed.class == failedNotFound) {
+		(failed.class == failedReply && !e.exclusions.has(Everything, ReasonRefusing) || failed.class == failedNotFound) {
 		return nil
 	}
 	return e.last

@@ -62,8 +62,8 @@ const (
 	ReasonMissesFork   Reason = "misses_fork"     // its software does not know a fork that comes, or has come
 )
 
-// caught reports whether a reason puts an endpoint's honesty in question.
-func (r Reason) caught() bool {
+// distrusts reports whether a reason puts an endpoint's honesty in question.
+func (r Reason) distrusts() bool {
 	return r == ReasonWrongChain || r == ReasonLied || r == ReasonContradicted || r == ReasonAhead ||
 		r == ReasonSuspected
 }
@@ -94,7 +94,7 @@ type exclusions struct {
 func (x *exclusions) add(p Purpose, r Reason, detail string, now time.Time, cooldown time.Duration) bool {
 	fresh := Exclusion{Purpose: p, Reason: r, Detail: detail, Since: now}
 	at := slices.IndexFunc(x.list, func(e Exclusion) bool { return e.Purpose == p && e.Reason == r })
-	if r.caught() && (at < 0 || now.After(x.list[at].Until)) {
+	if r.distrusts() && (at < 0 || now.After(x.list[at].Until)) {
 		x.strikes++
 	}
 	if !r.passes() {
@@ -137,10 +137,10 @@ func (e Exclusion) served(now time.Time) bool { return !e.Reason.passes() && !no
 type usability int
 
 const (
-	good    usability = iota
-	last              // when nobody good is left
-	caught            // when everybody was caught
-	foreign           // never
+	good       usability = iota
+	last                 // when nobody good is left
+	distrusted           // when everybody is
+	foreign              // never
 )
 
 // usability returns how far the endpoint can be used for a purpose.
@@ -153,8 +153,8 @@ func (x *exclusions) usability(p Purpose) usability {
 		switch {
 		case e.Reason == ReasonWrongChain:
 			worst = max(worst, foreign)
-		case e.Reason.caught():
-			worst = max(worst, caught)
+		case e.Reason.distrusts():
+			worst = max(worst, distrusted)
 		default:
 			worst = max(worst, last)
 		}

@@ -12,11 +12,11 @@ func TestExclusions(t *testing.T) {
 		x.add(ForReceipts, ReasonLied, "b", someTime, cooldown) {
 		t.Error("the first is news, the second is not")
 	}
-	if x.usability(ForReceipts) != caught || x.usability(ForCalls) != good || x.usability(Everything) != good {
+	if x.usability(ForReceipts) != distrusted || x.usability(ForCalls) != good || x.usability(Everything) != good {
 		t.Errorf("standing %d for receipts, %d for calls", x.usability(ForReceipts), x.usability(ForCalls))
 	}
 	x.add(Everything, ReasonStale, "", someTime, cooldown)
-	if x.usability(ForCalls) != last || x.usability(ForReceipts) != caught {
+	if x.usability(ForCalls) != last || x.usability(ForReceipts) != distrusted {
 		t.Error("everything is not for everything")
 	}
 	x.add(Everything, ReasonWrongChain, "", someTime, cooldown)

@@ -163,8 +163,8 @@ func (n *fakeNode) setHead(to int) {
 
 type script = func(context.Context, string, []json.RawMessage) (any, *fault, bool)
 
-// obey makes the node follow a script from now on; nil makes it honest.
-func (n *fakeNode) obey(s script) {
+// inject makes the node follow a script from now on; nil makes it honest.
+func (n *fakeNode) inject(s script) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.script = s

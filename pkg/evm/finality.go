@@ -105,7 +105,7 @@ func (c *Client) settledHash(ctx context.Context, number uint64, backers []strin
 // contradicted excludes an endpoint whose answer differs from what was agreed on.
 func (c *Client) contradicted(from string, purpose Purpose, detail string) {
 	if e := c.pool.named(Source(from)); e != nil {
-		e.bar(purpose, ReasonContradicted, detail)
+		e.distrust(purpose, ReasonContradicted, detail)
 	}
 }
 

@@ -67,12 +67,12 @@ func TestFinalizedTakesTwo(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, truth := fakes(c.nodes, 50)
 				for _, n := range nodes {
-					n.obey(finalAt(truth, 48))
+					n.inject(finalAt(truth, 48))
 				}
 				if c.chain != nil {
 					nodes[0].chain, nodes[0].head = c.chain, 57
 				}
-				nodes[0].obey(c.lie(truth))
+				nodes[0].inject(c.lie(truth))
 				client, _ := dialFakes(t, nil, nodes...)
 				final, err := client.Finalized(t.Context())
 				if c.none && !Undecided(err) || !c.none && (err != nil || final != truth.ref(int(c.want))) {
@@ -93,21 +93,21 @@ func TestWhoCalledALostBlockFinalIsExcluded(t *testing.T) {
 		nodes, truth := fakes(3, 60)
 		lost := newFakeChain(60, 9, func(int) int { return 0 })
 		for _, n := range nodes {
-			n.obey(finalAt(truth, 45))
+			n.inject(finalAt(truth, 45))
 		}
 		// Its branch is the others' up to block 49, as it says, and what it calls final lies above.
-		nodes[0].obey(finalAt(lost, 50))
+		nodes[0].inject(finalAt(lost, 50))
 		known := func(_ context.Context, method string, params []json.RawMessage) (any, *fault, bool) {
 			return truth[45].show(false), nil, method == methodBlockAt && unquote(params[0]) == hexutil.EncodeUint64(45)
 		}
-		nodes[0].obey(both(finalAt(lost, 50), known))
+		nodes[0].inject(both(finalAt(lost, 50), known))
 		c, _ := dialFakes(t, nil, nodes...)
 		if final, err := c.Finalized(t.Context()); err != nil || final != truth.ref(45) ||
 			excluded(c, 0, ForFinality) != "" {
 			t.Fatalf("final %+v, %v, excluded for %q", final, err, excluded(c, 0, ForFinality))
 		}
 		for _, n := range nodes {
-			n.obey(finalAt(truth, 52))
+			n.inject(finalAt(truth, 52))
 		}
 		time.Sleep(time.Second)
 		if final, err := c.Finalized(t.Context()); err != nil || final != truth.ref(52) {
@@ -130,7 +130,7 @@ func TestFinalizedDoesNotGoBack(t *testing.T) {
 		nodes, truth := fakes(2, 50)
 		c, _ := dialFakes(t, nil, nodes...)
 		for _, n := range nodes {
-			n.obey(finalAt(truth, 40))
+			n.inject(finalAt(truth, 40))
 		}
 		asked := func() int { return nodes[0].count(methodBlockAt) + nodes[1].count(methodBlockAt) }
 		before := asked()
@@ -142,7 +142,7 @@ func TestFinalizedDoesNotGoBack(t *testing.T) {
 		if n := asked() - before; n != 2 {
 			t.Errorf("%d requests", n)
 		}
-		nodes[0].obey(finalAt(truth, 7)) // it was restarted
+		nodes[0].inject(finalAt(truth, 7)) // it was restarted
 		time.Sleep(time.Second)
 		if final, err := c.Finalized(t.Context()); err != nil || final != truth.ref(40) {
 			t.Errorf("final %+v, %v", final, err)
@@ -180,7 +180,7 @@ func TestSettledNonceTakesTwo(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, _ := fakes(len(c.said), 50)
 				for i, n := range nodes {
-					n.obey(count(c.said[i]))
+					n.inject(count(c.said[i]))
 				}
 				client, _ := dialFakes(t, nil, nodes...)
 				got, err := client.SettledNonce(t.Context(), chain.Address{1}, 48)
@@ -225,7 +225,7 @@ func TestMinedNonceTakesTwo(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, _ := fakes(len(c.said), 50)
 				for i, n := range nodes {
-					n.obey(count(c.said[i]))
+					n.inject(count(c.said[i]))
 				}
 				client, _ := dialFakes(t, nil, nodes...)
 				got, err := client.MinedNonce(t.Context(), chain.Address{1})
@@ -274,10 +274,10 @@ func TestQuorumReadGoesOnWithoutTheLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(5, 50)
 		for _, n := range nodes {
-			n.obey(finalAt(truth, 48))
+			n.inject(finalAt(truth, 48))
 		}
 		c, _ := dialFakes(t, nil, nodes...)
-		panel, err := c.pool.panel(ForFinality)
+		endpoints, err := c.pool.bestOfHosts(ForFinality)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,8 +285,8 @@ func TestQuorumReadGoesOnWithoutTheLate(t *testing.T) {
 		for i, e := range c.pool.public {
 			at[e] = nodes[i]
 		}
-		at[panel[0]].obey(hang(methodBlockAt))
-		at[panel[1]].obey(refuse(refusal(-32000, "no backend"), methodBlockAt))
+		at[endpoints[0]].inject(hang(methodBlockAt))
+		at[endpoints[1]].inject(refuse(refusal(-32000, "no backend"), methodBlockAt))
 		begun := time.Now()
 		if final, err := c.Finalized(t.Context()); err != nil || final != truth.ref(48) {
 			t.Errorf("final %+v, %v", final, err)
@@ -304,9 +304,9 @@ func TestSlowAndRightBeatsFastAndWrong(t *testing.T) {
 		nodes, truth := fakes(3, 50)
 		other := newFakeChain(60, 9, func(int) int { return 0 })
 		nodes[0].chain = other
-		nodes[0].obey(finalAt(other, 55))
-		nodes[1].obey(finalAt(truth, 48))
-		nodes[2].obey(both(delay(time.Second, methodBlockAt), finalAt(truth, 48)))
+		nodes[0].inject(finalAt(other, 55))
+		nodes[1].inject(finalAt(truth, 48))
+		nodes[2].inject(both(delay(time.Second, methodBlockAt), finalAt(truth, 48)))
 		c, _ := dialFakes(t, nil, nodes...)
 		if final, err := c.Finalized(t.Context()); err != nil || final != truth.ref(48) ||
 			excluded(c, 0, ForFinality) != ReasonContradicted {
@@ -323,10 +323,10 @@ func TestNobodyWaitsForWhoIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(3, 50)
 		for _, n := range nodes {
-			n.obey(finalAt(truth, 48))
+			n.inject(finalAt(truth, 48))
 		}
 		c, _ := dialFakes(t, nil, nodes...)
-		nodes[0].obey(hang(methodBlockAt, methodChainID))
+		nodes[0].inject(hang(methodBlockAt, methodChainID))
 		for _, known := range []bool{false, true} {
 			want := c.pool.cfg.HedgeAfter
 			if known {

@@ -48,7 +48,7 @@ func TestEndpointsThatMissAFork(t *testing.T) {
 					nodes[1].chain = newFakeChain(60, 7, func(int) int { return 0 })
 				}
 				for i, n := range nodes {
-					n.obey(calls(c.software[i]))
+					n.inject(calls(c.software[i]))
 				}
 				client, _ := dialFakes(t, func(cfg *Config) {
 					cfg.Forks = []string{fmt.Sprintf("Next %d bsc>=1.8.2", time.Now().Add(c.until).Unix())}

@@ -17,7 +17,7 @@ func TestBlocks(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, truth := fakes(1, 250)
 				c, _ := dialFakes(t, nil, nodes...)
-				nodes[0].obey(func(_ context.Context, m string, params []json.RawMessage) (any, *fault, bool) {
+				nodes[0].inject(func(_ context.Context, m string, params []json.RawMessage) (any, *fault, bool) {
 					if n, _ := strconv.Atoi(string(params0(params))); m == "batch" && n > limit {
 						return nil, f, true
 					}
@@ -67,7 +67,7 @@ func TestBlocksFindsLies(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, truth := fakes(2, 60)
 				c, _ := dialFakes(t, nil, nodes...)
-				nodes[0].obey(func(_ context.Context, m string, params []json.RawMessage) (any, *fault, bool) {
+				nodes[0].inject(func(_ context.Context, m string, params []json.RawMessage) (any, *fault, bool) {
 					if m == methodBlockAt && unquote(params[0]) == "0x1e" {
 						return tt.show(truth, 30), nil, true
 					}
@@ -90,7 +90,7 @@ func TestBlocksOfThrottledEndpoints(t *testing.T) {
 		nodes, _ := fakes(1, 250)
 		c, _ := dialFakes(t, nil, nodes...)
 		requests := 0
-		nodes[0].obey(func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
+		nodes[0].inject(func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
 			if m != "batch" {
 				return nil, nil, false
 			}

@@ -256,7 +256,7 @@ func TestWebSocketCallsHaveDeadlines(t *testing.T) {
 	nodes, _ := fakes(1, 50)
 	release := make(chan struct{})
 	defer close(release)
-	nodes[0].obey(func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
+	nodes[0].inject(func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
 		if m == methodReceipts {
 			<-release
 		}

@@ -32,7 +32,7 @@ func TestPaymentLane(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, _ := fakes(1, 50)
-				nodes[0].obey(func(_ context.Context, method string, args []json.RawMessage) (any, *fault, bool) {
+				nodes[0].inject(func(_ context.Context, method string, args []json.RawMessage) (any, *fault, bool) {
 					switch {
 					case method == methodCode:
 						return c.code, nil, true

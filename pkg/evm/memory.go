@@ -94,7 +94,7 @@ func (c *Client) ServedBy(block chain.Hash) Source {
 // nothing until a cool-down is over. Nothing happens where the block is not remembered.
 func (c *Client) Suspect(block chain.Hash, reason string) {
 	if e := c.pool.memory.server(block); e != nil {
-		e.bar(Everything, ReasonSuspected, fmt.Sprintf("block %s: %s", block, reason))
+		e.distrust(Everything, ReasonSuspected, fmt.Sprintf("block %s: %s", block, reason))
 	}
 }
 

@@ -279,7 +279,7 @@ func scalar[T any](method string, args ...any) question[T] {
 func (p *pool) sawHead(e *endpoint, head chain.BlockRef) (believed bool) {
 	p.unknownHeaders.read(head.Number)
 	if !p.believes(e, head) {
-		e.bar(ForHeads, ReasonAhead, fmt.Sprintf("it named block %d of %s, which no other host is near", head.Number,
+		e.distrust(ForHeads, ReasonAhead, fmt.Sprintf("it named block %d of %s, which no other host is near", head.Number,
 			time.UnixMilli(int64(head.TimeMs)).UTC().Format(time.RFC3339)))
 		e.names(head)
 		return false
@@ -314,7 +314,7 @@ func (p *pool) bestHead(e *endpoint, named chain.BlockRef) chain.BlockRef {
 	for _, other := range p.public {
 		if head := other.head(); other == e {
 			heads = append(heads, named)
-		} else if !head.Hash.IsZero() && other.usable(ForHeads) < caught {
+		} else if !head.Hash.IsZero() && other.usable(ForHeads) < distrusted {
 			heads = append(heads, head)
 		}
 	}

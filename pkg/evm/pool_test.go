@@ -17,7 +17,7 @@ func TestHedgesWhenTheBestHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(2, 50)
 		c, _ := dialFakes(t, nil, nodes...)
-		nodes[0].obey(hang(methodBlockAt, methodBlock, methodReceipts))
+		nodes[0].inject(hang(methodBlockAt, methodBlock, methodReceipts))
 		begun := time.Now()
 		head, err := c.Head(t.Context())
 		if took := time.Since(begun); err != nil || head != truth.ref(49) || took != c.pool.cfg.HedgeAfter {
@@ -38,7 +38,7 @@ func TestCallersDeadline(t *testing.T) {
 		nodes, _ := fakes(3, 50)
 		c, _ := dialFakes(t, nil, nodes...)
 		for _, n := range nodes {
-			n.obey(hang(methodGasPrice))
+			n.inject(hang(methodGasPrice))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
@@ -60,15 +60,15 @@ func TestHedgesAfterP95(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(2, 50)
 		c, _ := dialFakes(t, nil, nodes...)
-		nodes[0].obey(delay(40*time.Millisecond, methodBlockAt))
-		nodes[1].obey(delay(time.Second, methodBlockAt))
+		nodes[0].inject(delay(40*time.Millisecond, methodBlockAt))
+		nodes[1].inject(delay(time.Second, methodBlockAt))
 		for range 2 * enoughSamples {
 			if _, err := c.Head(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		nodes[0].obey(hang(methodBlockAt))
-		nodes[1].obey(nil)
+		nodes[0].inject(hang(methodBlockAt))
+		nodes[1].inject(nil)
 		begun := time.Now()
 		if _, err := c.Head(t.Context()); err != nil || time.Since(begun) != 40*time.Millisecond {
 			t.Errorf("%v after %s", err, time.Since(begun))
@@ -83,14 +83,14 @@ func TestFailsOverInOrderOfScore(t *testing.T) {
 		c, reg := dialFakes(t, nil, nodes...)
 		for _, f := range []*fault{{status: -1}, {status: 502}, refusal(-32000, "no backend is currently healthy"),
 			refusal(-32603, "internal error")} {
-			nodes[0].obey(refuse(f, methodBlockAt))
+			nodes[0].inject(refuse(f, methodBlockAt))
 			for range 5 {
 				if head, err := c.Head(t.Context()); err != nil || head != truth.ref(49) {
 					t.Fatalf("%+v: head %+v, %v", f, head, err)
 				}
 			}
 		}
-		nodes[0].obey(refuse(&fault{status: -1}, methodBlockAt, "eth_chainId"))
+		nodes[0].inject(refuse(&fault{status: -1}, methodBlockAt, "eth_chainId"))
 		time.Sleep(4*c.pool.cfg.ProbeInterval + time.Second)
 		if r := excluded(c, 0, Everything); r != ReasonUnreachable ||
 			gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonUnreachable)) != 1 {
@@ -105,7 +105,7 @@ func TestFailsOverInOrderOfScore(t *testing.T) {
 		if now := nodes[0].count(methodBlockAt) + nodes[0].count("eth_chainId"); now != before {
 			t.Errorf("an excluded endpoint was asked %d times", now-before)
 		}
-		nodes[0].obey(nil)
+		nodes[0].inject(nil)
 		time.Sleep(2 * c.pool.cfg.ProbeInterval)
 		if r := excluded(c, 0, Everything); r != "" ||
 			gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonUnreachable)) != 0 {
@@ -175,7 +175,7 @@ func TestLiarsAreExcluded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, truth := fakes(2, 50)
 				c, reg := dialFakes(t, nil, nodes...)
-				nodes[0].obey(l.told)
+				nodes[0].inject(l.told)
 				c.pool.leader.Store(c.pool.public[0])
 				readTwoLogs(t, c, truth)
 				if r := excluded(c, 0, l.out); r != ReasonLied ||
@@ -198,7 +198,7 @@ func TestLiarsAreExcluded(t *testing.T) {
 				if l.out != Everything && c.pool.leader.Load() != c.pool.public[0] {
 					t.Error("it is not the first to be asked for all else any more")
 				}
-				nodes[0].obey(nil)
+				nodes[0].inject(nil)
 				time.Sleep(c.pool.cfg.Cooldown - c.pool.cfg.ProbeInterval)
 				if excluded(c, 0, l.out) != ReasonLied {
 					t.Error("taken back before the cool-down was over")
@@ -232,12 +232,12 @@ func TestWhoIsAskedWhenAllWereCaught(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(2, 50)
 		c, _ := dialFakes(t, nil, nodes...)
-		c.pool.public[0].bar(Everything, ReasonSuspected, "for the test")
-		nodes[1].obey(hang(methodGasPrice))
+		c.pool.public[0].distrust(Everything, ReasonSuspected, "for the test")
+		nodes[1].inject(hang(methodGasPrice))
 		if _, err := c.Reader.GasPrice(t.Context()); err == nil || nodes[0].count(methodGasPrice) > 0 {
 			t.Errorf("%v; one that was caught was asked while another was not", err)
 		}
-		c.pool.public[1].bar(Everything, ReasonSuspected, "for the test")
+		c.pool.public[1].distrust(Everything, ReasonSuspected, "for the test")
 		if _, err := c.Reader.GasPrice(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -259,11 +259,11 @@ func TestStaleNodesComeLast(t *testing.T) {
 				t.Errorf("head %+v, %v", head, err)
 			}
 		}
-		nodes[1].obey(refuse(&fault{status: -1}, methodBlockAt)) // a stale head is better than none
+		nodes[1].inject(refuse(&fault{status: -1}, methodBlockAt)) // a stale head is better than none
 		if head, err := c.Head(t.Context()); err != nil || head != truth.ref(80) {
 			t.Errorf("head %+v, %v", head, err)
 		}
-		nodes[1].obey(nil)
+		nodes[1].inject(nil)
 		nodes[0].setHead(99)
 		time.Sleep(2 * c.pool.cfg.ProbeInterval)
 		if r := excluded(c, 0, Everything); r != "" {
@@ -319,7 +319,7 @@ func TestDisabledMethods(t *testing.T) {
 		nodes, truth := fakes(2, 50)
 		c, _ := dialFakes(t, nil, nodes...)
 		c.pool.leader.Store(c.pool.public[0])
-		nodes[0].obey(refuse(refusal(codeMethodNotFound, "the method is not available"), methodReceipts))
+		nodes[0].inject(refuse(refusal(codeMethodNotFound, "the method is not available"), methodReceipts))
 		for range 5 {
 			if receipts, err := c.Receipts(t.Context(), truth.block(40)); err != nil || len(receipts) != 1 {
 				t.Fatalf("%d receipts, %v", len(receipts), err)
@@ -350,7 +350,7 @@ func TestThrottledEndpoints(t *testing.T) {
 				nodes, _ := fakes(2, 50)
 				c, _ := dialFakes(t, func(cfg *Config) { cfg.RateLimit, cfg.ProbeInterval = 100, time.Hour }, nodes...)
 				c.pool.leader.Store(c.pool.public[0])
-				nodes[0].obey(refuse(f, methodGasPrice))
+				nodes[0].inject(refuse(f, methodGasPrice))
 				for range 5 {
 					if _, err := c.Reader.GasPrice(t.Context()); err != nil {
 						t.Fatal(err)
@@ -395,18 +395,18 @@ func TestTheOnlyEndpointIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(1, 50)
 		c, _ := dialFakes(t, nil, nodes...)
-		nodes[0].obey(refuse(&fault{status: http.StatusTooManyRequests, header: http.Header{"Retry-After": {"3"}}},
+		nodes[0].inject(refuse(&fault{status: http.StatusTooManyRequests, header: http.Header{"Retry-After": {"3"}}},
 			methodGasPrice))
 		if _, err := c.Reader.GasPrice(t.Context()); err == nil {
 			t.Fatal("no error")
 		}
-		nodes[0].obey(nil)
+		nodes[0].inject(nil)
 		begun := time.Now()
 		if _, err := c.Reader.GasPrice(t.Context()); err != nil || time.Since(begun) < 3*time.Second {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
 		raw := []byte{1, 2, 3}
-		nodes[0].obey(refuse(&fault{status: http.StatusTooManyRequests, header: http.Header{"Retry-After": {"3"}}},
+		nodes[0].inject(refuse(&fault{status: http.StatusTooManyRequests, header: http.Header{"Retry-After": {"3"}}},
 			methodGasPrice))
 		_, _ = c.Reader.GasPrice(t.Context())
 		begun = time.Now()

@@ -52,8 +52,8 @@ func (c *Client) Tips(ctx context.Context, blocks int, shares []uint64) ([][]uin
 	return tips, nil
 }
 
-// quorumReadPrices is [QuorumRead] for what is paid. Once one host has answered the others have as long as one may take that is
-// not called slow: a claim may be waiting, and what one says alone is bounded.
+// quorumReadPrices is [QuorumRead] for what is paid. Once one host has answered the others have as long as one may take
+// that is not called slow: a claim may be waiting, and what one says alone is bounded.
 func quorumReadPrices[T any](ctx context.Context, c *Client, ask func(context.Context, Reader) (T, error)) (
 	[]agreement.Answer[T], error) {
 	ctx, cancel := context.WithCancelCause(ctx)

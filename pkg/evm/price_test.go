@@ -35,7 +35,7 @@ func TestGasPriceIsTheMiddle(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, _ := fakes(len(c.said), 50)
 				for i, n := range nodes {
-					n.obey(c.said[i])
+					n.inject(c.said[i])
 				}
 				client, _ := dialFakes(t, nil, nodes...)
 				if got, err := client.GasPrice(t.Context()); err != nil || got != c.want {
@@ -46,14 +46,14 @@ func TestGasPriceIsTheMiddle(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(2, 50)
-		nodes[0].obey(suggests("0xa"))
-		nodes[1].obey(suggests("0xb"))
+		nodes[0].inject(suggests("0xa"))
+		nodes[1].inject(suggests("0xb"))
 		client, _ := dialFakes(t, nil, nodes...)
 		if got, err := client.GasPrice(t.Context()); err != nil || got != 10 {
 			t.Errorf("%d, %v", got, err)
 		}
-		nodes[0].obey(suggests("0x3e8"))
-		nodes[1].obey(down)
+		nodes[0].inject(suggests("0x3e8"))
+		nodes[1].inject(down)
 		if got, err := client.GasPrice(t.Context()); err != nil || got != 20 {
 			t.Errorf("%d, %v while the other is away", got, err)
 		}
@@ -85,24 +85,24 @@ func TestTipsOfOneAloneAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(2, 50)
 		client, _ := dialFakes(t, nil, nodes...)
-		nodes[0].obey(pays("0x3e8"))
-		nodes[1].obey(suggests("0xa")) // it keeps no history
-		mustBe(t, client, 1000)        // nothing is known yet
+		nodes[0].inject(pays("0x3e8"))
+		nodes[1].inject(suggests("0xa")) // it keeps no history
+		mustBe(t, client, 1000)          // nothing is known yet
 		if _, err := client.GasPrice(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		mustBe(t, client, 20)
-		nodes[0].obey(pays("0x64"))
-		nodes[1].obey(pays("0x65"))
+		nodes[0].inject(pays("0x64"))
+		nodes[1].inject(pays("0x65"))
 		mustBe(t, client, 100)
-		nodes[0].obey(pays("0x3e8"))
-		nodes[1].obey(suggests("0xa"))
+		nodes[0].inject(pays("0x3e8"))
+		nodes[1].inject(suggests("0xa"))
 		mustBe(t, client, 200)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(1, 50)
 		client, _ := dialFakes(t, nil, nodes...)
-		nodes[0].obey(pays("0x3e8"))
+		nodes[0].inject(pays("0x3e8"))
 		if _, err := client.GasPrice(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -124,8 +124,8 @@ func TestPricesWaitForNoHungHost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, _ := fakes(2, 50)
-				nodes[0].obey(suggests("0x3e8"))
-				nodes[1].obey(c.other)
+				nodes[0].inject(suggests("0x3e8"))
+				nodes[1].inject(c.other)
 				client, _ := dialFakes(t, nil, nodes...)
 				begun := time.Now()
 				got, err := client.GasPrice(t.Context())

@@ -36,17 +36,17 @@ func (c *Client) OneWord() string {
 // required is how many hosts have to agree on what cannot be taken back.
 func (p *pool) required() int { return agreement.Required(p.hosts()) }
 
-// panelSize is how many hosts are asked at once: two that agree, and one that may be wrong, late or away.
-const panelSize = 3
+// quorumFanOut is how many hosts are asked at once: two that agree, and one that may be wrong, late or away.
+const quorumFanOut = 3
 
-// panel returns one endpoint of each host, the best of it for a purpose, the best host first. Hosts that were caught
-// come last. One of another chain is not among them.
-func (p *pool) panel(purpose Purpose) ([]*endpoint, error) {
+// bestOfHosts returns one endpoint of each host, the best of it for a purpose, the best host first. Hosts that were
+// caught come last. One of another chain is not among them.
+func (p *pool) bestOfHosts(purpose Purpose) ([]*endpoint, error) {
 	places, err := p.places(purpose, nil)
 	if err != nil {
 		return nil, err
 	}
-	candidates := upTo(caught, places)
+	candidates := upTo(distrusted, places)
 	if len(candidates) == 0 {
 		candidates = upTo(foreign, places) // they are asked to say so
 	}
@@ -58,34 +58,34 @@ func (p *pool) panel(purpose Purpose) ([]*endpoint, error) {
 	}), nil
 }
 
-// QuorumRead asks up to three hosts the same thing, each for itself and all at once, and further ones in the place of those
-// that have no answer. It returns as soon as all of them have answered, or enough have and the others are late or known
-// to be away, slow or wrong. The error says why there are fewer answers than need; what there is comes with it. Ask
-// must be safe for concurrent use. The reader it gets asks one endpoint and no other.
+// QuorumRead asks up to three hosts the same thing, each for itself and all at once, and further ones in the place of
+// those that have no answer. It returns as soon as all of them have answered, or enough have and the others are late or
+// known to be away, slow or wrong. The error says why there are fewer answers than need; what there is comes with it.
+// Ask must be safe for concurrent use. The reader it gets asks one endpoint and no other.
 func QuorumRead[T any](
 	ctx context.Context, c *Client, purpose Purpose, need int, ask func(ctx context.Context, one Reader) (T, error),
 ) ([]agreement.Answer[T], error) {
-	panel, err := c.pool.panel(purpose)
+	endpoints, err := c.pool.bestOfHosts(purpose)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(errOvertaken)
-	s := quorumRead[T]{need: need, replies: make(chan reply[T], len(panel)), silent: map[*endpoint]bool{}}
-	for s.asked < min(panelSize, len(panel)) {
-		s.next(ctx, c, panel, ask)
+	s := quorumRead[T]{need: need, replies: make(chan reply[T], len(endpoints)), silent: map[*endpoint]bool{}}
+	for s.asked < min(quorumFanOut, len(endpoints)) {
+		s.next(ctx, c, endpoints, ask)
 	}
 	late := time.NewTimer(time.Hour)
 	defer late.Stop()
 	for len(s.silent) > 0 {
 		select {
 		case r := <-s.replies:
-			e := panel[r.from]
+			e := endpoints[r.from]
 			delete(s.silent, e)
 			if r.err == nil {
 				s.answers = append(s.answers, agreement.Answer[T]{From: string(e.name), Host: e.host, Value: r.value})
-			} else if s.problems = append(s.problems, r.err); s.asked < len(panel) {
-				s.next(ctx, c, panel, ask)
+			} else if s.problems = append(s.problems, r.err); s.asked < len(endpoints) {
+				s.next(ctx, c, endpoints, ask)
 			}
 			if len(s.answers) >= need && !s.worthwhile(purpose) {
 				return s.answers, nil
@@ -108,7 +108,7 @@ func decide[T any](
 	agreed func([]agreement.Answer[T]) bool,
 ) ([]agreement.Answer[T], error) {
 	answers, err := QuorumRead(ctx, c, purpose, c.pool.required(), ask)
-	all := min(panelSize, c.pool.hosts())
+	all := min(quorumFanOut, c.pool.hosts())
 	if err != nil || agreed(answers) || len(answers) >= all {
 		return answers, err
 	}
@@ -141,10 +141,10 @@ func (s *quorumRead[T]) worthwhile(purpose Purpose) bool {
 	return false
 }
 
-func (s *quorumRead[T]) next(ctx context.Context, c *Client, panel []*endpoint,
+func (s *quorumRead[T]) next(ctx context.Context, c *Client, endpoints []*endpoint,
 	ask func(context.Context, Reader) (T, error)) {
-	at, one := s.asked, c.only(panel[s.asked])
-	s.silent[panel[at]] = true
+	at, one := s.asked, c.only(endpoints[s.asked])
+	s.silent[endpoints[at]] = true
 	s.asked++
 	go func() {
 		v, err := ask(ctx, one)

@@ -19,7 +19,7 @@ func TestReceiptsThatNobodyServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(3, 4)
 		for _, n := range nodes {
-			n.obey(refuse(refusal(-32000, "transaction indexing is in progress"), methodReceipt))
+			n.inject(refuse(refusal(-32000, "transaction indexing is in progress"), methodReceipt))
 		}
 		c, _ := dialFakes(t, nil, nodes...)
 		ask := func() (failed int) {
@@ -56,7 +56,7 @@ func TestReceiptsThatNobodyServes(t *testing.T) {
 			t.Errorf("%d requests for %d blocks", total, blocks)
 		}
 		for _, n := range nodes {
-			n.obey(func(_ context.Context, method string, _ []json.RawMessage) (any, *fault, bool) {
+			n.inject(func(_ context.Context, method string, _ []json.RawMessage) (any, *fault, bool) {
 				return nil, nil, method == methodReceipt // there is none
 			})
 		}

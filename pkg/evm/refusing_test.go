@@ -41,7 +41,7 @@ func TestErrorsAloneAreNoAnswers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			nodes, truth := fakes(3, 50)
 			c, reg := dialFakes(t, nil, nodes...)
-			nodes[0].obey(refuse(f, everything...))
+			nodes[0].inject(refuse(f, everything...))
 			for range 12 {
 				if head, err := c.Head(t.Context()); err != nil || head != truth.ref(49) {
 					t.Fatalf("%+v: head %+v, %v", f, head, err)
@@ -52,7 +52,7 @@ func TestErrorsAloneAreNoAnswers(t *testing.T) {
 				gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonRefusing)) != 1 {
 				t.Errorf("%+v: excluded for %+v", f, c.Endpoints()[0].Excluded)
 			}
-			nodes[0].obey(nil)
+			nodes[0].inject(nil)
 			time.Sleep(c.pool.cfg.Cooldown + 2*c.pool.cfg.ProbeInterval)
 			if r := excluded(c, 0, Everything); r != "" {
 				t.Errorf("%+v: still excluded for %q", f, r)
@@ -66,7 +66,7 @@ func TestTheOnlyEndpointRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(1, 50)
 		c, _ := dialFakes(t, nil, nodes...)
-		nodes[0].obey(refuse(refusal(-32000, "the moon is in the wrong house"), everything...))
+		nodes[0].inject(refuse(refusal(-32000, "the moon is in the wrong house"), everything...))
 		for range 12 {
 			if _, err := c.Head(t.Context()); err == nil {
 				t.Fatal("a refusal is a head")
@@ -76,7 +76,7 @@ func TestTheOnlyEndpointRefuses(t *testing.T) {
 		if err := c.Health(); err == nil || !strings.Contains(err.Error(), "the moon is in the wrong house") {
 			t.Errorf("readiness says %v", err)
 		}
-		nodes[0].obey(nil)
+		nodes[0].inject(nil)
 		if head, err := c.Head(t.Context()); err != nil || head != truth.ref(49) || c.Health() != nil {
 			t.Errorf("head %+v, %v; %v", head, err, c.Health())
 		}
@@ -89,8 +89,8 @@ func TestWhatNobodyServesExcludesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(2, 50)
 		c, _ := dialFakes(t, func(cfg *Config) { cfg.ProbeInterval = time.Hour }, nodes...)
-		nodes[0].obey(refuse(refusal(-32000, "the moon is away"), methodReceipts))
-		nodes[1].obey(refuse(refusal(-32000, "the moon is away"), methodReceipts))
+		nodes[0].inject(refuse(refusal(-32000, "the moon is away"), methodReceipts))
+		nodes[1].inject(refuse(refusal(-32000, "the moon is away"), methodReceipts))
 		ask := func() {
 			for range 10 {
 				for _, e := range c.pool.public {
@@ -105,7 +105,7 @@ func TestWhatNobodyServesExcludesNobody(t *testing.T) {
 				t.Errorf("endpoint %d is excluded: %+v", at, e.Excluded)
 			}
 		}
-		nodes[1].obey(nil)
+		nodes[1].inject(nil)
 		ask()
 		if excluded(c, 0, ForReceipts) != ReasonRefusing || excluded(c, 1, ForReceipts) != "" {
 			t.Errorf("excluded: %+v", c.Endpoints())
@@ -118,7 +118,7 @@ func TestTooEarlyIsNoRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(2, 50)
 		c, _ := dialFakes(t, func(cfg *Config) { cfg.ProbeInterval = time.Hour }, nodes...)
-		nodes[0].obey(refuse(refusal(-32000, "the receipts of this block are not there yet"), methodReceipts))
+		nodes[0].inject(refuse(refusal(-32000, "the receipts of this block are not there yet"), methodReceipts))
 		for range 10 {
 			for _, e := range c.pool.public {
 				_, _ = c.only(e).Receipts(t.Context(), truth.block(40))
@@ -140,7 +140,7 @@ func TestAnswersThatAreErrors(t *testing.T) {
 		one, other := c.only(c.pool.public[0]), c.only(c.pool.public[1])
 		calls := slices.Values([]*fault{refusal(3, "execution reverted: no"), refusal(-32000, "out of gas")})
 		for f := range calls {
-			nodes[0].obey(refuse(f, methodCall))
+			nodes[0].inject(refuse(f, methodCall))
 			for range 10 {
 				if _, err := one.Simulate(t.Context(), chain.Address{1}, venue, nil, 1, perp.Uint{}); err == nil {
 					t.Fatal("it succeeded")
@@ -148,8 +148,8 @@ func TestAnswersThatAreErrors(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		}
-		nodes[0].obey(refuse(refusal(-32000, "the moon is in the wrong house"), methodSend))
-		nodes[1].obey(refuse(refusal(-32000, "nonce too low"), methodSend))
+		nodes[0].inject(refuse(refusal(-32000, "the moon is in the wrong house"), methodSend))
+		nodes[1].inject(refuse(refusal(-32000, "nonce too low"), methodSend))
 		for range 10 {
 			_ = c.SendRaw(t.Context(), []byte{1}) // which is refused
 			time.Sleep(time.Second)
@@ -160,7 +160,7 @@ func TestAnswersThatAreErrors(t *testing.T) {
 			}
 		}
 		for _, f := range []*fault{refusal(-32000, "the moon is in the wrong house"), {status: 403, text: "the moon"}} {
-			nodes[0].obey(refuse(f, methodReceipts))
+			nodes[0].inject(refuse(f, methodReceipts))
 			for range 7 {
 				_, _ = one.Receipts(t.Context(), truth.block(40))   // which is refused
 				_, _ = other.Receipts(t.Context(), truth.block(40)) // which is not
@@ -174,7 +174,7 @@ func TestAnswersThatAreErrors(t *testing.T) {
 			c.pool.public[0].mu.Lock()
 			c.pool.public[0].readmit(func(Exclusion) bool { return true })
 			c.pool.public[0].mu.Unlock()
-			nodes[0].obey(nil)
+			nodes[0].inject(nil)
 			if receipts, err := one.Receipts(t.Context(), truth.block(40)); err != nil || len(receipts) != 1 {
 				t.Errorf("%d receipts, %v", len(receipts), err)
 			}
@@ -199,7 +199,7 @@ func TestStatusesAreNamed(t *testing.T) {
 			if status < 400 {
 				f.header.Set("Location", "http://elsewhere.example/v3/a-secret-key")
 			}
-			nodes[0].obey(refuse(f, everything...))
+			nodes[0].inject(refuse(f, everything...))
 			time.Sleep(4 * c.pool.cfg.ProbeInterval)
 			seen := detail(c, 0, Everything, ReasonUnreachable)
 			if !strings.Contains(seen, want) || status < 400 && strings.Contains(seen, "a-secret-key") {

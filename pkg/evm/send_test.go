@@ -57,12 +57,12 @@ func TestSendPrivate(t *testing.T) {
 func TestRelaysThatNameNoChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(2, 50)
-		nodes[1].obey(refuse(refusal(codeMethodNotFound, "method not found"), methodChainID, methodBlockAt))
+		nodes[1].inject(refuse(refusal(codeMethodNotFound, "method not found"), methodChainID, methodBlockAt))
 		c, _ := dialFakes(t, func(cfg *Config) { cfg.URLs, cfg.PrivateURLs = cfg.URLs[:1], cfg.URLs[1:] }, nodes...)
 		if err := c.SendPrivate(t.Context(), []byte{1}, 0); err != nil || nodes[1].count(methodSend) != 1 {
 			t.Errorf("%v; sent %d times", err, nodes[1].count(methodSend))
 		}
-		nodes[1].obey(nil)
+		nodes[1].inject(nil)
 		nodes[1].chainID = 97
 		c.pool.private[0].drop(c.pool.private[0].conn)
 		if err := c.SendPrivate(t.Context(), []byte{2}, 0); err == nil || nodes[1].count(methodSend) != 1 {
@@ -95,8 +95,8 @@ func TestEndpointsHideSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		c.pool.public[0].bar(ForReceipts, ReasonSuspected, "it said "+token)
-		nodes[0].obey(refuse(refusal(-32000, "no project "+token), methodGasPrice))
+		c.pool.public[0].distrust(ForReceipts, ReasonSuspected, "it said "+token)
+		nodes[0].inject(refuse(refusal(-32000, "no project "+token), methodGasPrice))
 		_, err = c.Reader.GasPrice(t.Context())
 		status := c.Endpoints()
 		shown := fmt.Sprintf("%+v %v %s", status, err, log.String())

@@ -42,7 +42,7 @@ func TestSettledStateTakesTwo(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, _ := fakes(len(c.said), 50)
 				for i, n := range nodes {
-					n.obey(says(c.said[i]))
+					n.inject(says(c.said[i]))
 				}
 				client, _ := dialFakes(t, nil, nodes...)
 				state := client.Settled(chain.Hash{1})

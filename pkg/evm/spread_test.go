@@ -13,7 +13,7 @@ func TestHistoryIsReadFromAll(t *testing.T) {
 		nodes, truth := fakes(3, 120)
 		c, _ := dialFakes(t, func(cfg *Config) { cfg.HedgeAfter = time.Second }, nodes...)
 		for i, took := range []time.Duration{20 * time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond} {
-			nodes[i].obey(delay(took, "batch", methodBlock, methodReceipts))
+			nodes[i].inject(delay(took, "batch", methodBlock, methodReceipts))
 			c.pool.public[i].vitals.latency = milliseconds(took)
 		}
 		var wg sync.WaitGroup
