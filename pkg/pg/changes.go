@@ -144,11 +144,11 @@ func (db *DB) Changes(ctx context.Context, partitions []int, since Seen) (c Chan
 		if c.Reload || c.Unchanged(since) {
 			return nil
 		}
-		above, err := readAbove(ctx, tx, c.Standing)
+		ahead, err := readAhead(ctx, tx, c.Standing)
 		if err != nil {
 			return err
 		}
-		return c.fill(ctx, tx, since, above)
+		return c.fill(ctx, tx, since, ahead)
 	})
 	if err != nil {
 		return Changes{}, err
@@ -201,20 +201,20 @@ func (c *Changes) Unchanged(since Seen) bool {
 	return !c.Reload && c.Seen.At == since.At && maps.Equal(c.Seen.Revs, since.Revs)
 }
 
-func (c *Changes) fill(ctx context.Context, tx pgx.Tx, since Seen, above above) error {
+func (c *Changes) fill(ctx context.Context, tx pgx.Tx, since Seen, ahead aheadRows) error {
 	all := slices.Sorted(maps.Keys(c.Seen.Revs))
 	for _, read := range []func() error{
 		func() error {
-			return fillDelta(ctx, tx, &c.Positions, followPositions, c, c.Seen.Partitions, since, above)
+			return fillDelta(ctx, tx, &c.Positions, followPositions, c, c.Seen.Partitions, since, ahead)
 		},
-		func() error { return fillDelta(ctx, tx, &c.Orders, followOrders, c, c.Seen.Partitions, since, above) },
+		func() error { return fillDelta(ctx, tx, &c.Orders, followOrders, c, c.Seen.Partitions, since, ahead) },
 		func() error {
-			return fillDelta(ctx, tx, &c.Requests, followRequests, c, c.Seen.Partitions, since, above)
+			return fillDelta(ctx, tx, &c.Requests, followRequests, c, c.Seen.Partitions, since, ahead)
 		},
-		func() error { return fillDelta(ctx, tx, &c.Markets, followMarkets, c, all, since, above) },
-		func() error { return fillDelta(ctx, tx, &c.Values, followValues, c, all, since, above) },
-		func() error { return fillDelta(ctx, tx, &c.Parameters, followParameters, c, all, since, above) },
-		func() error { return fillDelta(ctx, tx, &c.OracleSources, followSources, c, all, since, above) },
+		func() error { return fillDelta(ctx, tx, &c.Markets, followMarkets, c, all, since, ahead) },
+		func() error { return fillDelta(ctx, tx, &c.Values, followValues, c, all, since, ahead) },
+		func() error { return fillDelta(ctx, tx, &c.Parameters, followParameters, c, all, since, ahead) },
+		func() error { return fillDelta(ctx, tx, &c.OracleSources, followSources, c, all, since, ahead) },
 	} {
 		if err := read(); err != nil {
 			return err
@@ -225,14 +225,14 @@ func (c *Changes) fill(ctx context.Context, tx pgx.Tx, since Seen, above above) 
 
 // fillDelta reads what changed in one table.
 func fillDelta[R perp.Row](ctx context.Context, tx pgx.Tx, d *Delta[R], q tableChanges, c *Changes, parts []int,
-	since Seen, above above) error {
+	since Seen, ahead aheadRows) error {
 	revs := make([]int64, len(parts))
 	for i, p := range parts {
 		revs[i] = since.Revs[p]
 	}
 	gone := map[chain.Hash]bool{}
 	err := q.each(ctx, tx, question{Statement: q.since.Statement, generation: c.Generation, parts: parts, revs: revs},
-		above[q.since.table], func(id rowID, row perp.Row) error {
+		ahead[q.since.table], func(id rowID, row perp.Row) error {
 			if row == nil {
 				gone[id.key] = true
 				return nil

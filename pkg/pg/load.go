@@ -35,12 +35,12 @@ func (db *DB) Load(ctx context.Context, partitions []int, take func(part int, ro
 			return err
 		}
 		c.Reload = true
-		above, err := readAbove(ctx, v.Tx, c.Standing)
+		ahead, err := readAhead(ctx, v.Tx, c.Standing)
 		if err != nil {
 			return err
 		}
 		count := 0
-		return c.load(ctx, v.Tx, above, func(id rowID, row perp.Row) error {
+		return c.load(ctx, v.Tx, ahead, func(id rowID, row perp.Row) error {
 			if count++; count%patienceRows == 0 {
 				v.notified()
 			}
@@ -86,7 +86,7 @@ func (db *DB) unhurried(ctx context.Context, f func(context.Context, view) error
 }
 
 // load reads all tables.
-func (c *Changes) load(ctx context.Context, tx pgx.Tx, above above, yield func(rowID, perp.Row) error) error {
+func (c *Changes) load(ctx context.Context, tx pgx.Tx, ahead aheadRows, yield func(rowID, perp.Row) error) error {
 	everybody := slices.Sorted(maps.Keys(c.Seen.Revs))
 	for _, t := range []struct {
 		tableChanges
@@ -97,7 +97,7 @@ func (c *Changes) load(ctx context.Context, tx pgx.Tx, above above, yield func(r
 		{followPositions, c.Seen.Partitions}, {followOrders, c.Seen.Partitions}, {followRequests, c.Seen.Partitions},
 	} {
 		ask := question{Statement: t.all.Statement, generation: c.Generation, parts: t.parts}
-		if err := t.each(ctx, tx, ask, above[t.table()], yield); err != nil {
+		if err := t.each(ctx, tx, ask, ahead[t.table()], yield); err != nil {
 			return err
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"perpkeeper/pkg/risk/due"
 )
 
-// triggerReports are the reports that make jobs due. They tell a job that a report made due from one that a change of the state
-// made due: only the first has a way from a report to the topic that could be measured. What a pass finds new in a
-// market whose newest report no pass had judged with before is laid to that report. What the first pass over a market
-// finds may have been due for long, and is laid to none.
+// triggerReports are the reports that make jobs due. They tell a job that a report made due from one that a change of
+// the state made due: only the first has a way from a report to the topic that could be measured. What a pass finds new
+// in a market whose newest report no pass had judged with before is laid to that report. What the first pass over a
+// market finds may have been due for long, and is laid to none.
 type triggerReports struct {
 	board  *price.Board
 	judged map[chain.Address]uint64       // ms of the newest report that a market was judged with

@@ -61,8 +61,8 @@ func (m *Moment) Deleverage(market perp.Market, isLong bool, open func(yield fun
 	return m.deleverageEach(stand, tokens, profitable), err
 }
 
-// RemotePositions returns the most profitable positions of a side that other planners have, and whether they are known. It is
-// asked only where there is something to choose.
+// RemotePositions returns the most profitable positions of a side that other planners have, and whether they are known.
+// It is asked only where there is something to choose.
 type RemotePositions func() (positions []perp.Position, known bool)
 
 // newest is the second of the newest of these tokens' reports.

@@ -15,9 +15,9 @@ import (
 var selectRevs = Register("revisions at a block", `SELECT k.part, k.rev FROM generate_series(0, $1 - 1) AS p (part)
 	JOIN {state}.kept_block k ON k.part = p.part AND k.block = $2`)
 
-// above is what partitions ahead of the watermark have changed above it: of each such row what it was at the watermark,
-// nil where there was none.
-type above map[perp.Table]map[rowID]perp.Row
+// aheadRows is what partitions ahead of the watermark have changed above it: of each such row what it was at the
+// watermark, nil where there was none.
+type aheadRows map[perp.Table]map[rowID]perp.Row
 
 // rowID names a row of a table. While a reorg is on its way two partitions may hold the same key.
 type rowID struct {
@@ -54,9 +54,9 @@ func revsAt(ctx context.Context, tx pgx.Tx, s Standing) (map[int]int64, error) {
 // isAhead reports whether a partition has applied blocks above the watermark.
 func (s Standing) isAhead(o Offset) bool { return !sameBlock(o.Tip, s.Watermark) }
 
-// readAbove reads from the journal what lies above the watermark.
-func readAbove(ctx context.Context, tx pgx.Tx, s Standing) (above, error) {
-	found, batch := above{}, &pgx.Batch{}
+// readAhead reads from the journal what lies above the watermark.
+func readAhead(ctx context.Context, tx pgx.Tx, s Standing) (aheadRows, error) {
+	found, batch := aheadRows{}, &pgx.Batch{}
 	for _, o := range s.Offsets {
 		if s.isAhead(o) {
 			batch.Queue(selectPriors.In(s.Generation), o.Partition, s.Watermark.Number).
@@ -74,7 +74,7 @@ func readAbove(ctx context.Context, tx pgx.Tx, s Standing) (above, error) {
 	return found, nil
 }
 
-func (a above) collect(rows pgx.Rows, part int) error {
+func (a aheadRows) collect(rows pgx.Rows, part int) error {
 	for rows.Next() {
 		var table perp.Table
 		var key, prior []byte
