@@ -51,10 +51,10 @@ func (a *assembler) take(r bus.Record) (step, bool, error) {
 		a.parted = true
 		return step{}, false, nil
 	case wire.BlockEnd:
-		s.share, err = a.endBlock(r, m)
+		s.part, err = a.endBlock(r, m)
 		return s, true, err
 	case wire.RangeEnd:
-		s.share, err = a.endRange(r, m)
+		s.part, err = a.endRange(r, m)
 		return s, true, err
 	}
 	if len(a.records) > 0 {
@@ -79,7 +79,7 @@ func (a *assembler) refuse(r bus.Record, format string, args ...any) error {
 }
 
 // endBlock checks a block against its last record.
-func (a *assembler) endBlock(r bus.Record, end wire.BlockEnd) (*share, error) {
+func (a *assembler) endBlock(r bus.Record, end wire.BlockEnd) (*blockPart, error) {
 	s := shareOfBlock(end)
 	if err := a.close(s, r, end.Records, end.Digest); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (a *assembler) endBlock(r bus.Record, end wire.BlockEnd) (*share, error) {
 
 // endRange checks a range against its last record: every record is of a block that the end names, and they stand in
 // order.
-func (a *assembler) endRange(r bus.Record, end wire.RangeEnd) (*share, error) {
+func (a *assembler) endRange(r bus.Record, end wire.RangeEnd) (*blockPart, error) {
 	if end.Last.Number <= end.Before.Number || end.Before.Hash.IsZero() {
 		return nil, a.refuse(r, "a range goes from block %d, child of %s, to block %d", end.Before.Number+1,
 			end.Before.Hash, end.Last.Number)
@@ -127,8 +127,8 @@ func (a *assembler) endRange(r bus.Record, end wire.RangeEnd) (*share, error) {
 	return s, nil
 }
 
-// close hands the gathered records to the share that ends with r.
-func (a *assembler) close(s *share, r bus.Record, records uint32, digest [32]byte) error {
+// close hands the gathered records to the block part that ends with r.
+func (a *assembler) close(s *blockPart, r bus.Record, records uint32, digest [32]byte) error {
 	s.records, s.messages, s.digest = a.records, a.messages, digest
 	a.records, a.messages, a.parted = nil, nil, false
 	if int(records) != len(s.records) {

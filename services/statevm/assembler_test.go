@@ -79,10 +79,10 @@ func TestBlocksInParts(t *testing.T) {
 				if len(a.records) > 0 || s.next != int64(offset)+1 {
 					t.Errorf("a step to offset %d, with %d records open", s.next, len(a.records))
 				}
-				if s.share != nil {
+				if s.part != nil {
 					shares++
-					if len(s.share.messages) != 3 {
-						t.Errorf("the block has %d records", len(s.share.messages))
+					if len(s.part.messages) != 3 {
+						t.Errorf("the block has %d records", len(s.part.messages))
 					}
 				}
 			}

@@ -56,8 +56,8 @@ func (b *branch) againstFinality(ref chain.BlockRef) bool {
 	return !b.finalized.Hash.IsZero() && ref.Number == b.finalized.Number && ref.Hash != b.finalized.Hash
 }
 
-// share judges a block or a range.
-func (b *branch) share(s *share) (verdict, error) {
+// part judges a block or a range.
+func (b *branch) part(s *blockPart) (verdict, error) {
 	if s.isRange() {
 		return b.span(s.before, s.last)
 	}
@@ -108,7 +108,7 @@ func (b *branch) span(before, last chain.BlockRef) (verdict, error) {
 
 // extend adds an applied block or range. Under the very first block lies its parent, which a reorg may go back to;
 // under a range there is nothing to go back to.
-func (b *branch) extend(s *share) {
+func (b *branch) extend(s *blockPart) {
 	if s.isRange() {
 		b.kept = append(b.kept[:0], s.last)
 		b.raise(s.last)

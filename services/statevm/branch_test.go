@@ -21,7 +21,7 @@ func named(number uint64, parent chain.Hash, names string) []chain.BlockRef {
 func onBranch(refs ...chain.BlockRef) *branch {
 	b := &branch{}
 	for _, r := range refs {
-		b.extend(&share{last: r})
+		b.extend(&blockPart{last: r})
 	}
 	return b
 }
@@ -106,19 +106,19 @@ func TestAcceptedReorgRule(t *testing.T) {
 // A range stands on the tip or on nothing, is known by its last block, and leaves nothing to go back to.
 func TestRangeRule(t *testing.T) {
 	main := named(11, chain.Hash{'z'}, "abcdefg")
-	span := func(from, to int) *share { return &share{before: main[from], last: main[to]} }
+	span := func(from, to int) *blockPart { return &blockPart{before: main[from], last: main[to]} }
 	b := onBranch(main[:3]...)
 	for _, test := range []struct {
 		name string
 		on   *branch
-		span *share
+		span *blockPart
 		want verdict
 	}{
 		{"on the tip", b, span(2, 5), apply}, {"on nothing", &branch{}, span(2, 5), apply},
 		{"known", b, span(0, 2), skip},
 		{"half known", b, span(1, 4), 0}, {"with a hole", b, span(3, 5), 0},
 	} {
-		if got, err := test.on.share(test.span); got != test.want || (err == nil) != (test.want != 0) {
+		if got, err := test.on.part(test.span); got != test.want || (err == nil) != (test.want != 0) {
 			t.Errorf("%s: %d, %v", test.name, got, err)
 		}
 	}
@@ -167,7 +167,7 @@ func TestBranchForgets(t *testing.T) {
 	b, parent := &branch{}, chain.Hash{1}
 	for n := range uint64(3 * chain.UndoHorizon) {
 		ref := chain.BlockRef{Number: n + 1, Hash: chain.Keccak256(parent[:]), Parent: parent}
-		b.extend(&share{last: ref})
+		b.extend(&blockPart{last: ref})
 		parent = ref.Hash
 	}
 	tip, _ := b.tip()

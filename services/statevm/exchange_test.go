@@ -298,7 +298,7 @@ func encodeRecord(t failer, key chain.Hash, m wire.Message, epoch uint64) bus.Re
 	return r
 }
 
-// publish writes a block's share to each partition, every partition its own batch.
+// publish writes a block's part to each partition, every partition its own batch.
 func (x *exchange) publish(end wire.BlockEnd, messages []routed) {
 	if x.unsaid && end.Block.Number > x.final.Number {
 		end.FinalDepth, x.unsaid = uint32(end.Block.Number-x.final.Number), false

@@ -27,7 +27,7 @@ type txEvents struct {
 }
 
 // decode fills the happenings. Logs stand together by transaction.
-func (s *share) decode(d decoder) error {
+func (s *blockPart) decode(d decoder) error {
 	for from := 0; from < len(s.messages); {
 		to := from + 1
 		switch m := s.messages[from].(type) {
@@ -62,7 +62,7 @@ func (s *share) decode(d decoder) error {
 }
 
 // keep leaves out the logs that make no rows of this partition: what the scanner did not understand is in all of them.
-func (s *share) keep(own func(key chain.Hash) bool) {
+func (s *blockPart) keep(own func(key chain.Hash) bool) {
 	if own == nil {
 		return
 	}
@@ -110,7 +110,7 @@ func blamed(err error, records []bus.Record, messages []wire.Message) *bus.Recor
 	return &records[0]
 }
 
-func (s *share) transaction(m wire.Tx) perp.Event {
+func (s *blockPart) transaction(m wire.Tx) perp.Event {
 	return perp.TransactionSeen{Transaction: perp.Transaction{Tx: m.Tx,
 		Stamp: perp.Stamp{Block: m.Block, TxHash: m.Hash, TimeMs: s.timeMs(m.Block)}}}
 }
@@ -120,10 +120,10 @@ func touches(steps []step) []perp.RowKey {
 	seen := map[perp.RowKey]bool{}
 	var keys []perp.RowKey
 	for _, s := range steps {
-		if s.share == nil {
+		if s.part == nil {
 			continue
 		}
-		for _, h := range s.share.events {
+		for _, h := range s.part.events {
 			for _, e := range h.events {
 				for _, k := range e.Touches() {
 					if !k.Table.Resident() && !seen[k] {
@@ -137,8 +137,8 @@ func touches(steps []step) []perp.RowKey {
 	return keys
 }
 
-// fold applies what happened in a share.
-func (w *workingSet) fold(s *share) (pg.AppliedBlock, error) {
+// fold applies what happened in a block part.
+func (w *workingSet) fold(s *blockPart) (pg.AppliedBlock, error) {
 	if s.fault != nil {
 		return pg.AppliedBlock{}, s.fault
 	}

@@ -35,7 +35,7 @@ type follower struct {
 	intake    *intake // nil before the first begin
 	branch    branch
 	rows      *workingSet
-	pending   []step // shares and finalized blocks not yet committed, in order
+	pending   []step // block parts and finalized blocks not yet committed, in order
 	tail      *lostTail
 }
 
@@ -192,11 +192,11 @@ func (f *follower) fold(ctx context.Context, pending []step) (commit pg.Commit, 
 		if s.finalized != nil {
 			commit.Finalized = *s.finalized
 		} else {
-			block, err := f.rows.fold(s.share)
+			block, err := f.rows.fold(s.part)
 			if err != nil {
 				return commit, err
 			}
-			block.Source = pg.Source{Next: s.next, Mark: s.mark, Digest: s.share.digest}
+			block.Source = pg.Source{Next: s.next, Mark: s.mark, Digest: s.part.digest}
 			commit.Blocks = append(commit.Blocks, block)
 		}
 		commit.Next, commit.Mark, commit.Epoch = s.next, s.mark, s.epoch

@@ -61,8 +61,8 @@ func next(ctx context.Context, reader *bus.Reader, records *assembler, decoder d
 	p.records = len(read)
 	for _, r := range read {
 		s, complete, err := records.take(r)
-		if err == nil && s.share != nil {
-			s.share.fault = s.share.decode(decoder)
+		if err == nil && s.part != nil {
+			s.part.fault = s.part.decode(decoder)
 		}
 		if err != nil {
 			p.err = err

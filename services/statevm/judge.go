@@ -15,7 +15,7 @@ func (f *follower) judge(ctx context.Context, s step) error {
 	if err := f.judgeOne(ctx, s); err != nil {
 		return err
 	}
-	if final, known := f.finalBy(s.share); known {
+	if final, known := f.finalBy(s.part); known {
 		return f.judgeOne(ctx, step{next: s.next, mark: s.mark, epoch: s.epoch, finalized: &final})
 	}
 	return nil
@@ -23,14 +23,15 @@ func (f *follower) judge(ctx context.Context, s step) error {
 
 // finalBy is the block that the end of another one calls final: its ancestor, of which this partition knows the hash if
 // it is on the branch and kept.
-func (f *follower) finalBy(s *share) (final chain.BlockRef, known bool) {
+func (f *follower) finalBy(s *blockPart) (final chain.BlockRef, known bool) {
 	if s == nil || s.finalDepth == 0 || !f.branch.has(s.last) {
 		return final, false
 	}
 	return f.branch.at(s.last.Number - uint64(s.finalDepth))
 }
 
-// judgeOne judges one statement: shares wait for the next flush, and are committed before whatever takes blocks back.
+// judgeOne judges one statement: block parts wait for the next flush, and are committed before whatever takes blocks
+// back.
 func (f *follower) judgeOne(ctx context.Context, s step) error {
 	if f.tail != nil {
 		if met, err := f.meet(ctx, s); met || err != nil {
@@ -46,7 +47,7 @@ func (f *follower) judgeOne(ctx context.Context, s step) error {
 		}
 	}
 	switch {
-	case s.share != nil:
+	case s.part != nil:
 		return f.extend(s)
 	case s.reorg != nil:
 		return f.reorg(ctx, s)
@@ -70,9 +71,9 @@ func (f *follower) allowed(s step) error {
 }
 
 func (f *follower) extend(s step) error {
-	v, err := f.branch.share(s.share)
+	v, err := f.branch.part(s.part)
 	if err == nil && v == apply {
-		f.branch.extend(s.share)
+		f.branch.extend(s.part)
 		f.pending = append(f.pending, s)
 	}
 	return err

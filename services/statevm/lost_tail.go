@@ -133,19 +133,19 @@ func (t *topicEnd) has(ctx context.Context, next int64, mark pg.Mark) (r bus.Rec
 func (f *follower) meet(ctx context.Context, s step) (met bool, err error) {
 	t := f.tail
 	switch {
-	case s.share != nil && t.lacks(s):
+	case s.part != nil && t.lacks(s):
 		if t.find(s); len(t.lacking) == 0 {
 			return true, f.resume(ctx)
 		}
 		f.stands()
 		return true, nil
-	case s.share != nil && !s.share.isRange() && s.share.last.Number <= t.at.Number &&
-		f.branch.has(s.share.last):
-		v, err := f.branch.block(s.share.last)
+	case s.part != nil && !s.part.isRange() && s.part.last.Number <= t.at.Number &&
+		f.branch.has(s.part.last):
+		v, err := f.branch.block(s.part.last)
 		if err == nil && v == skip {
 			return true, nil // a repetition
 		}
-	case s.share == nil && !s.commands():
+	case s.part == nil && !s.commands():
 		return true, nil
 	}
 	return false, f.resume(ctx)
@@ -153,14 +153,14 @@ func (f *follower) meet(ctx context.Context, s step) (met bool, err error) {
 
 // lacks reports whether a step is the next block that the topic has lost, and has the same content.
 func (t *lostTail) lacks(s step) bool {
-	want, got := t.lacking[0], s.share.last
-	return want.Hash == got.Hash && want.Number == got.Number && want.Digest == s.share.digest
+	want, got := t.lacking[0], s.part.last
+	return want.Hash == got.Hash && want.Number == got.Number && want.Digest == s.part.digest
 }
 
 // find notes that the next block was written again.
 func (t *lostTail) find(s step) {
 	b := t.lacking[0]
-	b.Source = pg.Source{Next: s.next, Mark: s.mark, Digest: s.share.digest}
+	b.Source = pg.Source{Next: s.next, Mark: s.mark, Digest: s.part.digest}
 	t.at, t.lacking, t.found = b.BlockRef, slices.Clone(t.lacking[1:]), append(t.found, b)
 	t.next, t.mark, t.epoch = s.next, s.mark, s.epoch
 }

@@ -72,13 +72,13 @@ func (m *partitionMetrics) stands(at pg.Offset) {
 func (m *partitionMetrics) counted(steps []step) {
 	counts, now := map[reflect.Type]int{}, time.Now()
 	for _, s := range steps {
-		if s.share == nil {
+		if s.part == nil {
 			continue
 		}
-		for _, name := range s.share.unknown {
+		for _, name := range s.part.unknown {
 			m.events.WithLabelValues("unknown " + strings.ToValidUTF8(name[:min(len(name), 64)], "?")).Inc()
 		}
-		for _, h := range s.share.events {
+		for _, h := range s.part.events {
 			for _, e := range h.events {
 				counts[reflect.TypeOf(e)]++
 				m.losses.counted(e, now)

@@ -14,20 +14,20 @@ type step struct {
 	mark  pg.Mark // of its last record
 	epoch uint64  // the claim in force after it; 0 = none yet
 
-	share     *share
+	part      *blockPart
 	reorg     *wire.Reorg
 	halt      *wire.Halt
 	finalized *chain.BlockRef
 }
 
 // moves reports whether a step does more than move the offset.
-func (s step) moves() bool { return s.share != nil || s.finalized != nil || s.commands() }
+func (s step) moves() bool { return s.part != nil || s.finalized != nil || s.commands() }
 
 // commands reports whether a step takes blocks back, or halts: what waits is committed before it.
 func (s step) commands() bool { return s.reorg != nil || s.halt != nil }
 
-// share is what one partition got of a block, or of a range of finalized blocks, checked against its end.
-type share struct {
+// blockPart is what one partition got of a block, or of a range of finalized blocks, checked against its end.
+type blockPart struct {
 	last   chain.BlockRef    // the block, or the range's last
 	before chain.BlockRef    // the block under a range; zero for a single block
 	times  map[uint64]uint64 // of the blocks of a range, in Unix milliseconds
@@ -42,10 +42,10 @@ type share struct {
 }
 
 // isRange reports whether it is a range, and not a block.
-func (s *share) isRange() bool { return !s.before.Hash.IsZero() }
+func (s *blockPart) isRange() bool { return !s.before.Hash.IsZero() }
 
-// timeMs is the time of a block of the share.
-func (s *share) timeMs(number uint64) uint64 {
+// timeMs is the time of a block of the part.
+func (s *blockPart) timeMs(number uint64) uint64 {
 	if s.isRange() {
 		return s.times[number]
 	}
@@ -53,13 +53,13 @@ func (s *share) timeMs(number uint64) uint64 {
 }
 
 // shareOfBlock is what a BLOCK_END closes.
-func shareOfBlock(end wire.BlockEnd) *share {
-	return &share{last: end.Block, finalDepth: end.FinalDepth}
+func shareOfBlock(end wire.BlockEnd) *blockPart {
+	return &blockPart{last: end.Block, finalDepth: end.FinalDepth}
 }
 
 // shareOfRange is what a RANGE_END closes.
-func shareOfRange(end wire.RangeEnd) *share {
-	s := &share{last: end.Last, before: end.Before, times: map[uint64]uint64{}}
+func shareOfRange(end wire.RangeEnd) *blockPart {
+	s := &blockPart{last: end.Last, before: end.Before, times: map[uint64]uint64{}}
 	for _, b := range end.Blocks {
 		s.times[b.Number] = b.TimeMs
 	}
