@@ -13,7 +13,7 @@ func TestExclusions(t *testing.T) {
 		t.Error("the first is news, the second is not")
 	}
 	if x.usability(ForReceipts) != distrusted || x.usability(ForCalls) != good || x.usability(Everything) != good {
-		t.Errorf("standing %d for receipts, %d for calls", x.usability(ForReceipts), x.usability(ForCalls))
+		t.Errorf("usability %d for receipts, %d for calls", x.usability(ForReceipts), x.usability(ForCalls))
 	}
 	x.add(Everything, ReasonStale, "", someTime, cooldown)
 	if x.usability(ForCalls) != last || x.usability(ForReceipts) != distrusted {

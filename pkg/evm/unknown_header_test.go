@@ -13,8 +13,8 @@ import (
 // excluded for it, nothing is believed, and one line says what to do. A single endpoint with such a header lies.
 func TestUnknownHeaders(t *testing.T) {
 	for name, c := range map[string]struct {
-		nodes, strangers int
-		fork             bool
+		nodes, unknown int
+		fork           bool
 	}{
 		"all of three": {3, 3, true}, "both": {2, 2, true}, "one of three": {3, 1, false}, "one of two": {2, 1, false},
 		"the only one": {1, 1, false},
@@ -28,12 +28,12 @@ func TestUnknownHeaders(t *testing.T) {
 				block.json = maps.Clone(block.json)
 				block.json["hash"] = common.Hash{0xf0, 0x4c}
 				forked[59] = &block
-				for _, n := range nodes[:c.strangers] {
+				for _, n := range nodes[:c.unknown] {
 					n.chain = forked
 				}
 				for range 3 {
 					head, err := client.Head(t.Context())
-					if all := c.strangers == c.nodes; all != (err != nil) || err == nil && head != truth.ref(59) {
+					if all := c.unknown == c.nodes; all != (err != nil) || err == nil && head != truth.ref(59) {
 						t.Fatalf("head %+v, %v", head, err)
 					}
 				}

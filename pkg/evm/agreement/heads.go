@@ -25,26 +25,28 @@ const (
 //
 // The zero value is ready to use, by one goroutine at a time.
 type Heads struct {
-	newest map[string]sight
-	clock  sight // borne out by two hosts
+	newest map[string]observation
+	clock  observation // borne out by two hosts
 }
 
-// sight is a block and when it was named.
-type sight struct {
+// observation is a block and when it was named.
+type observation struct {
 	head chain.BlockRef
 	at   time.Time
 }
 
 // time is the chain's time (Unix ms) at a moment, going by a block that was new when it was named.
-func (s sight) time(at time.Time) int64 { return int64(s.head.TimeMs) + at.Sub(s.at).Milliseconds() }
+func (s observation) time(at time.Time) int64 {
+	return int64(s.head.TimeMs) + at.Sub(s.at).Milliseconds()
+}
 
 // Note notes the newest block that a host names at a moment, which must carry a monotonic reading.
 func (h *Heads) Note(host string, head chain.BlockRef, at time.Time) {
 	if h.newest == nil {
-		h.newest = map[string]sight{}
+		h.newest = map[string]observation{}
 	}
 	if head.Number > h.newest[host].head.Number || head.TimeMs < h.newest[host].head.TimeMs {
-		h.newest[host] = sight{head, at}
+		h.newest[host] = observation{head, at}
 	}
 }
 
@@ -94,7 +96,7 @@ func (h *Heads) lowest(head chain.BlockRef, at time.Time) bool {
 func (h *Heads) bear(head chain.BlockRef, at time.Time) {
 	if h.clock.at.IsZero() || int64(head.TimeMs) >= h.clock.time(at) || at.Sub(h.clock.at) > drift &&
 		head.Number > h.clock.head.Number {
-		h.clock = sight{head, at}
+		h.clock = observation{head, at}
 	}
 }
 
