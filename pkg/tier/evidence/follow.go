@@ -15,19 +15,19 @@ import (
 // against their keepers a second time. Told is called with why a reader has ended, and with nil when one has read the
 // past.
 func Follow(ctx context.Context, pauses retry.Policy, next func() *Reader, told func(why error)) error {
-	reported, doubtful := newReportedSet(), false
-	return repeat(ctx, pauses, func(ctx context.Context, standing func()) error {
+	reported, ambiguous := newReportedSet(), false
+	return repeat(ctx, pauses, func(ctx context.Context, caughtUp func()) error {
 		reader := next()
-		reader.reported, reader.standing, reader.certain = reported, standing, doubtful
+		reader.reported, reader.onCaughtUp, reader.certain = reported, caughtUp, ambiguous
 		err := reader.Run(ctx)
-		doubtful = errors.Is(err, errDoubtful)
+		ambiguous = errors.Is(err, errAmbiguousEpoch)
 		return err
 	}, told)
 }
 
-// repeat reads again whenever a reading has ended, until ctx ends. Each calls standing, as often as it likes, once it
+// repeat reads again whenever a reading has ended, until ctx ends. Each calls caughtUp, as often as it likes, once it
 // has read the past.
-func repeat(ctx context.Context, pauses retry.Policy, read func(ctx context.Context, standing func()) error,
+func repeat(ctx context.Context, pauses retry.Policy, read func(ctx context.Context, caughtUp func()) error,
 	told func(why error)) error {
 	b := retry.New(pauses)
 	for b.Next(ctx) {

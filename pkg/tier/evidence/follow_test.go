@@ -114,7 +114,7 @@ func TestEvidenceFindsTheClaim(t *testing.T) {
 	read()
 	<-told
 	publish(t, client, topic, 9, executing(blockAt(n+1))...)
-	if why := <-told; !errors.Is(why, errDoubtful) {
+	if why := <-told; !errors.Is(why, errAmbiguousEpoch) {
 		t.Fatalf("it says %v", why)
 	}
 	for len(to.readMs) > 0 {
@@ -182,11 +182,11 @@ func TestPausesBetweenReadingsGrow(t *testing.T) {
 		began, unreadable := time.Now(), errors.New("a record of no kind")
 		var at []time.Duration
 		var told []error
-		err := repeat(ctx, pauses, func(_ context.Context, standing func()) error {
+		err := repeat(ctx, pauses, func(_ context.Context, caughtUp func()) error {
 			switch at = append(at, time.Since(began)); len(at) {
 			case 6:
-				standing()
-				standing()
+				caughtUp()
+				caughtUp()
 			case 9:
 				cancel()
 			}

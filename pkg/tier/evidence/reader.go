@@ -59,8 +59,8 @@ type Reader struct {
 	feeds []feed
 	// reported is what this reader or, see Follow, one before it has reported.
 	reported *reportedSet
-	// standing is called whenever it is reported up to when all partitions have been read.
-	standing func()
+	// onCaughtUp is called whenever it is reported up to when all partitions have been read.
+	onCaughtUp func()
 }
 
 // NewReader makes a reader that reports to an observer. The decoder is the venue's; unreadable takes the records of the
@@ -71,7 +71,7 @@ func NewReader(client *bus.Client, cfg wire.Config, decoder execution.Decoder, o
 		client: client, cfg: cfg, observer: observer, unreadable: unreadable, hindsight: hindsight,
 		fold: execution.NewFold(decoder, cfg.LogPartitions), tips: make([]uint64, cfg.LogPartitions),
 		left: cfg.LogPartitions, feeds: make([]feed, cfg.LogPartitions), reported: newReportedSet(),
-		standing: func() {},
+		onCaughtUp: func() {},
 	}
 }
 
@@ -107,7 +107,7 @@ func (e *Reader) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// begin learns the claim in force at an offset of a partition of the log topic, if that was doubtful.
+// begin learns the claim in force at an offset of a partition of the log topic, if that was ambiguous.
 func (e *Reader) begin(ctx context.Context, partition int, offset int64) error {
 	claim, topic := wire.Claim(0), wire.LogTopic(e.cfg.ChainID)
 	for back, from := e.hindsight+time.Minute, offset; e.certain && claim == 0 && from > 0; back *= 4 {
@@ -189,18 +189,18 @@ func (e *Reader) caughtUp() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.left--
-	e.stands()
+	e.reportRead()
 }
 
-// stands returns up to when all partitions have been read. The lock is held.
-func (e *Reader) stands() {
+// reportRead reports up to when all partitions have been read. The lock is held.
+func (e *Reader) reportRead() {
 	slowest := e.tips[0]
 	for _, tip := range e.tips {
 		slowest = min(slowest, tip)
 	}
 	if e.left == 0 && slowest > 0 {
 		e.observer.Read(slowest)
-		e.standing()
+		e.onCaughtUp()
 	}
 }
 
@@ -231,7 +231,7 @@ func (e *Reader) logRecord(r bus.Record) error {
 		return err
 	}
 	e.observer.Executed(e.reported.add(found))
-	e.stands()
+	e.reportRead()
 	return nil
 }
 
@@ -243,9 +243,9 @@ type feed struct {
 	share   execution.Share
 }
 
-// errDoubtful ends a reading that began behind the claim in force, and has met a second epoch: it cannot tell the one
-// of a scanner that was replaced from one that was never claimed.
-var errDoubtful = errors.New("there are records of two epochs, and the claim in force stands before what was read")
+// errAmbiguousEpoch ends a reading that began behind the claim in force, and has met a second epoch: it cannot tell the
+// one of a scanner that was replaced from one that was never claimed.
+var errAmbiguousEpoch = errors.New("there are records of two epochs, and the claim in force stands before what was read")
 
 // take takes a message and reports whether it is one that concerns whole blocks and can be heeded. What does not count
 // by the claim in force is left out, and so is the rest of a block in whose middle the reading began.
@@ -255,7 +255,7 @@ func (f *feed) take(m wire.Message, meta wire.Meta) (whole bool, err error) {
 			f.claim = wire.Claim(meta.Epoch)
 		}
 		if uint64(f.claim) != meta.Epoch {
-			return false, errDoubtful
+			return false, errAmbiguousEpoch
 		}
 	}
 	if !f.claim.Counts(m, meta) {

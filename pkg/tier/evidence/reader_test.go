@@ -168,7 +168,7 @@ func TestReaderGoesByClaims(t *testing.T) {
 		}
 		p = newTape(t, 17)
 		p.must(p.play(0, 5, logs...))
-		if err := p.play(0, stray, logs...); !errors.Is(err, errDoubtful) {
+		if err := p.play(0, stray, logs...); !errors.Is(err, errAmbiguousEpoch) {
 			t.Errorf("epoch %d after 5, and no claim: %v", stray, err)
 		}
 	}
