@@ -93,7 +93,7 @@ func Run(ctx context.Context, node Chain, cfg Config, from, to uint64, watch Wat
 	result.From, result.To = first.BlockRef, last.BlockRef
 	books := ledger.New(ledger.Config{Roster: cfg.Roster, From: from, Patience: uint64(cfg.Patience.Milliseconds())})
 	r := reader{node: node, decoder: gmx.NewDecoder().Passing(), cfg: cfg, handlers: cfg.Venue.Executors()}
-	err = r.each(ctx, begin, to, func(s sight) error {
+	err = r.each(ctx, begin, to, func(s blockRead) error {
 		closed, err := books.Block(s.Block)
 		if err != nil {
 			return fmt.Errorf("the chain changed while it was read (end at its finalized block): %w", err)

@@ -22,23 +22,23 @@ type reader struct {
 	handlers []chain.Address
 }
 
-// sight is one block, or why it could not be read.
-type sight struct {
+// blockRead is one block, or why it could not be read.
+type blockRead struct {
 	ledger.Block
 	err error
 }
 
 // each reads blocks, several at a time, and hands them over in order. It waits for what it has begun before it returns.
-func (r reader) each(ctx context.Context, from, to uint64, take func(sight) error) error {
+func (r reader) each(ctx context.Context, from, to uint64, take func(blockRead) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	ahead := make(chan chan sight, r.cfg.Workers-1) // with the one that is waited for: so many blocks are on their way
+	ahead := make(chan chan blockRead, r.cfg.Workers-1) // with the one that is waited for: so many blocks are on their way
 	running.Go(func() {
 		defer close(ahead)
 		for n := from; n <= to; n++ {
-			coming := make(chan sight, 1)
+			coming := make(chan blockRead, 1)
 			select {
 			case ahead <- coming:
 			case <-ctx.Done():
@@ -60,10 +60,10 @@ func (r reader) each(ctx context.Context, from, to uint64, take func(sight) erro
 }
 
 // block reads one block. Of most there is nothing to say but that they are there.
-func (r reader) block(ctx context.Context, number uint64) (s sight) {
+func (r reader) block(ctx context.Context, number uint64) (s blockRead) {
 	block, err := r.node.BlockAt(ctx, number)
 	if err != nil {
-		return sight{err: history(number, err)}
+		return blockRead{err: history(number, err)}
 	}
 	s.Ref = block.BlockRef
 	filter := evm.Filter{Addresses: r.cfg.Venue.EventEmitters(), Topics: gmx.Topics()[0]}
@@ -72,7 +72,7 @@ func (r reader) block(ctx context.Context, number uint64) (s sight) {
 	}
 	receipts, err := r.node.Receipts(ctx, block)
 	if err != nil {
-		return sight{err: history(number, err)}
+		return blockRead{err: history(number, err)}
 	}
 	for _, receipt := range receipts {
 		logs := filter.Choose(receipt)
@@ -81,11 +81,11 @@ func (r reader) block(ctx context.Context, number uint64) (s sight) {
 		}
 		signed, err := r.node.Verified(block, receipt)
 		if err != nil {
-			return sight{err: err}
+			return blockRead{err: err}
 		}
 		tx, err := r.transaction(ctx, signed, logs, block.TimeMs)
 		if err != nil {
-			return sight{err: fmt.Errorf("block %d: %w", number, err)}
+			return blockRead{err: fmt.Errorf("block %d: %w", number, err)}
 		}
 		s.Txs = append(s.Txs, tx)
 	}

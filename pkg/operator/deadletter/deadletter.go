@@ -172,16 +172,16 @@ func (t Topic) Replay(ctx context.Context, letters []Letter) (replayed []Replaye
 
 // present is the block the state stands at.
 func (t Topic) present(ctx context.Context) (chain.BlockRef, error) {
-	standing, err := t.State.Standing(ctx)
+	progress, err := t.State.Standing(ctx)
 	switch {
 	case err != nil:
 		return chain.BlockRef{}, fmt.Errorf("asking how far the state is: %w", err)
-	case standing.Halted != "":
-		return chain.BlockRef{}, fmt.Errorf("the state is halted, and no sender would act on it: %s", standing.Halted)
-	case standing.Watermark.Hash.IsZero():
+	case progress.Halted != "":
+		return chain.BlockRef{}, fmt.Errorf("the state is halted, and no sender would act on it: %s", progress.Halted)
+	case progress.Watermark.Hash.IsZero():
 		return chain.BlockRef{}, errors.New("the state has no block yet, and no sender would act on it")
 	}
-	return standing.Watermark, nil
+	return progress.Watermark, nil
 }
 
 // republish writes the job as it was, to where its signer's jobs are, but for the block it is known from: a sender
