@@ -65,7 +65,7 @@ func (w *writer) cuts(ctx context.Context, final uint64) ([]uint64, error) {
 			if !st.branch.reaches(base) {
 				return nil, w.tooDeep(st, chain.BlockRef{})
 			}
-			if err := w.takeBack(ctx, st, base); err != nil {
+			if err := w.rewind(ctx, st, base); err != nil {
 				return nil, retry.Stop(err)
 			}
 		}

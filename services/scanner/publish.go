@@ -115,7 +115,7 @@ func (w *writer) write(ctx context.Context, st *stream, block chain.BlockRef, pa
 	case lower:
 		return fmt.Errorf("block %d %s does not connect to %s/%d", block.Number, block.Hash, w.topic, st.partition)
 	case fork:
-		if err := w.takeBack(ctx, st, ancestor); err != nil {
+		if err := w.rewind(ctx, st, ancestor); err != nil {
 			return err
 		}
 	case child:
@@ -155,8 +155,8 @@ func (w *writer) tooDeep(st *stream, block chain.BlockRef) error {
 	return retry.Stop(&otherChainError{topic: w.topic, partition: st.partition, oldest: oldest, block: block})
 }
 
-// takeBack writes a REORG to a partition, which must reach the ancestor.
-func (w *writer) takeBack(ctx context.Context, st *stream, ancestor chain.BlockRef) error {
+// rewind writes a REORG to a partition, which must reach the ancestor.
+func (w *writer) rewind(ctx context.Context, st *stream, ancestor chain.BlockRef) error {
 	reorg := chain.Reorg{Ancestor: ancestor, OldTip: st.branch.tip()}
 	failpoint.Hit("scanner.reorg.before")
 	if err := w.control(ctx, st, wire.Reorg{Reorg: reorg}); err != nil {
