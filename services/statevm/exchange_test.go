@@ -158,7 +158,7 @@ func (x *exchange) breakPromise(depth int, look func()) {
 	x.everywhere(wire.Halt{Block: x.final, Reason: "the node says otherwise\x00"})
 	look()
 	x.everywhere(wire.Halt{Block: x.final, Reason: "it still does"})
-	x.takeBack(depth)
+	x.rewind(depth)
 	x.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: x.tip(), OldTip: old}, Accepted: true})
 	if x.final.Number > x.tip().Number {
 		x.final = x.tip()
@@ -339,12 +339,12 @@ func (x *exchange) everywhere(m wire.Message) {
 func (x *exchange) reorg(depth int) {
 	x.t.Helper()
 	old := x.tip()
-	x.takeBack(depth)
+	x.rewind(depth)
 	x.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: x.tip(), OldTip: old}})
 }
 
-// takeBack forgets the last blocks.
-func (x *exchange) takeBack(depth int) {
+// rewind forgets the last blocks.
+func (x *exchange) rewind(depth int) {
 	x.t.Helper()
 	x.blocks = x.blocks[:len(x.blocks)-depth]
 	if err := x.book.Undo(x.tip().Number); err != nil {

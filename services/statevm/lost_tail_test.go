@@ -69,12 +69,12 @@ func (s *site) create(t failer, client *bus.Client, id uint64, partitions int) (
 	return topic
 }
 
-// again writes lost batches once more, as the next tenure of the scanner. What a replaced scanner had written is not
+// again writes lost batches once more, as the next writer. What a replaced scanner had written is not
 // written again.
 func (x *exchange) again(gone [][][]bus.Record) {
 	x.t.Helper()
 	x.epoch++
-	x.everywhere(wire.Epoch{Number: x.epoch, Owner: "the next tenure"})
+	x.everywhere(wire.Epoch{Number: x.epoch, Owner: "the next writer"})
 	for p, batches := range gone {
 		highest := uint64(0)
 		for _, records := range batches {
@@ -142,7 +142,7 @@ func TestLostTail(t *testing.T) {
 			func(x *exchange) int { x.grow(3); x.grow(3); x.grow(3); return 3 },
 			func(x *exchange, gone [][][]bus.Record) {
 				x.again([][][]bus.Record{gone[0][:1]})
-				x.takeBack(2)
+				x.rewind(2)
 				x.grow(2)
 			},
 		},
@@ -150,7 +150,7 @@ func TestLostTail(t *testing.T) {
 			func(x *exchange) int { x.grow(3); x.grow(3); x.grow(3); return 2 },
 			func(x *exchange, gone [][][]bus.Record) {
 				x.again(nil)
-				x.takeBack(2)
+				x.rewind(2)
 				x.reorg(1)
 				x.grow(2)
 				x.grow(1)
@@ -289,8 +289,8 @@ func TestLostTailUnderARunningReader(t *testing.T) {
 		x.write(0, records)
 	}
 	x.epoch++
-	x.everywhere(wire.Epoch{Number: x.epoch, Owner: "the next tenure"})
-	x.takeBack(lost)
+	x.everywhere(wire.Epoch{Number: x.epoch, Owner: "the next writer"})
+	x.rewind(lost)
 	for range 12 {
 		x.grow(1)
 	}
