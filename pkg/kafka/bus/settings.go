@@ -105,7 +105,7 @@ func (c *Client) verify(ctx context.Context, s TopicSpec) error {
 
 // judge names every setting that does not serve. Settings that brokers do not name are ones they do not have.
 func (c *Client) judge(s TopicSpec, copies int, have map[string]string) error {
-	var problems, mend []string
+	var problems, fixes []string
 	wanted := c.settings(s, copies)
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		value, known := have[name]
@@ -119,12 +119,12 @@ func (c *Client) judge(s TopicSpec, copies int, have map[string]string) error {
 			least = "at least "
 		}
 		problems = append(problems, fmt.Sprintf("has %s=%s and must have %s%s", name, value, least, want))
-		mend = append(mend, name+"="+want)
+		fixes = append(fixes, name+"="+want)
 	}
 	if len(problems) == 0 {
 		return nil
 	}
-	return &wrongTopicError{s.Name, problems, c.alterCommand(s.Name, mend)}
+	return &wrongTopicError{s.Name, problems, c.alterCommand(s.Name, fixes)}
 }
 
 // atoi is 0 for what is no number.
@@ -141,7 +141,7 @@ func fewestCopies(topic kafka.Topic) int {
 	return slices.Min(copies)
 }
 
-// alterCommand is what an operator types to mend settings.
+// alterCommand is what an operator types to fix settings.
 func (c *Client) alterCommand(topic string, settings []string) string {
 	login := ""
 	if c.tls != nil || c.sasl != nil {

@@ -63,8 +63,8 @@ func (n *network) freeze() {
 	n.frozen = true
 }
 
-// mend undoes sever and freeze for new connections.
-func (n *network) mend() {
+// reconnect undoes sever and freeze for new connections.
+func (n *network) reconnect() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.down, n.frozen = false, false

@@ -270,7 +270,7 @@ func clearEndLeavesItUsable(s *site) {
 		s.Fatalf("got %v", err)
 	}
 	s.must(c.Health())
-	n.mend()
+	n.reconnect()
 	_, err = producer.Produce(s.ctx, 0, numbered(0, 1))
 	s.must(err)
 	s.wantNumbers(s.witness().values(topic), 1)
