@@ -12,7 +12,7 @@ type Metrics struct {
 	done      *prometheus.CounterVec
 	failed    *prometheus.CounterVec
 	anomalies *prometheus.CounterVec
-	standing  *prometheus.GaugeVec
+	parked    *prometheus.GaugeVec
 	delay     *prometheus.HistogramVec
 	late      prometheus.Gauge
 	failures  prometheus.Gauge
@@ -26,7 +26,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		done:      in.Counters("delayed_done_total", "Jobs done by this process.", "kind"),
 		failed:    in.Counters("delayed_failed_total", "Attempts that failed, the last ones included.", "kind"),
 		anomalies: in.Counters("delayed_anomalies_total", "Jobs parked because the data are wrong.", "kind"),
-		standing: in.Gauges("delayed_parked_jobs",
+		parked: in.Gauges("delayed_parked_jobs",
 			"Jobs parked for an operator, at the last scan.", "kind"),
 		delay: in.Histograms("delayed_delay_seconds",
 			"How long after its due time a job was done, by the database's clock.",
@@ -60,8 +60,8 @@ func (m *Metrics) scanned(s Summary, o Outlook) {
 	}
 	m.failures.Set(0)
 	m.late.Set(o.Late.Seconds())
-	m.standing.Reset()
+	m.parked.Reset()
 	for kind, n := range o.Parked {
-		m.standing.WithLabelValues(kind).Set(float64(n))
+		m.parked.WithLabelValues(kind).Set(float64(n))
 	}
 }
