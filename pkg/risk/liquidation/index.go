@@ -141,9 +141,9 @@ type judgement struct {
 	err      error
 }
 
-// crowded is how many positions are judged by one goroutine: more of them are shared out, because a gap brings hundreds
-// at once.
-const crowded = 32
+// perGoroutine is how many positions are judged by one goroutine: more of them are shared out, because a gap brings
+// hundreds at once.
+const perGoroutine = 32
 
 // judgeAll judges positions, many of them side by side.
 func judgeAll(due []judgement, view *perp.View) []*judgement {
@@ -156,7 +156,7 @@ func judgeAll(due []judgement, view *perp.View) []*judgement {
 		}
 	}
 	var others sync.WaitGroup
-	share := max(crowded, (len(due)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	share := max(perGoroutine, (len(due)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
 	for from := share; from < len(due); from += share {
 		others.Go(func() { judge(from, min(from+share, len(due))) })
 	}
