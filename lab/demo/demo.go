@@ -100,9 +100,9 @@ func (w *watch) show(ctx context.Context, screen Screen, p *Play, over <-chan er
 		case err := <-over:
 			return err
 		case <-tick.C:
-			sight := w.Look(ctx)
-			sight.Now = p.Now()
-			screen.Show(sight)
+			snapshot := w.Look(ctx)
+			snapshot.Now = p.Now()
+			screen.Show(snapshot)
 		}
 	}
 }

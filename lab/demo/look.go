@@ -86,13 +86,13 @@ const lookTime = 5 * time.Second
 
 // Look asks every database and every process, all at once. It never fails: what cannot be seen is shown as such.
 func (w *watch) Look(ctx context.Context) Snapshot {
-	sight := Snapshot{At: time.Since(w.began), Keepers: make([]KeeperStatus, len(w.dbs))}
+	snapshot := Snapshot{At: time.Since(w.began), Keepers: make([]KeeperStatus, len(w.dbs))}
 	var asking sync.WaitGroup
 	for i, db := range w.dbs {
-		asking.Go(func() { sight.Keepers[i] = w.stack.Keepers[i].Look(ctx, db) })
+		asking.Go(func() { snapshot.Keepers[i] = w.stack.Keepers[i].Look(ctx, db) })
 	}
 	asking.Wait()
-	return sight
+	return snapshot
 }
 
 // Look asks a keeper's database and every process of it, all at once. It never fails: what cannot be seen is shown as
@@ -100,33 +100,33 @@ func (w *watch) Look(ctx context.Context) Snapshot {
 func (k *Keeper) Look(ctx context.Context, db *pg.DB) KeeperStatus {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	sight := KeeperStatus{Role: k.Role(), Processes: make([]ProcessStatus, len(k.Processes)),
+	snapshot := KeeperStatus{Role: k.Role(), Processes: make([]ProcessStatus, len(k.Processes)),
 		Executed: map[string]int{}}
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		var err error
-		if sight.Overview, err = db.Overview(ctx); err != nil {
-			sight.Trouble = err.Error()
+		if snapshot.Overview, err = db.Overview(ctx); err != nil {
+			snapshot.Trouble = err.Error()
 		}
 	})
 	shown := make([]metrics, len(k.Processes))
 	for i, p := range k.Processes {
 		asking.Go(func() {
-			sight.Processes[i] = ProcessStatus{p.Name, p.HTTP, p.Health(ctx), p.Restarts()}
+			snapshot.Processes[i] = ProcessStatus{p.Name, p.HTTP, p.Health(ctx), p.Restarts()}
 			shown[i], _ = p.read(ctx) // what a process does not show is not added up
 		})
 	}
 	asking.Wait()
 	for _, m := range shown {
-		sight.Head = max(sight.Head, uint64(m.sums["scanner_head_number"]))
-		sight.Jobs.Live += int(m.sums["planner_jobs_live"])
-		sight.Jobs.Queued += int(m.sums["worker_queue_depth"])
-		sight.Jobs.InFlight += int(m.sums["sender_in_flight"])
+		snapshot.Head = max(snapshot.Head, uint64(m.sums["scanner_head_number"]))
+		snapshot.Jobs.Live += int(m.sums["planner_jobs_live"])
+		snapshot.Jobs.Queued += int(m.sums["worker_queue_depth"])
+		snapshot.Jobs.InFlight += int(m.sums["sender_in_flight"])
 		for tier, n := range m.executed {
-			sight.Executed[tier] += int(n)
+			snapshot.Executed[tier] += int(n)
 		}
 	}
-	return sight
+	return snapshot
 }
 
 // Ready returns which process of the keeper is not ready, or nil.

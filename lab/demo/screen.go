@@ -16,7 +16,7 @@ type Screen struct {
 	Terminal bool
 }
 
-// Every is how often a sight is shown.
+// Every is how often a snapshot is shown.
 func (s Screen) Every() time.Duration {
 	if s.Terminal {
 		return time.Second
@@ -27,7 +27,7 @@ func (s Screen) Every() time.Duration {
 // Print prints a line.
 func (s Screen) Print(line string) { _, _ = fmt.Fprintln(s.Out, line) }
 
-// Show prints a sight.
+// Show prints a snapshot.
 func (s Screen) Show(v Snapshot) {
 	if !s.Terminal {
 		s.Print(v.Line())
@@ -71,7 +71,7 @@ func (v Snapshot) executed(format string) string {
 	return fmt.Sprintf(format, strings.Join(parts, ", "))
 }
 
-// Line is a sight in one line, for logs and pipes: the totals, then each keeper.
+// Line is a snapshot in one line, for logs and pipes: the totals, then each keeper.
 func (v Snapshot) Line() string {
 	var b strings.Builder
 	o := v.State()
@@ -94,7 +94,7 @@ func (v KeeperStatus) state() string {
 	return v.Health()
 }
 
-// Page is a sight as a page of text.
+// Page is a snapshot as a page of text.
 func (v Snapshot) Page() string {
 	var b strings.Builder
 	o, head := v.State(), v.head()

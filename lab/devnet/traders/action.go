@@ -271,7 +271,7 @@ func (a *account) cancelOrder(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.takeBack(ctx, waiting.key)
+	return a.cancelWaiting(ctx, waiting.key)
 }
 
 // deposit puts 1 000 to 20 000 USD of one or both tokens into a pool.

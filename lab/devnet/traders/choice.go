@@ -30,14 +30,14 @@ func (a *account) remember(ctx context.Context, o order) error {
 	if len(a.orders) <= mostWaiting {
 		return nil
 	}
-	if err := a.takeBack(ctx, a.orders[0].key); !errors.Is(err, errNothingToDo) {
+	if err := a.cancelWaiting(ctx, a.orders[0].key); !errors.Is(err, errNothingToDo) {
 		return err
 	}
 	return nil // it had ended
 }
 
-// takeBack cancels a waiting order.
-func (a *account) takeBack(ctx context.Context, key common.Hash) error {
+// cancelWaiting cancels a waiting order.
+func (a *account) cancelWaiting(ctx context.Context, key common.Hash) error {
 	hash, err := a.client().CancelOrder(ctx, a.key, key)
 	err = a.wait(ctx, hash, err)
 	if err == nil {

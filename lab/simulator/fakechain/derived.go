@@ -46,7 +46,7 @@ func (d *Derived) mark() headAt {
 	if e.faults.Down {
 		ms = e.downMs
 	}
-	return e.chain.sight(ms, e.faults.Lag+d.faults.Lag)
+	return e.chain.seenAt(ms, e.faults.Lag+d.faults.Lag)
 }
 
 // look asks something of the state.
@@ -63,12 +63,12 @@ func look[T any](d *Derived, what string, ask func(c *Chain, s headAt) (T, error
 // Standing returns how far the state has come.
 func (d *Derived) Standing(context.Context) (pg.Standing, error) {
 	return look(d, "asking how far the state is", func(_ *Chain, s headAt) (pg.Standing, error) {
-		return d.standing(s),
+		return d.progress(s),
 			nil
 	})
 }
 
-func (d *Derived) standing(s headAt) pg.Standing {
+func (d *Derived) progress(s headAt) pg.Standing {
 	offset := pg.Offset{Tip: s.tip.ref, Finalized: s.final.ref, Halted: d.faults.Halt, Rev: d.rev}
 	return pg.Standing{Generation: 1, Partitions: 1, Offsets: []pg.Offset{offset}, Watermark: s.tip.ref,
 		Halted: d.faults.Halt}
@@ -128,7 +128,7 @@ func find[R perp.Row](d *Derived, table perp.Table, key chain.Hash) (pg.Found[R]
 // an older one has to load everything.
 func (d *Derived) Changes(_ context.Context, partitions []int, since pg.Seen) (pg.Changes, error) {
 	return look(d, "reading changes", func(c *Chain, s headAt) (pg.Changes, error) {
-		changes := pg.Changes{Seen: since, Standing: d.standing(s)}
+		changes := pg.Changes{Seen: since, Standing: d.progress(s)}
 		if !changes.HasView() {
 			return changes, nil
 		}
@@ -148,7 +148,7 @@ func (d *Derived) Changes(_ context.Context, partitions []int, since pg.Seen) (p
 // Load gives all rows, as pg.DB does.
 func (d *Derived) Load(_ context.Context, partitions []int, take func(int, perp.Row) error) (pg.Changes, error) {
 	return look(d, "loading", func(c *Chain, s headAt) (pg.Changes, error) {
-		changes, all := pg.Changes{Standing: d.standing(s)}, pg.Changes{}
+		changes, all := pg.Changes{Standing: d.progress(s)}, pg.Changes{}
 		if !changes.HasView() {
 			return changes, nil
 		}

@@ -14,7 +14,7 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-func (w *world) standing(d *fakechain.Derived) pg.Standing {
+func (w *world) progress(d *fakechain.Derived) pg.Standing {
 	w.t.Helper()
 	s, err := d.Standing(w.t.Context())
 	if err != nil {
@@ -31,7 +31,7 @@ func TestStateLags(t *testing.T) {
 	d := e.Derived()
 	at := func(want uint64) {
 		t.Helper()
-		s := w.standing(d)
+		s := w.progress(d)
 		if s.Watermark.Number != want || !s.Level() || s.Watermark.Hash.IsZero() || s.Generation != 1 {
 			t.Errorf("the state stands at %+v, want block %d", s, want)
 		}
@@ -49,7 +49,7 @@ func TestStateLags(t *testing.T) {
 	e.SetFaults(fakechain.Faults{})
 	at(head + 7)
 	d.SetFaults(fakechain.StateFaults{Halt: "a final block changed"})
-	if s := w.standing(d); s.Level() || s.Halted == "" {
+	if s := w.progress(d); s.Level() || s.Halted == "" {
 		t.Errorf("halted, it stands at %+v", s)
 	}
 	d.SetFaults(fakechain.StateFaults{Down: true})

@@ -66,7 +66,7 @@ func show[T any](e *Endpoint, what string, ask func(c *Chain, s headAt) (T, erro
 	if e.faults.Down {
 		err = errAway
 	} else {
-		answer, err = ask(e.chain, e.chain.sight(e.chain.nowMs(), e.faults.Lag))
+		answer, err = ask(e.chain, e.chain.seenAt(e.chain.nowMs(), e.faults.Lag))
 	}
 	if err != nil {
 		return answer, fmt.Errorf("%s: %w", what, err)
@@ -74,8 +74,8 @@ func show[T any](e *Endpoint, what string, ask func(c *Chain, s headAt) (T, erro
 	return answer, nil
 }
 
-// sight is what was to be seen so long before a time.
-func (c *Chain) sight(ms uint64, before time.Duration) headAt {
+// seenAt is what was to be seen so long before a time.
+func (c *Chain) seenAt(ms uint64, before time.Duration) headAt {
 	then := ms - min(ms, uint64(before.Milliseconds()))
 	if newest := c.sights[len(c.sights)-1]; newest.atMs <= then {
 		return newest

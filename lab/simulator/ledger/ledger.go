@@ -40,7 +40,7 @@ type account struct {
 	paused        bool
 	pausedFor     string
 	unableUntil   time.Time // it cannot sign, as its holder said
-	expectedBelow uint64    // strangers below this number are known to have been there
+	expectedBelow uint64    // external transactions below this number are known to have been there
 
 	owner   lease.Owner
 	token   int64
