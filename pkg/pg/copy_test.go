@@ -82,14 +82,14 @@ var errCopyEnds = errors.New("the copy ends here")
 // play is a history to be played: the rows of each block, whether it is taken back again, and how many blocks from the
 // end one is final.
 type play struct {
-	blocks   [][]perp.Row
-	takeBack []bool
-	final    int
+	blocks [][]perp.Row
+	undone []bool
+	final  int
 }
 
 var plays = rapid.Custom(func(t *rapid.T) (p play) {
 	for range rapid.IntRange(4, 8).Draw(t, "blocks") {
-		p.blocks, p.takeBack = append(p.blocks, arbitraryRows(t)), append(p.takeBack, rapid.Bool().Draw(t, "undo"))
+		p.blocks, p.undone = append(p.blocks, arbitraryRows(t)), append(p.undone, rapid.Bool().Draw(t, "undo"))
 	}
 	p.final = rapid.IntRange(0, 3).Draw(t, "final")
 	return p
@@ -110,7 +110,7 @@ func testCopy(t *testing.T, script play) {
 	p := claim(t, db, 0, 1)
 	for i, rows := range script.blocks {
 		must(t, p.Commit(background, h.step(h.extend(t, rows...))))
-		if script.takeBack[i] {
+		if script.undone[i] {
 			must(t, p.Undo(background, h.rewind(t, 1)))
 			must(t, p.Commit(background, h.step(h.extend(t, order(uint64(i), perp.Created)))))
 		}

@@ -290,15 +290,15 @@ func TestKeyOfALostBranchIsGivenAgain(t *testing.T) {
 			given := order(1, perp.Created)
 			given.Account = chain.Address{2}
 
-			takeBack := func() {
+			undone := func() {
 				must(t, old.Undo(t.Context(), pg.Rewind{Next: old.Offset().Next + 1, Ancestor: ancestor}))
 			}
 			if !newBranchFirst {
-				takeBack()
+				undone()
 			}
 			must(t, fresh.Commit(t.Context(), pg.Commit{Next: 2, Blocks: []pg.AppliedBlock{follow(ancestor, given)}}))
 			if newBranchFirst {
-				takeBack()
+				undone()
 			}
 			found, err := db.Order(t.Context(), given.Key)
 			must(t, err)

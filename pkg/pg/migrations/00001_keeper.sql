@@ -71,7 +71,7 @@ CREATE TABLE keeper.signer (
     -- Which database this signer's rows were last known to be whole in. A backup that was restored, and a replica that was promoted, are other ones.
     system_identifier bigint, -- of the server's cluster
     timeline       integer,   -- of its log
-    expected_below bigint NOT NULL DEFAULT 0, -- a resync found the chain at this nonce: below it, strangers' transactions alarm nobody
+    expected_below bigint NOT NULL DEFAULT 0, -- a resync found the chain at this nonce: below it, external transactions alarm nobody
     resynced_at    timestamptz,
     unable       text,        -- why its holder could not sign, as it last said,
     unable_until timestamptz  -- and until when that is believed
@@ -115,7 +115,7 @@ CREATE TABLE keeper.tx_intent (
                 ('QUEUED', 'SIGNED', 'SENT', 'MINED', 'FINAL_OK', 'FINAL_REVERTED', 'FINAL_LOST_RACE', 'CANCELLED', 'SKIPPED', 'FOREIGN')),
     queued_at   timestamptz   NOT NULL DEFAULT clock_timestamp(),
     nonce       bigint,
-    token       bigint,                 -- of the tenure that claimed it
+    token       bigint,                 -- of the lease term that claimed it
     slot        smallint,               -- of a liquidation: which of the keeper's places it takes while in flight
     outcome     text,
     reason      text,
