@@ -69,8 +69,8 @@ func (r *rig) checkCoverage() {
 	}
 }
 
-// standing is how far the tables have come.
-func (r *rig) standing() pg.Standing {
+// progress is how far the tables have come.
+func (r *rig) progress() pg.Standing {
 	r.t.Helper()
 	at, err := r.db.StandingOf(r.t.Context(), 1)
 	if err != nil {

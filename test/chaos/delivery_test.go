@@ -32,11 +32,11 @@ func TestStaleAndDoubleDeliveries(t *testing.T) {
 	r.scanner.kill()
 	r.compareAtHead("the scanner's death")
 	before := r.checksums()
-	standing := r.standing()
-	written := r.deliver(random, standing)
+	progress := r.progress()
+	written := r.deliver(random, progress)
 	t.Logf("%d records delivered again", written)
 	r.awaitRead()
-	r.unchanged(standing, r.standing())
+	r.unchanged(progress, r.progress())
 	if after := r.checksums(); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("the tables have changed:\n%v\n%v", before, after)
 	}

@@ -24,7 +24,7 @@ func TestFrozenScanner(t *testing.T) {
 		taker.start()
 		r.compareAtStalledHead("another scanner took over")
 		r.awaitFinal()
-		before := r.standing()
+		before := r.progress()
 		owner.resume()
 		r.await("the woken scanner stands by", func(ctx context.Context) error {
 			if owner.metrics(ctx)["scanner_standing_by"] != 1 {
@@ -33,7 +33,7 @@ func TestFrozenScanner(t *testing.T) {
 			return nil
 		})
 		r.awaitRead()
-		r.unchanged(before, r.standing())
+		r.unchanged(before, r.progress())
 		r.devnet.Resume()
 		r.reorg(random)
 		r.compareAtStalledHead("the woken scanner stands by")
@@ -55,7 +55,7 @@ func (r *rig) catchUp(p *process, random *rand.Rand) {
 	p.kill()
 	r.devnet.Resume()
 	r.mine(150 + random.IntN(100))
-	behind, some := r.standing().Offsets[0].Next, 1+random.Int64N(100)
+	behind, some := r.progress().Offsets[0].Next, 1+random.Int64N(100)
 	p.start()
 	r.await(p.name+" is catching up", func(ctx context.Context) error {
 		at, err := r.db.StandingOf(ctx, 1)
@@ -102,7 +102,7 @@ func TestFrozenStatevm(t *testing.T) {
 		r.compareAtStalledHead("another statevm took over")
 		r.awaitFinal()
 		r.awaitRead()
-		before := r.standing()
+		before := r.progress()
 		r.dropHeartbeats()
 		owner.resume()
 		r.await("the two share the partitions", func(ctx context.Context) error {
@@ -112,7 +112,7 @@ func TestFrozenStatevm(t *testing.T) {
 			}
 			return nil
 		})
-		r.unchanged(before, r.standing())
+		r.unchanged(before, r.progress())
 		fenced += owner.metrics(t.Context())["statevm_fenced_total"]
 		r.devnet.Resume()
 		r.reorg(random)

@@ -71,7 +71,7 @@ func dieAtDeadLetter(r *rig, at point, _ *rand.Rand) bool {
 	r.scanner.kill() // so that all partitions stay at one block
 	r.compareAtHead("the seed before")
 	victim := len(r.letters()) / 2 // each death sends a letter twice
-	before := r.standing()
+	before := r.progress()
 	record, err := unknown(before.Offsets[victim].Epoch)
 	if err != nil {
 		r.t.Fatal(err)
@@ -90,7 +90,7 @@ func dieAtDeadLetter(r *rig, at point, _ *rand.Rand) bool {
 	if n := len(r.letters()); n != 2*(victim+1) {
 		r.t.Errorf("%d dead letters, want %d", n, 2*(victim+1))
 	}
-	after := r.standing()
+	after := r.progress()
 	for p, o := range after.Offsets {
 		if o.Next > before.Offsets[p].Next+1 || p == victim && o.Next != before.Offsets[p].Next {
 			r.t.Errorf("partition %d went from offset %d to %d", p, before.Offsets[p].Next, o.Next)

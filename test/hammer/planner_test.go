@@ -70,13 +70,13 @@ func (p *planner) publish(ctx context.Context, ids []int) error {
 
 // records are the jobs of some numbers as they are found now.
 func (p *planner) records(ctx context.Context, ids []int) (records []bus.Record, err error) {
-	standing, err := p.db.Standing(ctx)
+	progress, err := p.db.Standing(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
 		j := jobOfMarket(id, p.signer,
-			job.Evidence{Block: standing.Watermark, Generation: uint32(standing.Generation)})
+			job.Evidence{Block: progress.Watermark, Generation: uint32(progress.Generation)})
 		record, err := wire.Encode(j.Signer[:], wire.Job{Job: j}, 0, 0)
 		if err != nil {
 			return nil, err

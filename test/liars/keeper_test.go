@@ -165,9 +165,9 @@ func (k *keeper) crashed() error {
 
 // halted says why the state stands, if it does.
 func (k *keeper) halted(ctx context.Context) error {
-	standing, err := k.db.Standing(ctx)
-	if err == nil && standing.Halted != "" {
-		err = fmt.Errorf("the state is halted: %s", standing.Halted)
+	progress, err := k.db.Standing(ctx)
+	if err == nil && progress.Halted != "" {
+		err = fmt.Errorf("the state is halted: %s", progress.Halted)
 	}
 	return err
 }
