@@ -76,7 +76,7 @@ func (m Job) marshal() proto.Message {
 
 func (m Result) marshal() proto.Message {
 	return &wirepb.Result{
-		JobId: m.JobID, Arm: m.Attempt, Kind: string(m.Kind), Key: m.Key[:], Account: m.Account[:],
+		JobId: m.JobID, Attempt: m.Attempt, Kind: string(m.Kind), Key: m.Key[:], Account: m.Account[:],
 		Outcome: string(m.Outcome), Reason: m.Reason,
 		TxHash: m.TxHash[:], Signer: m.Signer[:], Nonce: m.Nonce, Block: blockOut(m.Block), GasUsed: m.GasUsed,
 		GasPrice: m.GasPrice,
@@ -117,7 +117,7 @@ func decodeJob(f *fields, p *wirepb.Job) Message {
 
 func decodeResult(f *fields, p *wirepb.Result) Message {
 	return Result{job.Result{
-		JobID: p.GetJobId(), Attempt: p.GetArm(), Kind: job.Kind(p.GetKind()), Key: f.hash(p.GetKey()),
+		JobID: p.GetJobId(), Attempt: p.GetAttempt(), Kind: job.Kind(p.GetKind()), Key: f.hash(p.GetKey()),
 		Account: f.address(p.GetAccount()),
 		Outcome: job.Outcome(p.GetOutcome()), Reason: p.GetReason(), TxHash: f.hash(p.GetTxHash()),
 		Signer: f.address(p.GetSigner()),

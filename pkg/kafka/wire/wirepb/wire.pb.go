@@ -1209,7 +1209,7 @@ func (x *Evidence) GetReason() string {
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	JobId         string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
-	Arm           uint32                 `protobuf:"varint,2,opt,name=arm,proto3" json:"arm,omitempty"`
+	Attempt       uint32                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	Key           []byte                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
 	Account       []byte                 `protobuf:"bytes,5,opt,name=account,proto3" json:"account,omitempty"`
@@ -1269,9 +1269,9 @@ func (x *Result) GetJobId() string {
 	return ""
 }
 
-func (x *Result) GetArm() uint32 {
+func (x *Result) GetAttempt() uint32 {
 	if x != nil {
-		return x.Arm
+		return x.Attempt
 	}
 	return 0
 }
@@ -1738,10 +1738,10 @@ const file_wire_proto_rawDesc = "" +
 	"generation\x18\x02 \x01(\rR\n" +
 	"generation\x12\x18\n" +
 	"\areports\x18\x03 \x03(\tR\areports\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xaf\x04\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xb7\x04\n" +
 	"\x06Result\x12\x15\n" +
-	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x10\n" +
-	"\x03arm\x18\x02 \x01(\rR\x03arm\x12\x12\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x12\n" +
 	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x10\n" +
 	"\x03key\x18\x04 \x01(\fR\x03key\x12\x18\n" +
 	"\aaccount\x18\x05 \x01(\fR\aaccount\x12\x18\n" +
