@@ -69,6 +69,11 @@ var commands = []command{
 			holds := f.Bool("holds", true, "whether it holds the role from now on")
 			return func() any { return map[string]any{"account": *account, "role": *role, "holds": *holds} }
 		}},
+	{"announce", "devnet_announce", "emit an event of administration that keepers do not know",
+		func(f *flag.FlagSet) func() any {
+			name := f.String("name", "WorkflowExecuted", "name of the event")
+			return func() any { return map[string]any{"name": *name} }
+		}},
 	{"stall-finality", "devnet_stallFinality", "keep safe and finalized where they are",
 		func(*flag.FlagSet) func() any { return nil }},
 	{"resume", "devnet_resume", "end every stall", func(*flag.FlagSet) func() any { return nil }},

@@ -68,6 +68,20 @@ func (d *Devnet) SetRole(ctx context.Context, account common.Address, role strin
 	return exchange.SetRole(ctx, d.chain, d.cast.deployer.Key, d.Deployment(), account, role, holds)
 }
 
+// Announce emits an event of administration that keepers do not know.
+func (d *Devnet) Announce(ctx context.Context, name string) error {
+	d.upgrade.Lock()
+	defer d.upgrade.Unlock()
+	return exchange.Announce(ctx, d.chain, d.cast.deployer.Key, d.Deployment(), name)
+}
+
+// Announce is devnet_announce {name}.
+func (c control) Announce(ctx context.Context, args struct {
+	Name string `json:"name"`
+}) (bool, error) {
+	return true, c.d.Announce(ctx, args.Name)
+}
+
 // Upgrade is devnet_upgrade {contracts}, an upgrade of the exchange under way. First the new handlers and the new
 // router stand beside the old ones, all with their roles; the answer is the new deployment. RoleStore lists both sets
 // as CONTROLLER. Then devnet_retire takes the roles of the old ones. "devnet upgrade" and "devnet retire" do the

@@ -2,7 +2,10 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -29,7 +32,8 @@ const (
 // their roles from the old ones, while traders go on. The Master goes over to the new handlers without a restart,
 // misses nothing and sends nothing twice (PIPE-11); a role that is taken from one of its signers is told within a
 // minute, others do its jobs, and it goes on by itself when it has the role again. In the end every keeper's state is
-// the chain's.
+// the chain's. Before that the venue emits an event that no keeper knows: each counts it, which is what the alarm is
+// raised by, and goes on (PIPE-12).
 //
 // It takes four minutes and runs with KEEPER_UPGRADE_VENUE=1 (`make upgrade-venue`).
 func TestVenueUpgrade(t *testing.T) {
@@ -41,6 +45,7 @@ func TestVenueUpgrade(t *testing.T) {
 	k.awaitAll()
 	k.progress(10, 1)
 	from := uint64(k.head()) + 1
+	k.announce()
 
 	var after struct{ Contracts map[string]chain.Address }
 	upgrade := map[string]any{"contracts": "v2.2c"}
@@ -107,6 +112,29 @@ func (k *keeper) judge(from, to uint64) {
 		k.errorf("from the upgrade on: %v", err)
 	}
 	k.t.Logf("%d jobs while the venue was upgraded, %d in all", len(upgraded), len(all))
+}
+
+// announce has the venue emit an event that no keeper knows, and waits until each has counted it. That they go on shows
+// in what is executed afterwards, without a restart, and in their tables at the end.
+func (k *keeper) announce() {
+	k.t.Helper()
+	const event, counted = "WorkflowExecuted", `statevm_events_total{event="unknown WorkflowExecuted"} 1`
+	k.devnet("devnet_announce", map[string]any{"name": event})
+	began := time.Now()
+	for _, other := range k.Keepers {
+		k.await(other.Role()+" counts an unknown event", func(context.Context) error {
+			answer, err := http.Get("http://" + other.Process("statevm").HTTP + "/metrics")
+			if err != nil {
+				return err
+			}
+			defer answer.Body.Close()
+			if text, err := io.ReadAll(answer.Body); err != nil || !strings.Contains(string(text), counted) {
+				return errors.Join(err, fmt.Errorf("%s is not among its metrics", counted))
+			}
+			return nil
+		})
+	}
+	k.t.Logf("all keepers have counted the unknown event after %s", time.Since(began).Round(time.Millisecond))
 }
 
 func (k *keeper) awaitAll() {

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"fmt"
 	"math/big"
+	"reflect"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -62,6 +63,23 @@ func SetRole(ctx context.Context, backend Backend, deployer *ecdsa.PrivateKey, o
 	}
 	if _, err := d.flush(ctx); err != nil {
 		return fmt.Errorf("changing the role %s of %s: %w", role, account, err)
+	}
+	return nil
+}
+
+// Announce emits an event of administration under a name of one's own, which no keeper knows.
+func Announce(ctx context.Context, backend Backend, deployer *ecdsa.PrivateKey, on *Deployment, name string) error {
+	d, err := resume(ctx, backend, Config{Deployer: deployer}, on)
+	if err != nil {
+		return fmt.Errorf("announcing %s: %w", name, err)
+	}
+	items := contracts.Get(contracts.EventEmitter).ABI.Methods["emitEventLog"].Inputs[1].Type.GetType()
+	d.grant(d.self, "CONTROLLER")
+	d.invoke(contracts.EventEmitter, on.Contracts.EventEmitter, gasToConfigure, "emitEventLog", name,
+		reflect.New(items).Elem().Interface())
+	d.revoke(d.self, "CONTROLLER")
+	if _, err := d.flush(ctx); err != nil {
+		return fmt.Errorf("announcing %s: %w", name, err)
 	}
 	return nil
 }
