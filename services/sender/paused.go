@@ -20,7 +20,7 @@ type pauses struct {
 		List(ctx context.Context) ([]outbox.SignerStanding, error)
 	}
 	own     []chain.Address
-	notice  func(part, reason string) // to readiness, of a signer that has jobs
+	notice  func(part, reason string) // to readiness, of one that has jobs or cannot sign
 	metrics *Metrics
 	log     zerolog.Logger
 
@@ -58,7 +58,7 @@ func (p *pauses) look(ctx context.Context) error {
 			p.metrics.paused.WithLabelValues(s.Signer.Hex()).Set(metric.Bool(why != ""))
 		}
 		p.why[s.Signer] = why
-		p.notice("signer "+s.Signer.Hex()+" is out", map[bool]string{false: why}[idle])
+		p.notice("signer "+s.Signer.Hex()+" is out", map[bool]string{false: why}[idle && s.Unable == ""])
 		switch was := before[s.Signer]; {
 		case why != "" && was == "":
 			p.log.Warn().Str("signer", s.Signer.Hex()).Str("reason", why).Msg("the signer is out: it claims nothing new")

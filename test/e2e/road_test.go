@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"perpkeeper/lab/demo"
+	"perpkeeper/pkg/pg/outbox"
 )
 
 // PIPE-1, PIPE-2, PIPE-3, PIPE-4, PIPE-5: a log becomes a transaction, through Kafka and Postgres, and the chain closes
@@ -79,6 +80,21 @@ func TestTwoOfEach(t *testing.T) {
 	for _, kind := range []string{"statevm", "planner", "sender"} {
 		k.awaitShared(kind)
 	}
+	k.finish()
+}
+
+// NON-15, all four processes: one of two signers is paused, and the other does the jobs of both.
+func TestPausedSignerHoldsNoJob(t *testing.T) {
+	k := start(t, nil)
+	k.progress(2, 0)
+	signers, err := outbox.NewSigners(k.db).List(t.Context())
+	if err != nil || len(signers) < 2 {
+		t.Fatal(signers, err)
+	}
+	if out, err := k.Keeperctl(t.Context(), "signer", "pause", signers[0].Signer.Hex(), "its key is lost"); err != nil {
+		t.Fatal(out, err)
+	}
+	k.progress(6, 0)
 	k.finish()
 }
 

@@ -148,8 +148,12 @@ func (d *drain) explain(ctx context.Context, took bool) error {
 		return nil
 	}
 	depth, err := d.store.Depth(ctx, d.signer)
-	if err != nil || depth == 0 {
+	if err != nil {
 		return err
+	}
+	if depth == 0 { // what waited may be another signer's now
+		d.gate("")
+		return nil
 	}
 	reason, err := d.store.Paused(ctx, d.signer)
 	if err == nil && reason != "" {
