@@ -23,6 +23,12 @@ type Gainers struct {
 	Most int
 }
 
+// tableQuery is a statement whose result is rows of a table.
+type tableQuery struct {
+	table perp.Table
+	*Statement
+}
+
 var mostProfitable = tableQuery{perp.Positions, Register("most profitable positions", `SELECT `+
 	layouts[perp.Positions].selected()+` FROM {state}.position t
 	WHERE t.part = ANY ($1) AND `+isActive+` AND t.deleted_at IS NULL AND t.market = $2 AND t.is_long = $3
@@ -101,4 +107,25 @@ func inActive[R perp.Row](ctx context.Context, db *DB, q tableQuery, args ...any
 		return into(ctx, tx, &rows, q, generation, args...)
 	})
 	return rows, err
+}
+
+// into appends the rows of a query.
+func into[R perp.Row](ctx context.Context, tx pgx.Tx, list *[]R, q tableQuery, generation int, args ...any) error {
+	rows, err := tx.Query(ctx, q.In(generation), args...)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", q.name, err)
+	}
+	defer rows.Close()
+	err = eachRow(rows, layouts[q.table], func(row perp.Row) error {
+		r, ok := row.(R)
+		if !ok {
+			return fmt.Errorf("a %T among them", row)
+		}
+		*list = append(*list, r)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", q.name, err)
+	}
+	return nil
 }

@@ -248,7 +248,7 @@ func TestRolesCopy(t *testing.T) {
 		t.Error(err)
 	}
 	must(t, ops.Switch(t.Context(), number, ""))
-	s, err := pgtest.OpenAs(t, pg.RolePlanner, address).Snapshot(t.Context(), []int{0, 1})
+	s, err := pgtest.Load(t.Context(), pgtest.OpenAs(t, pg.RolePlanner, address), 0, 1)
 	if err != nil || len(s.Orders) != 2 || s.Generation != number {
 		t.Errorf("the planner sees %d orders of generation %d, %v", len(s.Orders), s.Generation, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/scanner"
 )
@@ -52,7 +53,7 @@ func TestPlantedWordIsFound(t *testing.T) {
 // parameter is a word as the state has it.
 func (s *site) parameter(key chain.Hash) (perp.Parameter, bool) {
 	s.t.Helper()
-	snapshot, err := s.db.Snapshot(s.t.Context(), []int{0})
+	snapshot, err := pgtest.Load(s.t.Context(), s.db, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}

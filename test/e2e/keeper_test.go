@@ -285,7 +285,7 @@ func (k *keeper) explain() {
 	k.t.Helper()
 	var open []perp.Position
 	k.await("open positions on a level state", func(ctx context.Context) error {
-		s, err := k.db.Snapshot(ctx, []int{0, 1, 2, 3})
+		s, err := pgtest.Load(ctx, k.db, 0, 1, 2, 3)
 		if open = s.Positions; err == nil && len(open) == 0 {
 			return fmt.Errorf("none (level %v)", s.Level())
 		}

@@ -15,6 +15,7 @@ import (
 	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/pg/pgtest"
 )
 
 // shadowReport is what keeperctl shadow report says.
@@ -108,7 +109,7 @@ func TestShadowOfASkewedFee(t *testing.T) {
 // skewFees plants a factor for the fees of positions, of 30 decimals, in place of the venue's in the shadow's state.
 func (k *keeper) skewFees(factor *big.Int) {
 	k.t.Helper()
-	markets, err := k.db.Snapshot(k.t.Context(), []int{0})
+	markets, err := pgtest.Load(k.t.Context(), k.db, 0)
 	if err != nil {
 		k.t.Fatal(err)
 	}

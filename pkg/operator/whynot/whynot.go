@@ -5,6 +5,7 @@ package whynot
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,10 +26,28 @@ func Reports(ctx context.Context, client *bus.Client, chainID uint64, maxAge tim
 	return board, err
 }
 
-// Present is what a planner would decide by now.
+// Present is what a planner would decide by now. It holds what all of the venue is judged by; what accounts have set
+// for themselves is as much as anybody likes, and [Decide] looks up what an order names of it.
 func Present(ctx context.Context, db *pg.DB, board *price.Board, rules due.Rules,
 	maxAge time.Duration) (*due.Moment, error) {
-	s, err := db.Snapshot(ctx, nil)
+	rows, tokens := perp.NewBook(), map[chain.Address]bool{}
+	var values []perp.MarketValue
+	s, err := db.Load(ctx, nil, func(_ int, row perp.Row) error {
+		switch r := row.(type) {
+		case perp.Parameter:
+			if r.Source == perp.FromAccount {
+				return nil
+			}
+		case perp.Market:
+			for _, token := range r.Tokens() {
+				tokens[token] = true
+			}
+		case perp.MarketValue:
+			values = append(values, r)
+		}
+		rows.Put(row)
+		return nil
+	})
 	switch {
 	case err != nil:
 		return nil, err
@@ -39,36 +58,44 @@ func Present(ctx context.Context, db *pg.DB, board *price.Board, rules due.Rules
 			fmt.Errorf("nothing can be judged: the partitions of the state have no block in common; the foremost is "+
 				"%d blocks ahead (is statevm running?)", s.Skew())
 	}
-	rows := perp.NewBook()
-	put(rows, s.Markets)
-	put(rows, s.Values)
-	put(rows, s.Parameters)
 	m := &due.Moment{
 		Block: s.Watermark, Generation: uint32(s.Generation), Rows: rows,
-		Glvs: due.GlvsOf(slices.Values(s.Values)), Rules: rules,
+		Glvs: due.GlvsOf(slices.Values(values)), Rules: rules,
 	}
-	return m.Quoted(func(yield func(chain.Address) bool) {
-		for _, one := range s.Markets {
-			for _, token := range one.Tokens() {
-				if !yield(token) {
-					return
-				}
-			}
-		}
-	}, maxAge, func(token chain.Address) (due.Quote, bool) {
+	return m.Quoted(maps.Keys(tokens), maxAge, func(token chain.Address) (due.Quote, bool) {
 		r, known := board.Latest(token)
 		return due.Quote{Price: perp.Price{Min: r.Min, Max: r.Max}, TimeMs: r.TimeMs, ID: r.ID(),
 			Stuck: r.Stuck()}, known
 	}), nil
 }
 
-func put[R perp.Row](book *perp.Book, rows []R) {
-	for _, r := range rows {
-		book.Put(r)
-	}
+// withFee is a moment's rows, and a UI fee.
+type withFee struct {
+	perp.Rows
+	fee perp.Parameter
 }
 
-// Decide finds what a key names, describes it, and decides about it.
+// Get implements [perp.Rows].
+func (w withFee) Get(key perp.RowKey) perp.Row {
+	if key == w.fee.RowKey() {
+		return w.fee
+	}
+	return w.Rows.Get(key)
+}
+
+// lookUpFee gives a moment that nobody has used yet the UI fee that an order names.
+func lookUpFee(ctx context.Context, db *pg.DB, m *due.Moment, receiver chain.Address) error {
+	if receiver.IsZero() {
+		return nil
+	}
+	fees, err := db.Parameters(ctx, []chain.Hash{perp.UIFeeKey(receiver)})
+	for _, fee := range fees {
+		m.Rows = withFee{m.Rows, fee}
+	}
+	return err
+}
+
+// Decide finds what a key names, describes it, and decides about it, at a moment that nobody has used yet.
 func Decide(ctx context.Context, db *pg.DB, m *due.Moment, key chain.Hash) (what string, d due.Decision, err error) {
 	position, err := db.Position(ctx, key)
 	if err != nil {
@@ -84,6 +111,9 @@ func Decide(ctx context.Context, db *pg.DB, m *due.Moment, key chain.Hash) (what
 	}
 	if o := order.Row; order.Known {
 		acted, err := db.Position(ctx, o.PositionKey())
+		if err == nil {
+			err = lookUpFee(ctx, db, m, o.UIFeeReceiver)
+		}
 		return fmt.Sprintf("order (%v) of %s in market %s, %s, %s", o.OrderType, o.Account, o.Market,
 			text.Side(o.IsLong), o.Status), orCancel(m, m.Order(o, acted.Row)), err
 	}

@@ -21,9 +21,9 @@ func commit(t *testing.T, p *pg.Partition, blocks ...pg.AppliedBlock) {
 // A snapshot has rows once all partitions have a block in common: those of that block, also while one of them is ahead.
 func TestSnapshotIsOfTheLowestCommonBlock(t *testing.T) {
 	db := pgtest.DB(t)
-	take := func() pg.Snapshot {
+	take := func() pgtest.State {
 		t.Helper()
-		s, err := db.Snapshot(t.Context(), []int{0, 1})
+		s, err := pgtest.Load(t.Context(), db, 0, 1)
 		must(t, err)
 		return s
 	}
@@ -56,7 +56,7 @@ func TestSnapshotIsOfTheLowestCommonBlock(t *testing.T) {
 	if len(s.Orders) != 3 || len(s.Positions) != 1 || len(s.Markets) != 1 || len(s.Requests) != 0 {
 		t.Errorf("rows: %+v", s)
 	}
-	if s, err := db.Snapshot(t.Context(), []int{1}); err != nil || len(s.Orders) != 1 || len(s.Positions) != 0 ||
+	if s, err := pgtest.Load(t.Context(), db, 1); err != nil || len(s.Orders) != 1 || len(s.Positions) != 0 ||
 		len(s.Markets) != 1 {
 		t.Errorf("rows of partition 1: %+v, %v", s, err)
 	}
@@ -142,7 +142,7 @@ func TestSwitchOfGenerations(t *testing.T) {
 	for _, generation := range []int{2, 1, 2} {
 		orders := generation
 		must(t, db.Switch(t.Context(), generation, "a test"))
-		s, err := db.Snapshot(t.Context(), []int{0})
+		s, err := pgtest.Load(t.Context(), db, 0)
 		if err != nil || s.Generation != generation || len(s.Orders) != orders {
 			t.Errorf("generation %d: %+v, %v", generation, s.Standing, err)
 		}
