@@ -442,13 +442,13 @@ func TestSuspectAndElsewhere(t *testing.T) {
 		if _, err := c.Header(t.Context(), at); err != nil || c.ServedBy(at) != "http://a/" {
 			t.Fatalf("by %q, %v", c.ServedBy(at), err)
 		}
-		if block, err := c.Elsewhere(c.ServedBy(at)).Block(t.Context(), at); err != nil || block.Source != "http://b/" {
+		if block, err := c.Excluding(c.ServedBy(at)).Block(t.Context(), at); err != nil || block.Source != "http://b/" {
 			t.Fatalf("elsewhere by %q, %v", block.Source, err)
 		}
 		if c.ServedBy(at) != "http://a/" || c.ServedBy(chain.Hash{1}) != "" {
 			t.Error("who served first is not known, or an unknown block is")
 		}
-		if _, err := c.Elsewhere("http://a/", "http://b/").Head(t.Context()); !NoEndpoint(err) {
+		if _, err := c.Excluding("http://a/", "http://b/").Head(t.Context()); !NoEndpoint(err) {
 			t.Errorf("nobody is left: %v", err)
 		}
 		if c.Suspect(at, "it is not the chain's"); excluded(c, 0, Everything) != ReasonSuspected {

@@ -47,7 +47,7 @@ func TestSenderIsRecovered(t *testing.T) {
 				}
 				return c.Verified(block, receipts[1])
 			}
-			tx, err := read(c.Elsewhere(c.Endpoints()[1].Source))
+			tx, err := read(c.Excluding(c.Endpoints()[1].Source))
 			if err != nil || tx.From != d.account() || lied(c.Endpoints()[0], evm.ForBodies) != forged {
 				t.Errorf("from %s, %v, excluded for %+v", tx.From, err, c.Endpoints()[0].Excluded)
 			}

@@ -23,7 +23,7 @@ const (
 //
 // A window belongs to the same tier by the clock, whatever is suspected. That of a suspected tier passes to the next
 // one that is not: so a suspicion takes windows from nobody but the suspect, and no job waits longer for it.
-type Evidence struct {
+type FailureDetector struct {
 	self   int
 	tiers  int
 	window uint64 // ms
@@ -58,8 +58,8 @@ type jobHistory struct {
 }
 
 // NewEvidence returns what a keeper of the given tier knows at the start: no tier is suspected.
-func NewEvidence(self, tiers int, window time.Duration) *Evidence {
-	return &Evidence{
+func NewEvidence(self, tiers int, window time.Duration) *FailureDetector {
+	return &FailureDetector{
 		self: self, tiers: tiers, window: uint64(window.Milliseconds()),
 		misses: make([]int, tiers+1), suspected: make([]bool, tiers+1), lastExecuted: make([]uint64, tiers+1),
 		jobs: map[string]*jobHistory{}, probes: map[uint64]probe{},
@@ -68,7 +68,7 @@ func NewEvidence(self, tiers int, window time.Duration) *Evidence {
 
 // Born notes a job. Noting it again changes nothing, unless it was born anew in between: its windows begin again then,
 // and those of its former life accuse nobody.
-func (e *Evidence) Born(id string, birthMs uint64) {
+func (e *FailureDetector) Born(id string, birthMs uint64) {
 	var charged []int
 	if c := e.jobs[id]; c != nil {
 		if birthMs <= c.birthMs {
@@ -90,7 +90,7 @@ func (e *Evidence) Born(id string, birthMs uint64) {
 // A job this keeper does not know was born and executed while it was away. Its windows are unknown, but whoever goes
 // before its executor had one and let it pass. This is how a keeper that comes back learns what the others hold against
 // it: if it did not, both it and its deputy would act.
-func (e *Evidence) Executed(id string, by int, atMs uint64) {
+func (e *FailureDetector) Executed(id string, by int, atMs uint64) {
 	c := e.jobs[id]
 	known := c != nil
 	if !known {
@@ -118,7 +118,7 @@ func (e *Evidence) Executed(id string, by int, atMs uint64) {
 // Feasible notes, at a time (Unix ms), that a simulated call after a job's n-th window (from 0) would succeed, although
 // nobody has executed the job. Only this keeper knows: it counts from now on, so that an owner that is alive has the
 // others' lag to show it. Whoever can make such calls does not accuse itself.
-func (e *Evidence) Feasible(id string, n, nowMs uint64) {
+func (e *FailureDetector) Feasible(id string, n, nowMs uint64) {
 	if c := e.jobs[id]; c != nil && !c.done {
 		e.missed(c, id, n, e.self, nowMs)
 	}
@@ -127,7 +127,7 @@ func (e *Evidence) Feasible(id string, n, nowMs uint64) {
 // missed charges the owner of a job's n-th window, once a job, if the window was its own from the beginning to the end.
 // A window that ended before the owner last executed anything does not count: when keepers that were all down return,
 // they find the windows of the outage missed by each other.
-func (e *Evidence) missed(c *jobHistory, id string, n uint64, by int, atMs uint64) {
+func (e *FailureDetector) missed(c *jobHistory, id string, n uint64, by int, atMs uint64) {
 	begins := c.birthMs + n*e.window
 	owner := e.ownerAt(id, n, begins)
 	if owner == by || owner != e.ownerAt(id, n, begins+e.window-1) || e.lastExecuted[owner] >= begins+e.window ||
@@ -139,13 +139,13 @@ func (e *Evidence) missed(c *jobHistory, id string, n uint64, by int, atMs uint6
 }
 
 // charge counts a missed job.
-func (e *Evidence) charge(tier int, atMs uint64) {
+func (e *FailureDetector) charge(tier int, atMs uint64) {
 	if e.misses[tier]++; e.misses[tier] >= missesToSuspect {
 		e.set(tier, true, atMs)
 	}
 }
 
-func (e *Evidence) set(tier int, suspected bool, atMs uint64) {
+func (e *FailureDetector) set(tier int, suspected bool, atMs uint64) {
 	if e.suspected[tier] != suspected {
 		e.suspected[tier] = suspected
 		e.changes = append(e.changes, change{atMs, tier, suspected})
@@ -153,15 +153,15 @@ func (e *Evidence) set(tier int, suspected bool, atMs uint64) {
 }
 
 // Missed is how many jobs running a tier has missed.
-func (e *Evidence) Missed(tier int) int { return e.misses[tier] }
+func (e *FailureDetector) Missed(tier int) int { return e.misses[tier] }
 
 // Suspected reports whether a tier is suspected by the facts so far.
-func (e *Evidence) Suspected(tier int) bool { return e.suspected[tier] }
+func (e *FailureDetector) Suspected(tier int) bool { return e.suspected[tier] }
 
 // Owner returns the tier that owns a job's n-th window (from 0) at a time (Unix ms), as this keeper has to see it: its
 // own suspicion holds at once and its own clearing later, those of the others the other way round, so that two never
 // think a window theirs.
-func (e *Evidence) Owner(id string, n, nowMs uint64) int {
+func (e *FailureDetector) Owner(id string, n, nowMs uint64) int {
 	return e.owner(id, n, func(tier int) bool {
 		if tier == e.self {
 			return e.suspectedAt(tier, nowMs, 0, othersLag)
@@ -171,12 +171,12 @@ func (e *Evidence) Owner(id string, n, nowMs uint64) int {
 }
 
 // ownerAt is the owner of a job's n-th window as a neutral watcher sees it at a time: the same for every keeper.
-func (e *Evidence) ownerAt(id string, n, atMs uint64) int {
+func (e *FailureDetector) ownerAt(id string, n, atMs uint64) int {
 	return e.owner(id, n, func(tier int) bool { return e.suspectedAt(tier, atMs, othersLag, 0) })
 }
 
 // owner is the tier whose window it is by the clock, or else the next one that is not suspected.
-func (e *Evidence) owner(id string, n uint64, suspected func(tier int) bool) int {
+func (e *FailureDetector) owner(id string, n uint64, suspected func(tier int) bool) int {
 	regular := e.regular(n)
 	if e.isProbe(id) {
 		return regular
@@ -190,15 +190,15 @@ func (e *Evidence) owner(id string, n uint64, suspected func(tier int) bool) int
 }
 
 // regular is the tier to which the clock alone gives the n-th window (from 0) of any job.
-func (e *Evidence) regular(n uint64) int { return int(n%uint64(e.tiers)) + 1 }
+func (e *FailureDetector) regular(n uint64) int { return int(n%uint64(e.tiers)) + 1 }
 
-func (e *Evidence) isProbe(id string) bool {
+func (e *FailureDetector) isProbe(id string) bool {
 	c := e.jobs[id]
 	return c != nil && e.probes[c.birthMs/uint64(probeEvery.Milliseconds())].id == id
 }
 
 // suspectedAt replays the changes of a tier up to a time, suspicions and clearings each taking effect with their lag.
-func (e *Evidence) suspectedAt(tier int, atMs uint64, lag, clearLag time.Duration) (suspected bool) {
+func (e *FailureDetector) suspectedAt(tier int, atMs uint64, lag, clearLag time.Duration) (suspected bool) {
 	for _, c := range e.changes {
 		delay := lag
 		if !c.suspected {
@@ -213,7 +213,7 @@ func (e *Evidence) suspectedAt(tier int, atMs uint64, lag, clearLag time.Duratio
 
 // until returns a time, or an earlier one after now at which a change takes effect for this keeper, because it does so
 // with a lag: whose turn a job is has to be asked again then.
-func (e *Evidence) until(nowMs, thenMs uint64) uint64 {
+func (e *FailureDetector) until(nowMs, thenMs uint64) uint64 {
 	for _, c := range e.changes {
 		if c.suspected != (c.tier == e.self) { // see Owner: others' suspicion and one's own clearing come late
 			if at := c.atMs + uint64(othersLag.Milliseconds()); at > nowMs {
@@ -225,11 +225,11 @@ func (e *Evidence) until(nowMs, thenMs uint64) uint64 {
 }
 
 // Done reports whether somebody is known to have executed a job.
-func (e *Evidence) Done(id string) bool { return e.jobs[id] != nil && e.jobs[id].done }
+func (e *FailureDetector) Done(id string) bool { return e.jobs[id] != nil && e.jobs[id].done }
 
 // Forget drops what is older than anybody asks for. Of the changes the last one of each tier stays, because it still
 // holds.
-func (e *Evidence) Forget(nowMs uint64) {
+func (e *FailureDetector) Forget(nowMs uint64) {
 	since := nowMs - min(nowMs, uint64(remembered.Milliseconds()))
 	for id, c := range e.jobs {
 		if c.birthMs < since {

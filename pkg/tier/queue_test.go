@@ -14,13 +14,13 @@ import (
 // keeper is one keeper's queue, on a clock that the test moves.
 type keeper struct {
 	*Queue
-	evidence *Evidence
+	evidence *FailureDetector
 	nowMs    uint64
 }
 
 func newKeeper(self, tiers int) *keeper {
 	k := &keeper{evidence: NewEvidence(self, tiers, window)}
-	k.Queue = NewQueue(Windows{Self: self, Window: window, Evidence: k.evidence}, func() uint64 { return k.nowMs },
+	k.Queue = NewQueue(Windows{Self: self, Window: window, Detector: k.evidence}, func() uint64 { return k.nowMs },
 		300*time.Second, 60*time.Second)
 	return k
 }

@@ -52,10 +52,10 @@ func TestFromWhomATurnIsTaken(t *testing.T) {
 		for _, tier := range c.suspected {
 			e.set(tier, true, 0)
 		}
-		got := Windows{Self: 3, Window: window, Evidence: e}.Turn(Job{ID: "job", BirthMs: 10_000}, 10_001+c.n*30_000)
-		if got.From != c.from || got.Deputy != c.deputy {
+		got := Windows{Self: 3, Window: window, Detector: e}.Turn(Job{ID: "job", BirthMs: 10_000}, 10_001+c.n*30_000)
+		if got.From != c.from || got.Substitute != c.deputy {
 			t.Errorf("suspected %v: window %d is taken from tier %d, passed over: %v", c.suspected, c.n, got.From,
-				got.Deputy)
+				got.Substitute)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func believing(self, tiers int, spans []span) Windows {
 		e.changes = append(e.changes, change{s.from, s.tier, true}, change{s.to, s.tier, false})
 	}
 	slices.SortStableFunc(e.changes, func(a, b change) int { return cmp.Compare(a.atMs, b.atMs) })
-	return Windows{Self: self, Window: window, Evidence: e}
+	return Windows{Self: self, Window: window, Detector: e}
 }
 
 // plainly is the rule read word for word, from times of suspicion instead of changes.
@@ -267,7 +267,7 @@ func TestNoTwoOwnersWhoeverIsSuspected(t *testing.T) {
 		facts := someFacts(random, tiers)
 		crowd := make([]watcher, tiers)
 		for i := range crowd {
-			crowd[i].Windows = Windows{Self: i + 1, Window: window, Evidence: NewEvidence(i+1, tiers, window)}
+			crowd[i].Windows = Windows{Self: i + 1, Window: window, Detector: NewEvidence(i+1, tiers, window)}
 			crowd[i].behind = random.Uint64N(uint64(Guard.Milliseconds()) + 1)
 			crowd[i].late = random.Uint64N(2000)
 		}
@@ -286,7 +286,7 @@ func TestNoTwoOwnersWhoeverIsSuspected(t *testing.T) {
 				}
 			}
 		}
-		changes += len(crowd[0].Evidence.changes)
+		changes += len(crowd[0].Detector.changes)
 	})
 	if changes < 50 {
 		t.Errorf("suspicions came and went %d times in all: that shows nothing", changes)
@@ -304,7 +304,7 @@ type watcher struct {
 
 func (w *watcher) read(facts []fact, world uint64) {
 	for ; w.knows < len(facts) && facts[w.knows].atMs <= world-w.behind; w.knows++ {
-		w.Evidence.learn(facts[w.knows])
+		w.Detector.learn(facts[w.knows])
 	}
 }
 
@@ -323,7 +323,7 @@ func ownersOf(f fact, world uint64, crowd []watcher) (owners []int) {
 	return owners
 }
 
-func (e *Evidence) learn(f fact) {
+func (e *FailureDetector) learn(f fact) {
 	if f.executed {
 		e.Executed(f.id, f.by, f.atMs)
 	} else {

@@ -23,7 +23,7 @@ func TestWindows(t *testing.T) {
 		{90_000, 1}, {290_000, 1},
 	} {
 		for self := 1; self <= 3; self++ {
-			w := Windows{Self: self, Window: window, Evidence: NewEvidence(self, 3, window)}
+			w := Windows{Self: self, Window: window, Detector: NewEvidence(self, 3, window)}
 			got := w.Turn(Job{ID: "a", BirthMs: birth}, birth+c.age)
 			if want := uint64(self) == c.owner; got.Mine != want {
 				t.Errorf("age %d: tier %d has the turn: %v", c.age, self, got.Mine)
@@ -40,7 +40,7 @@ func TestWindows(t *testing.T) {
 
 // A job whose birth lies ahead of the head, because its report is newer than the newest block, is the Master's.
 func TestBirthAheadOfHead(t *testing.T) {
-	w := Windows{Self: 1, Window: window, Evidence: NewEvidence(1, 3, window)}
+	w := Windows{Self: 1, Window: window, Detector: NewEvidence(1, 3, window)}
 	if !w.Turn(Job{ID: "a", BirthMs: 5000}, 4000).Mine {
 		t.Error("not the Master's")
 	}
@@ -107,7 +107,7 @@ func TestNoTwoOwners(t *testing.T) {
 		crowd := make([]watcher, tiers)
 		for i := range crowd {
 			crowd[i] = watcher{
-				Windows: Windows{Self: i + 1, Window: window, Evidence: NewEvidence(i+1, tiers, window)},
+				Windows: Windows{Self: i + 1, Window: window, Detector: NewEvidence(i+1, tiers, window)},
 				behind:  rapid.Uint64Range(0, uint64(Guard.Milliseconds())).Draw(t, "behind"),
 				late:    rapid.Uint64Range(0, 5000).Draw(t, "late"),
 			}
@@ -151,7 +151,7 @@ func TestLifeEnds(t *testing.T) {
 		owned, ever := uint64(0), uint64(0)
 		for age := uint64(0); age < 600_000; age += 500 {
 			for self := 1; self <= 3; self++ {
-				w := Windows{Self: self, Window: window, Evidence: NewEvidence(self, 3, window)}
+				w := Windows{Self: self, Window: window, Detector: NewEvidence(self, 3, window)}
 				turn := w.Turn(Of(mortal, 0), birth+age)
 				if turn.Mine {
 					owned = age
@@ -160,7 +160,7 @@ func TestLifeEnds(t *testing.T) {
 					!turn.Mine && turn.NextMs <= birth+age || age < 300_000 && turn.NextMs > birth+300_000 {
 					t.Fatalf("windows of %s: at age %d %+v", window, age, turn)
 				}
-				if over := turn.OverMs == birth+300_000; over != (age >= 300_000) || over && turn.Owner != 0 {
+				if over := turn.EndedMs == birth+300_000; over != (age >= 300_000) || over && turn.Owner != 0 {
 					t.Fatalf("windows of %s: at age %d %+v", window, age, turn)
 				}
 				if w.Turn(Of(other, 0), birth+age).Mine {
@@ -292,7 +292,7 @@ func TestKeeperLearnsWhatItMissedWhileAway(t *testing.T) {
 		back.Executed("unknown "+id, 2, birth+30_500)
 		back.Executed("unknown "+id, 2, birth+30_500) // given again after a reorg
 	}
-	for name, e := range map[string]*Evidence{"the one that was away": back, "the other": other} {
+	for name, e := range map[string]*FailureDetector{"the one that was away": back, "the other": other} {
 		if !e.Suspected(1) || e.Missed(1) != 3 || e.Suspected(2) || e.Suspected(3) {
 			t.Errorf("%s: suspected %v, the Master missed %d", name, e.suspected, e.Missed(1))
 		}
@@ -398,7 +398,7 @@ func TestEveryTierHasATurn(t *testing.T) {
 			t.Fatalf("%d tiers: no window is taken", tiers)
 		}
 		for self := 1; self <= tiers; self++ {
-			w, mine := Windows{Self: self, Window: c.Window, Evidence: NewEvidence(self, tiers, c.Window)}, false
+			w, mine := Windows{Self: self, Window: c.Window, Detector: NewEvidence(self, tiers, c.Window)}, false
 			for now := uint64(birth); now < birth+life; now += 100 {
 				mine = mine || w.Turn(Job{ID: "a", BirthMs: birth, LifeEndsMs: birth + life}, now).Mine
 			}

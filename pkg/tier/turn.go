@@ -39,10 +39,10 @@ type Turn struct {
 	// window. 0 = nobody was.
 	From int
 	// Deputy is true when the window is that of From by the clock, which is suspected.
-	Deputy bool
+	Substitute bool
 	// OverMs is since when (Unix ms, chain's clock) the life of the job is over, and it is nobody's until the word of
 	// its next birth comes; 0 = it is not over.
-	OverMs uint64
+	EndedMs uint64
 }
 
 // Policy decides turns.
@@ -96,7 +96,7 @@ func (d Delay) Recovering(nowMs uint64) bool {
 type Windows struct {
 	Self     int
 	Window   time.Duration
-	Evidence *Evidence
+	Detector *FailureDetector
 }
 
 // Turn implements [Policy].
@@ -105,31 +105,31 @@ func (w Windows) Turn(j Job, nowMs uint64) Turn {
 	age := nowMs - min(nowMs, j.BirthMs)
 	n := age / window
 	if j.LifeEndsMs > 0 && nowMs >= j.LifeEndsMs {
-		return Turn{OverMs: j.LifeEndsMs, NextMs: nowMs + window}
+		return Turn{EndedMs: j.LifeEndsMs, NextMs: nowMs + window}
 	}
 	next := j.BirthMs + (n+1)*window
 	if j.LifeEndsMs > 0 {
 		next = min(next, j.LifeEndsMs)
 	}
 	ends := next - uint64(Guard.Milliseconds())
-	t := Turn{Owner: w.Evidence.Owner(j.ID, n, nowMs), Window: n}
-	t.Deputy = t.Owner != w.Evidence.regular(n)
+	t := Turn{Owner: w.Detector.Owner(j.ID, n, nowMs), Window: n}
+	t.Substitute = t.Owner != w.Detector.regular(n)
 	t.From = w.before(t.Owner, n)
 	if t.Owner == w.Self && nowMs < ends {
 		t.Mine, t.EndsMs = true, ends // what is known already and takes effect later only gives
 	} else {
-		t.NextMs = w.Evidence.until(nowMs, next)
+		t.NextMs = w.Detector.until(nowMs, next)
 	}
 	return t
 }
 
 // before is the last tier but the owner to which the clock has given a window up to the n-th, or 0.
 func (w Windows) before(owner int, n uint64) int {
-	if tier := w.Evidence.regular(n); tier != owner {
+	if tier := w.Detector.regular(n); tier != owner {
 		return tier
 	}
-	if n > 0 && w.Evidence.tiers > 1 {
-		return w.Evidence.regular(n - 1)
+	if n > 0 && w.Detector.tiers > 1 {
+		return w.Detector.regular(n - 1)
 	}
 	return 0
 }

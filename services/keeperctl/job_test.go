@@ -179,7 +179,7 @@ func (y *storied) wantStory(id string, parts ...string) {
 // The story of a job that was born twice more, as nobody executed it, tells each birth with its place, what each check
 // said of it before it got its nonce, by whom and as of which block, and that another sender of this keeper took its
 // signer over while its transaction was under way. Ages are since the birth that was the newest then.
-func TestJobRebornTwiceAndTakenOverMidWay(t *testing.T) {
+func TestJobRenewedTwiceAndTakenOverMidWay(t *testing.T) {
 	y := newStoried(t)
 	first := y.made.TimeMs - 600_000
 	j := wire.Job{Job: job.Job{ID: y.id, Kind: job.Order, Key: y.key, Class: job.ClassMarketOrder, Signer: y.signer}}

@@ -113,7 +113,7 @@ func (w *writer) confirmLeft(ctx context.Context, left, served chain.BlockRef, w
 	}
 	source := w.chain.ServedBy(served.Hash)
 	if source != "" {
-		other, failed := w.chain.Elsewhere(source).BlockAt(ctx, left.Number)
+		other, failed := w.chain.Excluding(source).BlockAt(ctx, left.Number)
 		if failed == nil && other.Hash == left.Hash {
 			reason := fmt.Sprintf("its chain lacks block %d %s, %s; %s has it", left.Number, left.Hash, what,
 				other.Source)

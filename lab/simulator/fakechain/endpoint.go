@@ -286,4 +286,4 @@ func (b *block) tips(shares []uint64) (paid []uint64) {
 func (e *Endpoint) Endpoints() []evm.EndpointStatus { return nil }
 
 // Elsewhere asks nobody.
-func (e *Endpoint) Elsewhere(...evm.Source) evm.Reader { return evm.Reader{} }
+func (e *Endpoint) Excluding(...evm.Source) evm.Reader { return evm.Reader{} }

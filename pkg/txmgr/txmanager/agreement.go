@@ -12,7 +12,7 @@ import (
 // Endpoints is a node of several endpoints, each of which can be asked by itself.
 type Endpoints interface {
 	Endpoints() []evm.EndpointStatus
-	Elsewhere(than ...evm.Source) evm.Reader
+	Excluding(than ...evm.Source) evm.Reader
 }
 
 // agreement counts the hosts whose endpoints say something, each for itself, and how many of them there must be for it
@@ -28,7 +28,7 @@ func agreement(n Endpoints, says func(one evm.Reader) bool) (agree, need int) {
 	said := map[string]bool{} // by host
 	for i, host := range hosts {
 		others := slices.Delete(slices.Clone(sources), i, i+1)
-		said[host] = said[host] || says(n.Elsewhere(others...))
+		said[host] = said[host] || says(n.Excluding(others...))
 	}
 	for _, yes := range said {
 		if yes {

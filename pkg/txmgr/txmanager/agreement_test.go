@@ -19,7 +19,7 @@ func (d *doors) Endpoints() (all []evm.EndpointStatus) {
 	return all
 }
 
-func (d *doors) Elsewhere(than ...evm.Source) evm.Reader {
+func (d *doors) Excluding(than ...evm.Source) evm.Reader {
 	left := map[evm.Source]bool{}
 	for _, one := range than {
 		left[one] = true

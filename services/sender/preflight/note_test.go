@@ -39,7 +39,7 @@ func (n *noted) Prune(context.Context, time.Time) error { return nil }
 type lone struct{ simulator }
 
 func (lone) Endpoints() []evm.EndpointStatus    { return nil }
-func (lone) Elsewhere(...evm.Source) evm.Reader { return evm.Reader{} }
+func (lone) Excluding(...evm.Source) evm.Reader { return evm.Reader{} }
 
 // namedNode is a node that lets every call pass, under a name.
 type namedNode evm.Source

@@ -24,7 +24,7 @@ type secondCalls struct {
 	clock    func() time.Time
 	answered func() // called when a second result has come
 	// elsewhere returns a reader of other endpoints.
-	elsewhere func(than ...evm.Source) reader
+	excluding func(than ...evm.Source) reader
 
 	life    context.Context //nolint:containedctx // of the calls that are made in the background
 	end     context.CancelFunc
@@ -60,8 +60,8 @@ const secondCallFresh = 2 * time.Second
 
 func newSecondCalls(n txmanager.Endpoints, clock func() time.Time, answered func()) *secondCalls {
 	life, end := context.WithCancel(context.Background())
-	elsewhere := func(than ...evm.Source) reader { return n.Elsewhere(than...) }
-	return &secondCalls{node: n, clock: clock, answered: answered, elsewhere: elsewhere, life: life, end: end,
+	excluding := func(than ...evm.Source) reader { return n.Excluding(than...) }
+	return &secondCalls{node: n, clock: clock, answered: answered, excluding: excluding, life: life, end: end,
 		asked: map[int64]*question{}}
 }
 
@@ -125,7 +125,7 @@ func (o *secondCalls) confirmed(ctx context.Context, first callResult, ask simul
 	}
 	ctx, cancel := context.WithTimeout(ctx, secondCallTimeout)
 	defer cancel()
-	second, err := ask(ctx, o.elsewhere(same...))
+	second, err := ask(ctx, o.excluding(same...))
 	return err == nil && second.verdict.Outcome == first.verdict.Outcome
 }
 
@@ -175,14 +175,14 @@ func (o *secondCalls) of(intent int64, found uint64, first callResult, ask simul
 // result on a state before the job was found does not count.
 func (o *secondCalls) compareHosts(ctx context.Context, q *question, found uint64, first callResult, ask simulation) {
 	same, others, _ := o.apart(first.from)
-	other := o.elsewhere(same...)
+	other := o.excluding(same...)
 	if first.verdict.Kind != txmanager.Ended {
 		q.second, q.err = ask(ctx, other)
 		return
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		q.again, err = informed(ctx, o.elsewhere(others...), found, ask)
+		q.again, err = informed(ctx, o.excluding(others...), found, ask)
 		return err
 	})
 	group.Go(func() (err error) {

@@ -28,7 +28,7 @@ func (s sources) Endpoints() (all []evm.EndpointStatus) {
 	return append(all, evm.EndpointStatus{Source: "a builder", Host: "a builder", Private: true})
 }
 
-func (s sources) Elsewhere(...evm.Source) evm.Reader { return evm.Reader{} }
+func (s sources) Excluding(...evm.Source) evm.Reader { return evm.Reader{} }
 
 // A matrix of what two endpoints say. A success of either is enough; what ends a job, both have to say.
 func TestTwoHaveToSayIt(t *testing.T) {
@@ -67,7 +67,7 @@ func TestTwoHaveToSayIt(t *testing.T) {
 	} {
 		heard := make(chan struct{}, 1)
 		o := newSecondCalls(sources{names: c.names}, time.Now, func() { heard <- struct{}{} })
-		o.elsewhere = elsewhere(100, 100)
+		o.excluding = excluding(100, 100)
 		var asked atomic.Int32
 		ask, release := held(func(_ context.Context, of simulator) (callResult, error) {
 			if of.(heightOf).first {
@@ -119,7 +119,7 @@ func (h heightOf) Head(context.Context) (chain.BlockRef, error) {
 }
 
 // elsewhere has the first endpoint, or host, stand at one block and the others at another.
-func elsewhere(first, others uint64) func(...evm.Source) reader {
+func excluding(first, others uint64) func(...evm.Source) reader {
 	return func(than ...evm.Source) reader {
 		if slices.ContainsFunc(than, func(s evm.Source) bool {
 			return strings.HasPrefix(string(s), "a") &&
@@ -137,7 +137,7 @@ func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
 	for _, c := range []struct{ first, others uint64 }{{99, 100}, {100, 99}, {99, 99}, {100, 100}} {
 		heard := make(chan struct{}, 1)
 		o := newSecondCalls(sources{names: []evm.Source{"a", "b"}}, time.Now, func() { heard <- struct{}{} })
-		o.elsewhere = elsewhere(c.first, c.others)
+		o.excluding = excluding(c.first, c.others)
 		ask, release := held(func(context.Context, simulator) (callResult, error) { return healthy, nil })
 		o.decide(1, 100, healthy, ask)
 		release()
@@ -156,7 +156,7 @@ func TestSecondWordsGrowOld(t *testing.T) {
 	now, heard := time.Unix(1000, 0), make(chan struct{}, 1)
 	o := newSecondCalls(sources{names: []evm.Source{"a", "b"}}, func() time.Time { return now },
 		func() { heard <- struct{}{} })
-	o.elsewhere = elsewhere(100, 100)
+	o.excluding = excluding(100, 100)
 	first := callResult{verdict: txmanager.End(job.DroppedRecovered, "healthy"), from: "a"}
 	var asked atomic.Int32
 	ask := func(_ context.Context, of simulator) (callResult, error) {

@@ -16,18 +16,18 @@ import (
 func (t *Tracker) Ask(j job.Job) txmanager.Turn {
 	turn := t.turn(j)
 	passed := !turn.Mine && turn.Owner != t.cfg.Tier.Priority
-	if turn.OverMs > 0 {
+	if turn.EndedMs > 0 {
 		passed = t.lapsed(turn) // until then the next life may be ours
 	}
 	return txmanager.Turn{Mine: turn.Mine, Passed: passed, Verdict: t.verdict(j, turn)}
 }
 
 // rebornWithinMs is for how long (ms, chain's clock) the next birth is awaited after a life is over.
-const rebornWithinMs = uint64(3 * job.SaidEvery / time.Millisecond)
+const renewedWithinMs = uint64(3 * job.SaidEvery / time.Millisecond)
 
 // lapsed reports whether the life of a job is over and no planner has published the next one: its condition is gone.
 func (t *Tracker) lapsed(turn tier.Turn) bool {
-	return turn.OverMs > 0 && t.now() >= turn.OverMs+rebornWithinMs
+	return turn.EndedMs > 0 && t.now() >= turn.EndedMs+renewedWithinMs
 }
 
 func (t *Tracker) turn(j job.Job) tier.Turn {
@@ -74,7 +74,7 @@ func (t *Tracker) ours(turn tier.Turn) string {
 		return "no other keeper is waited for"
 	}
 	by := "by the clock"
-	if turn.Deputy {
+	if turn.Substitute {
 		by = fmt.Sprintf("in place of %s, which the evidence suspects", nameOf(turn.From))
 	}
 	return fmt.Sprintf("window %d is %s's %s, for %d ms more", turn.Window, nameOf(turn.Owner), by,
@@ -119,7 +119,7 @@ func (t *Tracker) Taken(j job.Job) {
 		return
 	}
 	why := "its window passed"
-	if turn.Deputy {
+	if turn.Substitute {
 		why = "it is suspected"
 	}
 	t.cfg.Metrics.takeovers.WithLabelValues(fmt.Sprint(turn.From)).Inc()

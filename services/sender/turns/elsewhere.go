@@ -49,7 +49,7 @@ func (t *Tracker) FindOthers(ctx context.Context, of Transactions) error {
 		return err
 	}
 	for _, hash := range strangers {
-		t.cfg.Metrics.elsewhere.WithLabelValues(signers[hash].Hex()).Inc()
+		t.cfg.Metrics.external.WithLabelValues(signers[hash].Hex()).Inc()
 		t.cfg.Log.Error().Bool("critical", true).Str("signer", signers[hash].Hex()).Str("hash", hash.Hex()).
 			Msg("a job was executed with a key of this keeper that this keeper has not used: another keeper works " +
 				"with the same key (stop it, or give it keys of its own)")

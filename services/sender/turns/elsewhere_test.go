@@ -29,7 +29,7 @@ func (s *signed) Unsigned(_ context.Context, hashes []chain.Hash) ([]chain.Hash,
 // TIER-2, TIER-19: two keepers that work with one key find it out by the first job that one of them executes. What this
 // keeper has signed in another of its processes, what others have executed with their keys, and what was executed
 // before it began, is nobody's mistake.
-func TestOwnKeyElsewhere(t *testing.T) {
+func TestOwnKeyUsedExternally(t *testing.T) {
 	b := newBench()
 	b.head(10_000_000)
 	b.Published(orderAt(1, 9_990_000)) // its signer is this keeper's
@@ -44,7 +44,7 @@ func TestOwnKeyElsewhere(t *testing.T) {
 		if err := b.FindOthers(t.Context(), store); (err != nil) != store.away {
 			t.Fatal(err)
 		}
-		return testutil.ToFloat64(b.cfg.Metrics.elsewhere.WithLabelValues(ourSigner.Hex()))
+		return testutil.ToFloat64(b.cfg.Metrics.external.WithLabelValues(ourSigner.Hex()))
 	}
 	if executed(ourSigner, 9); found() != 0 || store.asked != 0 {
 		t.Error("an execution of before the start was looked at")

@@ -39,7 +39,7 @@ type Tracker struct {
 
 	mu       sync.Mutex
 	policy   tier.Policy
-	evidence *tier.Evidence // nil where the policy asks for none
+	evidence *tier.FailureDetector // nil where the policy asks for none
 	keepers  tier.Roster
 	needs    map[job.Need]*sighting
 	found    map[string]finding // by job
@@ -80,7 +80,7 @@ func New(c Config) *Tracker {
 		t.policy = tier.Delay{Delay: cfg.ExecutionDelay(), RecoveryBuffer: cfg.RecoveryBuffer}
 	default:
 		t.evidence = tier.NewEvidence(cfg.Priority, cfg.Tiers, cfg.Window)
-		t.policy = tier.Windows{Self: cfg.Priority, Window: cfg.Window, Evidence: t.evidence}
+		t.policy = tier.Windows{Self: cfg.Priority, Window: cfg.Window, Detector: t.evidence}
 	}
 	if cfg.Enabled {
 		c.Log.Info().Int("tier", cfg.Priority).Str("fingerprint", cfg.Fingerprint(c.Own)).
@@ -151,7 +151,7 @@ func (t *Tracker) Admit(j job.Job) bool {
 
 func waitingFor(turn tier.Turn) string {
 	switch {
-	case turn.OverMs > 0:
+	case turn.EndedMs > 0:
 		return "it is nobody's until it is born again"
 	case turn.Owner == 0:
 		return "waiting for this tier's delay to pass"

@@ -290,15 +290,15 @@ func TestOnlySuccessIsProof(t *testing.T) {
 }
 
 // TIER-9: a liquidation that is born anew begins its windows anew, also where an intent of its former life is stored.
-func TestTurnOfTheReborn(t *testing.T) {
+func TestTurnOfTheRenewed(t *testing.T) {
 	b := newBench().head(birth + 40_000)
 	old := job.Job{ID: "liquidation:x:1", Kind: job.Liquidation, BirthMs: birth}
 	if !b.Admit(old) {
 		t.Fatal("it is the first backup's")
 	}
-	reborn := old
-	reborn.BirthMs = birth + 39_000
-	if b.Admit(reborn) {
+	renewed := old
+	renewed.BirthMs = birth + 39_000
+	if b.Admit(renewed) {
 		t.Error("it is the Master's again")
 	}
 	if v := b.Ask(old).Verdict; v.Kind != txmanager.Yielding {
