@@ -39,7 +39,7 @@ var mostProfitable = tableQuery{perp.Positions, Register("most profitable positi
 // limit of a statement. Positions that have lost may be among them.
 func (db *DB) MostProfitable(ctx context.Context, g Gainers) (found []perp.Position, err error) {
 	err = db.unhurried(ctx, func(ctx context.Context, v view) error {
-		s, err := ActiveStanding(ctx, v.Tx)
+		s, err := ActiveProgress(ctx, v.Tx)
 		if err != nil {
 			return err
 		}

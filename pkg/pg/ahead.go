@@ -27,7 +27,7 @@ type rowID struct {
 
 // revsAt returns for each partition a revision that no row has which a block above the watermark has touched, and
 // beyond which there are none but those and what undos have restored.
-func revsAt(ctx context.Context, tx pgx.Tx, s Standing) (map[int]int64, error) {
+func revsAt(ctx context.Context, tx pgx.Tx, s Progress) (map[int]int64, error) {
 	revs, ahead := map[int]int64{}, false
 	for _, o := range s.Offsets {
 		revs[o.Partition] = o.Rev
@@ -52,10 +52,10 @@ func revsAt(ctx context.Context, tx pgx.Tx, s Standing) (map[int]int64, error) {
 }
 
 // isAhead reports whether a partition has applied blocks above the watermark.
-func (s Standing) isAhead(o Offset) bool { return !sameBlock(o.Tip, s.Watermark) }
+func (s Progress) isAhead(o Offset) bool { return !sameBlock(o.Tip, s.Watermark) }
 
 // readAhead reads from the journal what lies above the watermark.
-func readAhead(ctx context.Context, tx pgx.Tx, s Standing) (aheadRows, error) {
+func readAhead(ctx context.Context, tx pgx.Tx, s Progress) (aheadRows, error) {
 	found, batch := aheadRows{}, &pgx.Batch{}
 	for _, o := range s.Offsets {
 		if s.isAhead(o) {

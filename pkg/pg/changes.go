@@ -43,7 +43,7 @@ type Delta[R perp.Row] struct {
 // have gone back. It holds what a [Snapshot] holds, and no more: open positions, orders and requests that have not
 // ended.
 type Changes struct {
-	Standing
+	Progress
 	// Seen is what the next call is to be asked with.
 	Seen Seen
 	// Reload is true when what was held before is void and no rows are in the answer: the caller has to [DB.Load].
@@ -144,7 +144,7 @@ func (db *DB) Changes(ctx context.Context, partitions []int, since Seen) (c Chan
 		if c.Reload || c.Unchanged(since) {
 			return nil
 		}
-		ahead, err := readAhead(ctx, tx, c.Standing)
+		ahead, err := readAhead(ctx, tx, c.Progress)
 		if err != nil {
 			return err
 		}
@@ -158,10 +158,10 @@ func (db *DB) Changes(ctx context.Context, partitions []int, since Seen) (c Chan
 
 // look finds out how far the state has come.
 func (c *Changes) look(ctx context.Context, tx pgx.Tx, partitions []int) (err error) {
-	if c.Standing, err = ActiveStanding(ctx, tx); err != nil || !c.HasView() {
+	if c.Progress, err = ActiveProgress(ctx, tx); err != nil || !c.HasView() {
 		return err
 	}
-	revs, err := revsAt(ctx, tx, c.Standing)
+	revs, err := revsAt(ctx, tx, c.Progress)
 	if err != nil {
 		return err
 	}

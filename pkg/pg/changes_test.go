@@ -211,7 +211,7 @@ func TestChangesComeWithTheWatermark(t *testing.T) {
 	}
 	must(t, d.parts[1].Commit(t.Context(), pg.Commit{Next: 9, Halted: "block 7 is gone"}))
 	if c := f.look(t, db); c.HasView() || c.Halted != "block 7 is gone" {
-		t.Errorf("halted: %+v", c.Standing)
+		t.Errorf("halted: %+v", c.Progress)
 	}
 }
 

@@ -38,7 +38,7 @@ const comparers = 4
 
 // Comparison is two generations in one snapshot.
 type Comparison struct {
-	A, B Standing
+	A, B Progress
 	// SumsA and SumsB are there only when both stand at the same place, and were asked for.
 	SumsA, SumsB Checksums
 
@@ -86,10 +86,10 @@ func (db *DB) Compare(ctx context.Context, a, b int, checksums bool) (c Comparis
 }
 
 func (db *DB) compare(ctx context.Context, tx pgx.Tx, a, b int) (c Comparison, err error) {
-	if c.A, err = standing(ctx, tx, a); err != nil {
+	if c.A, err = progress(ctx, tx, a); err != nil {
 		return c, err
 	}
-	if c.B, err = standing(ctx, tx, b); err != nil {
+	if c.B, err = progress(ctx, tx, b); err != nil {
 		return c, err
 	}
 	if c.SamePlace() {
@@ -197,9 +197,9 @@ var everyRow = perTable("every row of",
 type Checksums map[perp.Table]string
 
 // Checksums computes those of a generation, and returns where it stood.
-func (db *DB) Checksums(ctx context.Context, generation int) (sums Checksums, at Standing, err error) {
+func (db *DB) Checksums(ctx context.Context, generation int) (sums Checksums, at Progress, err error) {
 	err = db.Read(ctx, "summing up a generation", func(ctx context.Context, tx pgx.Tx) error {
-		if at, err = standing(ctx, tx, generation); err != nil {
+		if at, err = progress(ctx, tx, generation); err != nil {
 			return err
 		}
 		sums, err = checksums(ctx, tx, generation, perp.Tables())

@@ -39,7 +39,7 @@ var (
 
 // Export is the active generation as of one instant, for pg_dump.
 type Export struct {
-	Standing
+	Progress
 
 	// Schema is the generation's, Snapshot the instant, as pg_dump takes them.
 	Schema, Snapshot string
@@ -78,10 +78,10 @@ func (db *DB) Export(ctx context.Context, dump func(context.Context, Export) err
 
 // look fills in what is exported, if it may be.
 func (e *Export) look(ctx context.Context, tx pgx.Tx) (err error) {
-	if e.Standing, err = ActiveStanding(ctx, tx); err != nil {
+	if e.Progress, err = ActiveProgress(ctx, tx); err != nil {
 		return err
 	}
-	if err := mayExport(ctx, tx, e.Standing); err != nil {
+	if err := mayExport(ctx, tx, e.Progress); err != nil {
 		return err
 	}
 	e.Schema, e.Rows = fmt.Sprintf("state_g%d", e.Generation), map[string]int64{}
@@ -99,7 +99,7 @@ func (e *Export) look(ctx context.Context, tx pgx.Tx) (err error) {
 	return nil
 }
 
-func mayExport(ctx context.Context, tx pgx.Tx, at Standing) error {
+func mayExport(ctx context.Context, tx pgx.Tx, at Progress) error {
 	if !at.HasView() {
 		return Refusef("generation %d has no state to copy now: it is halted (%q), or its partitions have no block in "+
 			"common", at.Generation, at.Halted)

@@ -35,7 +35,7 @@ func (db *DB) Load(ctx context.Context, partitions []int, take func(part int, ro
 			return err
 		}
 		c.Reload = true
-		ahead, err := readAhead(ctx, v.Tx, c.Standing)
+		ahead, err := readAhead(ctx, v.Tx, c.Progress)
 		if err != nil {
 			return err
 		}

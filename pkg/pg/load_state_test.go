@@ -28,7 +28,7 @@ func TestSnapshotIsOfTheLowestCommonBlock(t *testing.T) {
 		return s
 	}
 	if s := take(); s.HasView() || s.Partitions != 0 {
-		t.Errorf("nothing claimed: %+v", s.Standing)
+		t.Errorf("nothing claimed: %+v", s.Progress)
 	}
 	a := claim(t, db, 0, 2)
 	first := follow(chain.BlockRef{Number: 10}, order(1, perp.Created),
@@ -36,22 +36,22 @@ func TestSnapshotIsOfTheLowestCommonBlock(t *testing.T) {
 	second := follow(first.BlockRef, order(4, perp.Created))
 	commit(t, a, first, second)
 	if s := take(); s.HasView() || !s.Watermark.Hash.IsZero() {
-		t.Errorf("one of two partitions claimed: %+v", s.Standing)
+		t.Errorf("one of two partitions claimed: %+v", s.Progress)
 	}
 	b := claim(t, db, 1, 2)
 	if s := take(); s.HasView() || !s.Watermark.Hash.IsZero() {
-		t.Errorf("one of two partitions has a block: %+v", s.Standing)
+		t.Errorf("one of two partitions has a block: %+v", s.Progress)
 	}
 	commit(t, b, follow(chain.BlockRef{Number: 10}, order(2, perp.Frozen), order(3, perp.Executed),
 		perp.Market{MarketToken: chain.Address{5}}))
 	if s := take(); s.Level() || s.Watermark.Number != 11 || s.Skew() != 1 || !s.HasView() || len(s.Orders) != 2 ||
 		len(s.Markets) != 1 {
-		t.Errorf("skewed by one block: %+v, %+v", s.Standing, s.Orders)
+		t.Errorf("skewed by one block: %+v, %+v", s.Progress, s.Orders)
 	}
 	commit(t, b, pg.AppliedBlock{BlockRef: second.BlockRef})
 	s := take()
 	if !s.Level() || s.Watermark != second.BlockRef || s.Skew() != 0 {
-		t.Errorf("level: %+v", s.Standing)
+		t.Errorf("level: %+v", s.Progress)
 	}
 	if len(s.Orders) != 3 || len(s.Positions) != 1 || len(s.Markets) != 1 || len(s.Requests) != 0 {
 		t.Errorf("rows: %+v", s)
@@ -75,7 +75,7 @@ func TestWatermarkComparesBranches(t *testing.T) {
 	commit(t, b, right)
 	expect := func(name string, level bool, watermark uint64) {
 		t.Helper()
-		s, err := db.Standing(t.Context())
+		s, err := db.Progress(t.Context())
 		must(t, err)
 		if s.Level() != level || s.Watermark.Number != watermark {
 			t.Errorf("%s: level %t at %d, want %t at %d", name, s.Level(), s.Watermark.Number, level, watermark)
@@ -92,7 +92,7 @@ func TestWatermarkComparesBranches(t *testing.T) {
 		must(t, p.Undo(t.Context(), pg.Rewind{Next: 10, Ancestor: base.BlockRef}))
 	}
 	expect("below the finalized block", false, 11)
-	s, err := db.Standing(t.Context())
+	s, err := db.Progress(t.Context())
 	must(t, err)
 	if s.Finalized() != left.BlockRef {
 		t.Errorf("finalized: %+v", s.Finalized())
@@ -144,7 +144,7 @@ func TestSwitchOfGenerations(t *testing.T) {
 		must(t, db.Switch(t.Context(), generation, "a test"))
 		s, err := pgtest.Load(t.Context(), db, 0)
 		if err != nil || s.Generation != generation || len(s.Orders) != orders {
-			t.Errorf("generation %d: %+v, %v", generation, s.Standing, err)
+			t.Errorf("generation %d: %+v, %v", generation, s.Progress, err)
 		}
 	}
 	if err := db.Switch(t.Context(), 3, "a test"); !pg.Refused(err) {

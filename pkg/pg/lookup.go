@@ -19,7 +19,7 @@ type Keys struct {
 // Rows are how far the active generation has come and single rows of it, as of one instant. Each map has an entry for
 // each key that was asked for: that there is no such row is an answer, not an error (TIER-5).
 type Rows struct {
-	Standing  Standing
+	Progress  Progress
 	Positions map[chain.Hash]Found[perp.Position]
 	// Ending are the open orders that the exchange cancels when it closes a position (autoCancel), by the position's
 	// key.
@@ -91,7 +91,7 @@ func (db *DB) Look(ctx context.Context, k Keys) (found Rows, err error) {
 		}
 	}
 	err = db.Read(ctx, "looking up rows", func(ctx context.Context, tx pgx.Tx) error {
-		s, err := ActiveStanding(ctx, tx)
+		s, err := ActiveProgress(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ var errLookAgain = errors.New("another generation is active, or the partitions a
 
 // lookAtOnce looks up rows in a generation, in one round trip, if it is the active one.
 func (db *DB) lookAtOnce(ctx context.Context, generation int, k Keys) (Rows, error) {
-	s, active := Standing{Generation: generation}, 0
+	s, active := Progress{Generation: generation}, 0
 	var lowest *chain.BlockRef
 	found, batch := newRows(k), &pgx.Batch{}
 	batch.Queue(beginLookup.SQL())
@@ -205,8 +205,8 @@ func ask[R perp.Row](batch *pgx.Batch, q tableQuery, generation int, keys []chai
 }
 
 // asOf adds to every row how far the state was.
-func (r *Rows) asOf(s Standing) {
-	r.Standing = s
+func (r *Rows) asOf(s Progress) {
+	r.Progress = s
 	stampAll(r.Positions, s.Watermark)
 	stampAll(r.Orders, s.Watermark)
 	stampAll(r.Requests, s.Watermark)
@@ -223,9 +223,9 @@ func stampAll[R perp.Row](all map[chain.Hash]Found[R], at chain.BlockRef) {
 }
 
 // Standing returns how far the active generation has come.
-func (db *DB) Standing(ctx context.Context) (Standing, error) {
+func (db *DB) Progress(ctx context.Context) (Progress, error) {
 	found, err := db.Look(ctx, Keys{})
-	return found.Standing, err
+	return found.Progress, err
 }
 
 // Position looks up one position in the active generation.

@@ -29,9 +29,9 @@ func TestLookTogether(t *testing.T) {
 	for _, way := range []string{"one after the other", "at once"} {
 		r, err := db.Look(t.Context(), k)
 		must(t, err)
-		if r.Standing.Generation != 1 || r.Standing.Partitions != 2 || len(r.Standing.Offsets) != 2 ||
-			r.Standing.Watermark != base.BlockRef {
-			t.Errorf("%s: standing: %+v", way, r.Standing)
+		if r.Progress.Generation != 1 || r.Progress.Partitions != 2 || len(r.Progress.Offsets) != 2 ||
+			r.Progress.Watermark != base.BlockRef {
+			t.Errorf("%s: standing: %+v", way, r.Progress)
 		}
 		nobody, asked := r.Orders[number(99)]
 		if len(r.Orders) != 3 || !r.Orders[number(1)].Known || !r.Orders[number(2)].Known || !asked || nobody.Known ||
@@ -86,8 +86,8 @@ func TestLookIsOneRoundTrip(t *testing.T) {
 		if took := proxy.Requests() - before; trips > 0 && took != trips {
 			t.Errorf("%s: %d round trips, want %d", what, took, trips)
 		}
-		if err != nil || r.Standing.Generation != generation || r.Orders[number(1)].Known != known {
-			t.Errorf("%s: generation %d, %+v, %v", what, r.Standing.Generation, r.Orders, err)
+		if err != nil || r.Progress.Generation != generation || r.Orders[number(1)].Known != known {
+			t.Errorf("%s: generation %d, %+v, %v", what, r.Progress.Generation, r.Orders, err)
 		}
 	}
 	const unchecked = 0 // until the connection knows the statements

@@ -25,7 +25,7 @@ var (
 
 // Overview counts what stands in the active generation, for people to look at.
 type Overview struct {
-	Standing
+	Progress
 	Positions map[string]int // by status
 	// Orders and Requests are counted by status. Liquidations are orders on chain and counted apart.
 	Orders       map[string]int
@@ -40,7 +40,7 @@ func (db *DB) Overview(ctx context.Context) (o Overview, err error) {
 	o.Positions, o.Orders, o.Liquidations, o.Requests = map[string]int{}, map[string]int{}, map[string]int{},
 		map[string]int{}
 	err = db.Read(ctx, "counting", func(ctx context.Context, tx pgx.Tx) error {
-		if o.Standing, err = ActiveStanding(ctx, tx); err != nil {
+		if o.Progress, err = ActiveProgress(ctx, tx); err != nil {
 			return err
 		}
 		if err := tx.QueryRow(ctx, countSent.SQL()).Scan(&o.Sent); err != nil {

@@ -389,7 +389,7 @@ func TestNoClaimBeyondTheLastPartition(t *testing.T) {
 			t.Errorf("partition %d of 2: %v", none, err)
 		}
 	}
-	if s, err := db.Standing(t.Context()); err != nil || !s.Level() {
+	if s, err := db.Progress(t.Context()); err != nil || !s.Level() {
 		t.Errorf("level: %t, %v", s.Level(), err)
 	}
 }

@@ -112,7 +112,7 @@ func publish(ctx context.Context, tx pgx.Tx, partitions int) (number int, err er
 	if _, err := tx.Exec(ctx, releaseOffsets.In(number)); err != nil {
 		return 0, fmt.Errorf("releasing the partitions of generation %d: %w", number, err)
 	}
-	at, err := standing(ctx, tx, number)
+	at, err := progress(ctx, tx, number)
 	if err != nil {
 		return 0, err
 	}

@@ -118,7 +118,7 @@ func TestRolesShareLaterGenerations(t *testing.T) {
 	if err := ops.Switch(t.Context(), number, "a test"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := planner.Standing(t.Context()); err != nil {
+	if _, err := planner.Progress(t.Context()); err != nil {
 		t.Errorf("the planner reads generation %d: %v", number, err)
 	}
 	if err := ops.DropGeneration(t.Context(), 1); err != nil {

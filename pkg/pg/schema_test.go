@@ -173,14 +173,14 @@ func TestBuildsOfTwoLayouts(t *testing.T) {
 	case err := <-ready:
 		t.Fatalf("it waits for no other layout: %v", err)
 	}
-	if _, err := db.Standing(t.Context()); !errors.Is(err, pg.ErrLayout) {
+	if _, err := db.Progress(t.Context()); !errors.Is(err, pg.ErrLayout) {
 		t.Errorf("reading a generation of another layout: %v", err)
 	}
 	next, err := db.AddGeneration(t.Context(), nil)
 	must(t, err)
 	must(t, db.Switch(t.Context(), next, "another layout"))
 	must(t, <-ready)
-	if _, err := db.Standing(t.Context()); err != nil {
+	if _, err := db.Progress(t.Context()); err != nil {
 		t.Errorf("after the switch: %v", err)
 	}
 	ended := make(chan error, 1)

@@ -85,17 +85,17 @@ func (s Shadow) Save(ctx context.Context, trials []shadow.Trial) error {
 func (s Shadow) Evidence(ctx context.Context, sinceMs uint64) (trials []shadow.Trial, fates []shadow.Fate,
 	upTo chain.BlockRef, err error) {
 	err = s.db.Read(ctx, "reading what became of a shadow's jobs", func(ctx context.Context, tx pgx.Tx) error {
-		standing, err := ActiveStanding(ctx, tx)
+		progress, err := ActiveProgress(ctx, tx)
 		if err != nil {
 			return err
 		}
-		if upTo = standing.Watermark; upTo.Hash.IsZero() {
+		if upTo = progress.Watermark; upTo.Hash.IsZero() {
 			return fmt.Errorf("the partitions of the state have no block in common")
 		}
 		if trials, err = Select(ctx, tx, scanTrial, selectTrials.SQL(), int64(sinceMs)); err != nil {
 			return err
 		}
-		fates, err = Select(ctx, tx, scanFate, selectFates.In(standing.Generation), int64(sinceMs))
+		fates, err = Select(ctx, tx, scanFate, selectFates.In(progress.Generation), int64(sinceMs))
 		return err
 	})
 	return trials, fates, upTo, err

@@ -24,7 +24,7 @@ var (
 )
 
 // Standing is how far a generation has come.
-type Standing struct {
+type Progress struct {
 	Generation int
 	// Partitions is how many partitions the log topic has; 0 until the first claim.
 	Partitions int
@@ -41,7 +41,7 @@ type Standing struct {
 // go back to; and while one is below a block that it knows to be finalized: its topic has lost its end, and what was
 // decided above would be decided again. A partition that has stopped for another reason only keeps the watermark
 // from rising.
-func (s Standing) HasView() bool {
+func (s Progress) HasView() bool {
 	if s.Halted != "" || s.Watermark.Hash.IsZero() {
 		return false
 	}
@@ -51,13 +51,13 @@ func (s Standing) HasView() bool {
 // Level reports whether all partitions stand at the watermark, so that the tables hold its state, and none of a later
 // block. Who reads tables otherwise than by [DB.Changes] or [DB.Snapshot], and compares rows of several partitions,
 // asks for it.
-func (s Standing) Level() bool {
+func (s Progress) Level() bool {
 	return s.HasView() && !slices.ContainsFunc(s.Offsets,
 		func(o Offset) bool { return !sameBlock(o.Tip, s.Watermark) })
 }
 
 // Skew is by how many blocks the foremost partition is ahead of the watermark.
-func (s Standing) Skew() uint64 {
+func (s Progress) Skew() uint64 {
 	var foremost uint64
 	for _, o := range s.Offsets {
 		foremost = max(foremost, o.Tip.Number)
@@ -66,7 +66,7 @@ func (s Standing) Skew() uint64 {
 }
 
 // Finalized is the highest block that all partitions know to be finalized; its Hash is zero while there is none.
-func (s Standing) Finalized() (lowest chain.BlockRef) {
+func (s Progress) Finalized() (lowest chain.BlockRef) {
 	if len(s.Offsets) < s.Partitions {
 		return chain.BlockRef{}
 	}
@@ -79,31 +79,31 @@ func (s Standing) Finalized() (lowest chain.BlockRef) {
 }
 
 // StandingOf returns how far a generation has come, be it the active one or not.
-func (db *DB) StandingOf(ctx context.Context, generation int) (s Standing, err error) {
+func (db *DB) ProgressOf(ctx context.Context, generation int) (s Progress, err error) {
 	err = db.Read(ctx, fmt.Sprintf("looking at generation %d", generation), func(ctx context.Context, tx pgx.Tx) error {
-		s, err = standing(ctx, tx, generation)
+		s, err = progress(ctx, tx, generation)
 		return err
 	})
 	return s, err
 }
 
 // ActiveStanding returns where the active generation stands, read in a transaction of the caller.
-func ActiveStanding(ctx context.Context, tx pgx.Tx) (Standing, error) {
+func ActiveProgress(ctx context.Context, tx pgx.Tx) (Progress, error) {
 	generation, err := activeGeneration(ctx, tx)
 	if err != nil {
-		return Standing{}, err
+		return Progress{}, err
 	}
-	return standing(ctx, tx, generation)
+	return progress(ctx, tx, generation)
 }
 
-func standing(ctx context.Context, tx pgx.Tx, generation int) (Standing, error) {
-	s := Standing{Generation: generation}
+func progress(ctx context.Context, tx pgx.Tx, generation int) (Progress, error) {
+	s := Progress{Generation: generation}
 	if err := tx.QueryRow(ctx, selectPartitions.SQL(), generation).Scan(&s.Partitions); err != nil {
-		return Standing{}, fmt.Errorf("reading generation %d: %w", generation, err)
+		return Progress{}, fmt.Errorf("reading generation %d: %w", generation, err)
 	}
 	var err error
 	if s.Offsets, err = Select(ctx, tx, collectOffset, selectOffsets.In(generation)); err != nil {
-		return Standing{}, fmt.Errorf("reading the offsets of generation %d: %w", generation, err)
+		return Progress{}, fmt.Errorf("reading the offsets of generation %d: %w", generation, err)
 	}
 	s.Halted = haltOf(s.Offsets)
 	s.Watermark, err = watermark(ctx, tx, s)
@@ -123,7 +123,7 @@ func haltOf(offsets []Offset) string {
 
 // watermark takes the short way when all tips are the same. Otherwise it is nearly always the lowest tip; all kept
 // blocks are compared only when that is on another branch than the others.
-func watermark(ctx context.Context, tx pgx.Tx, s Standing) (chain.BlockRef, error) {
+func watermark(ctx context.Context, tx pgx.Tx, s Progress) (chain.BlockRef, error) {
 	lowest, same := commonTip(s)
 	if same {
 		return lowest, nil
@@ -142,7 +142,7 @@ func watermark(ctx context.Context, tx pgx.Tx, s Standing) (chain.BlockRef, erro
 
 // commonTip returns the tip of all partitions, if it is the same, and the lowest one otherwise. While partitions are
 // missing the zero block is all they have.
-func commonTip(s Standing) (lowest chain.BlockRef, same bool) {
+func commonTip(s Progress) (lowest chain.BlockRef, same bool) {
 	if s.Partitions == 0 || len(s.Offsets) < s.Partitions {
 		return chain.BlockRef{}, true
 	}

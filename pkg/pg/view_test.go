@@ -183,14 +183,14 @@ func TestViewsAreTheFoldAtTheLowestCommonBlock(t *testing.T) {
 		must(rt, db.Switch(background, generation, "a test"))
 		followers := []*follower{{mine: []int{0, 1}}, {mine: []int{1}}, {}}
 		look := func(f *follower) {
-			standing, err := db.Standing(background)
+			progress, err := db.Progress(background)
 			must(rt, err)
 			c := f.look(rt, db)
 			if !c.HasView() {
 				return
 			}
 			views++
-			if !standing.Level() {
+			if !progress.Level() {
 				apart++
 			}
 			if least := o.lowest(); c.Watermark.Number < least {

@@ -97,7 +97,7 @@ func (w Wallets) bookStretch(ctx context.Context, b delayed.Booking) (part delay
 		signers, agents = append(signers, signer[:]), append(agents, agent)
 	}
 	err = w.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		s, err := ActiveStanding(ctx, tx)
+		s, err := ActiveProgress(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (w Wallets) bookStretch(ctx context.Context, b delayed.Booking) (part delay
 
 // FinalApplied is the highest block that is final and that every partition has applied; 0 while there is none, and
 // while nobody may act on the state.
-func FinalApplied(s Standing) uint64 {
+func FinalApplied(s Progress) uint64 {
 	final := s.Finalized()
 	if final.Hash.IsZero() || s.Halted != "" {
 		return 0

@@ -171,7 +171,7 @@ func (w *Watch) update(name AlarmName, cause string) (a Alarm, isNew bool) {
 }
 
 // Standing returns the alarms that are not over.
-func (w *Watch) Standing() (all []Alarm) {
+func (w *Watch) Alarms() (all []Alarm) {
 	for _, name := range alarmNames() {
 		if s, stands := w.raised[name]; stands {
 			all = append(all, Alarm{Name: name, SinceMs: s.sinceMs, Text: s.text})

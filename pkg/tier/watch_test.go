@@ -78,7 +78,7 @@ func TestWatchTellsThatTheMasterIsSilent(t *testing.T) {
 	o.want()
 	o.job("c", 3, 65*time.Second)
 	o.want("master_silent over=false")
-	if all := o.Standing(); len(all) != 2 || !strings.Contains(all[0].Text, "the Master let 3 jobs running pass its "+
+	if all := o.Alarms(); len(all) != 2 || !strings.Contains(all[0].Text, "the Master let 3 jobs running pass its "+
 		"window; it was not seen to execute anything") {
 		t.Errorf("standing: %+v", all)
 	}
@@ -111,7 +111,7 @@ func TestWatchTellsThatNobodyExecutes(t *testing.T) {
 	o.want()
 	o.pass(time.Second)
 	o.want("nobody_executes over=false")
-	if text := o.Standing()[0].Text; !strings.Contains(text, "1 jobs are older than the windows of all 3 tiers, the "+
+	if text := o.Alarms()[0].Text; !strings.Contains(text, "1 jobs are older than the windows of all 3 tiers, the "+
 		"oldest is a, due for 1m33s") {
 		t.Error(text)
 	}
@@ -218,8 +218,8 @@ func TestAlarmsDoNotFlap(t *testing.T) {
 					delete(raised, a.Name)
 				}
 			}
-			if len(w.Standing()) != len(raised) {
-				t.Fatalf("step %d: %+v stand, %v were reported", i, w.Standing(), raised)
+			if len(w.Alarms()) != len(raised) {
+				t.Fatalf("step %d: %+v stand, %v were reported", i, w.Alarms(), raised)
 			}
 		}
 	})

@@ -140,11 +140,11 @@ func (m *monitor) watch(ctx context.Context) error {
 
 // report raises an alarm everywhere: log, metric, receivers of the operators.
 func (m *monitor) report(a tier.Alarm) {
-	standing := 1.0
+	progress := 1.0
 	if a.Over {
-		standing = 0
+		progress = 0
 	}
-	m.metrics.alarm.WithLabelValues(string(a.Name)).Set(standing)
+	m.metrics.alarm.WithLabelValues(string(a.Name)).Set(progress)
 	level := zerolog.WarnLevel
 	switch {
 	case a.Over:

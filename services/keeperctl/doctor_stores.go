@@ -45,7 +45,7 @@ func (s *session) lookAtState(ctx context.Context) *doctor.State {
 }
 
 func (s *session) countState(ctx context.Context, db *pg.DB, state *doctor.State) error {
-	at, err := db.Standing(ctx)
+	at, err := db.Progress(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (s *session) countUnread(ctx context.Context, client *bus.Client, topics *d
 	if err != nil {
 		return // that is found elsewhere
 	}
-	at, err := db.Standing(ctx)
+	at, err := db.Progress(ctx)
 	if err != nil {
 		return
 	}
@@ -181,7 +181,7 @@ func (s *session) lookAtLedger(ctx context.Context, f *doctor.Facts) {
 	}
 	for i := range f.Signers {
 		one := &f.Signers[i]
-		at := slices.IndexFunc(all, func(s outbox.SignerStanding) bool { return s.Signer == one.Address })
+		at := slices.IndexFunc(all, func(s outbox.SignerStatus) bool { return s.Signer == one.Address })
 		if at < 0 {
 			continue
 		}

@@ -51,7 +51,7 @@ func (d generationCommands) list(ctx context.Context, _ []string) error {
 	for _, g := range all {
 		block, records, halted := "?", "?", ""
 		if g.Fits() {
-			at, err := d.db.StandingOf(ctx, g.Number)
+			at, err := d.db.ProgressOf(ctx, g.Number)
 			if err != nil {
 				return err
 			}

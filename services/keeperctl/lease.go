@@ -50,7 +50,7 @@ func (b leaseBreak) run(ctx context.Context, which, yes string) error {
 	}
 	asked, cancel := context.WithTimeout(ctx, b.patience) // nobody is hurried while the question is read
 	defer cancel()
-	at, err := b.leases.Standing(asked, signer)
+	at, err := b.leases.Status(asked, signer)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (b leaseBreak) run(ctx context.Context, which, yes string) error {
 }
 
 // leaseText is what there is to know before a lease is broken.
-func leaseText(at outbox.LeaseStanding) string {
+func leaseText(at outbox.LeaseStatus) string {
 	text := fmt.Sprintf("signer %s: held by %s (%s) under token %d, which ends by itself in %s\n", at.Signer, at.Label,
 		at.Owner, at.Token, at.Left.Round(time.Second))
 	switch {

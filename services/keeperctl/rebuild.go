@@ -140,11 +140,11 @@ func (r Rebuilder) finish(ctx context.Context, filling int, out io.Writer) error
 // otherPartitions ends the filling from a topic that took the place of another one, of another number of partitions:
 // what was filled from that stands still, and the new one has to come as far.
 func (r Rebuilder) otherPartitions(ctx context.Context, filling int, active pg.Generation, out io.Writer) error {
-	now, err := r.DB.StandingOf(ctx, filling)
+	now, err := r.DB.ProgressOf(ctx, filling)
 	if err != nil {
 		return err
 	}
-	before, err := r.DB.StandingOf(ctx, active.Number)
+	before, err := r.DB.ProgressOf(ctx, active.Number)
 	if err != nil {
 		return err
 	}

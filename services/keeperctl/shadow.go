@@ -33,11 +33,11 @@ func shadowReportCommand(cmd *cobra.Command) runner {
 		if err != nil {
 			return err
 		}
-		standing, err := db.Standing(ctx)
+		progress, err := db.Progress(ctx)
 		if err != nil {
 			return err
 		}
-		begin := standing.Watermark.TimeMs - min(standing.Watermark.TimeMs, uint64(since.Milliseconds()))
+		begin := progress.Watermark.TimeMs - min(progress.Watermark.TimeMs, uint64(since.Milliseconds()))
 		trials, fates, upTo, err := db.Shadow().Evidence(ctx, begin-min(begin, uint64(shadowLooksBack.Milliseconds())))
 		if err != nil {
 			return err

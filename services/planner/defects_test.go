@@ -171,7 +171,7 @@ func TestDefectTwoExecutionsInOneBlock(t *testing.T) {
 		t.Fatal("not found")
 	}
 	d.book.apply(pg.Changes{
-		Standing: pg.Standing{Generation: 1,
+		Progress: pg.Progress{Generation: 1,
 			Watermark: chain.BlockRef{Number: 8, Hash: chain.Hash{8}, TimeMs: nowMs + 450}},
 		Positions: pg.Delta[perp.Position]{Removed: []chain.Hash{first.PositionKey, second.PositionKey}},
 	})
@@ -197,14 +197,14 @@ func TestHaltedStateDecidesNothing(t *testing.T) {
 }
 
 // told is a state that says always the same.
-type told struct{ pg.Standing }
+type told struct{ pg.Progress }
 
 func (s *told) Changes(context.Context, []int, pg.Seen) (pg.Changes, error) {
-	return pg.Changes{Standing: s.Standing}, nil
+	return pg.Changes{Progress: s.Progress}, nil
 }
 
 func (s *told) Load(context.Context, []int, func(int, perp.Row) error) (pg.Changes, error) {
-	return pg.Changes{Standing: s.Standing}, nil
+	return pg.Changes{Progress: s.Progress}, nil
 }
 
 func (s *told) Parameters(context.Context, []chain.Hash) ([]perp.Parameter, error) { return nil, nil }

@@ -76,7 +76,7 @@ func (d *fixture) load(rows ...perp.Row) {
 
 // changes are these rows, new or changed.
 func (d *fixture) changes(rows ...perp.Row) pg.Changes {
-	c := pg.Changes{Standing: pg.Standing{Generation: 1,
+	c := pg.Changes{Progress: pg.Progress{Generation: 1,
 		Watermark: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, TimeMs: d.at}}}
 	for _, row := range rows {
 		switch row := row.(type) {

@@ -32,7 +32,7 @@ type partitioned struct {
 
 func (s *partitioned) look(partitions []int) pg.Changes {
 	at := chain.BlockRef{Number: uint64(s.rev), Hash: chain.Hash{byte(s.rev)}, TimeMs: nowMs}
-	c := pg.Changes{Standing: pg.Standing{Generation: s.generation, Partitions: 2, Watermark: at, Halted: s.halted}}
+	c := pg.Changes{Progress: pg.Progress{Generation: s.generation, Partitions: 2, Watermark: at, Halted: s.halted}}
 	c.Seen = pg.Seen{Generation: s.generation, Partitions: partitions, Revs: map[int]int64{0: s.rev, 1: s.rev}, At: at}
 	return c
 }

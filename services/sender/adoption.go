@@ -41,7 +41,7 @@ func (a *adoption) begin(ctx context.Context, own []int) {
 func (a *adoption) await(ctx context.Context, key signer.Signer, partition int) {
 	free := time.Now() // since when nobody has been seen to hold it
 	for retry.Sleep(ctx, lease.Rest(a.s.cfg.Sender.LeaseTTL)) {
-		at, failed := a.s.session.Standing(ctx, key.Address())
+		at, failed := a.s.session.Status(ctx, key.Address())
 		if failed != nil || at.Left > 0 {
 			free = time.Now()
 		}

@@ -166,7 +166,7 @@ func TestUnableSignerIsPassedBy(t *testing.T) {
 			}
 			s.eventually("it is told", func(ctx context.Context) bool {
 				all, err := outbox.NewSigners(s.db).List(ctx)
-				return err == nil && slices.ContainsFunc(all, func(one outbox.SignerStanding) bool {
+				return err == nil && slices.ContainsFunc(all, func(one outbox.SignerStatus) bool {
 					return one.Signer == unable && strings.Contains(one.Out(), c.want)
 				}) && r.notices.has(c.want) && r.sample("sender_paused", map[string]string{"signer": unable.Hex()}) == 1
 			})

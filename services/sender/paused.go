@@ -17,7 +17,7 @@ import (
 // its own it tells of where they have jobs and no process: nobody else does.
 type pauses struct {
 	signers interface {
-		List(ctx context.Context) ([]outbox.SignerStanding, error)
+		List(ctx context.Context) ([]outbox.SignerStatus, error)
 	}
 	own     []chain.Address
 	notice  func(part, reason string) // to readiness, of one that has jobs or cannot sign

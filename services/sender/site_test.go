@@ -279,7 +279,7 @@ func (s *site) liquidationJob(by chain.Address) job.Job {
 	var row perp.Position
 	head := s.devnet.Node().Head().Number.Uint64() // what was executed before is in the row: it is part of the job's id
 	s.eventually("the position is in the state", func(ctx context.Context) bool {
-		at, err := s.db.Standing(ctx)
+		at, err := s.db.Progress(ctx)
 		if err != nil || at.Watermark.Number < head {
 			return false
 		}
@@ -321,13 +321,13 @@ func (s *site) say(jobs ...job.Job) {
 // found are jobs as of the state as it is.
 func (s *site) found(jobs ...job.Job) []job.Job {
 	s.t.Helper()
-	standing, err := s.db.Standing(s.t.Context())
+	progress, err := s.db.Progress(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	found := slices.Clone(jobs)
 	for i := range found {
-		found[i].Evidence.Block, found[i].Evidence.Generation = standing.Watermark, uint32(standing.Generation)
+		found[i].Evidence.Block, found[i].Evidence.Generation = progress.Watermark, uint32(progress.Generation)
 	}
 	return found
 }

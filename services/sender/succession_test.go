@@ -139,7 +139,7 @@ func (d *succession) lost(within time.Duration) <-chan struct{} {
 	told := make(chan struct{})
 	go func() {
 		for began := time.Now(); time.Since(began) < within; time.Sleep(20 * time.Millisecond) {
-			at, err := outbox.NewLeases(d.db).Standing(d.t.Context(), d.by)
+			at, err := outbox.NewLeases(d.db).Status(d.t.Context(), d.by)
 			if err == nil && at.Owner == d.heir.owner.ID {
 				close(told)
 				return

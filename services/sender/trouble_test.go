@@ -396,21 +396,21 @@ type late struct {
 	on atomic.Bool
 }
 
-func (l *late) Standing(ctx context.Context) (pg.Standing, error) {
-	standing, err := l.State.Standing(ctx)
-	l.hold(&standing)
-	return standing, err
+func (l *late) Progress(ctx context.Context) (pg.Progress, error) {
+	progress, err := l.State.Progress(ctx)
+	l.hold(&progress)
+	return progress, err
 }
 
 func (l *late) Look(ctx context.Context, k pg.Keys) (pg.Rows, error) {
 	read, err := l.State.Look(ctx, k)
-	l.hold(&read.Standing)
+	l.hold(&read.Progress)
 	return read, err
 }
 
-func (l *late) hold(standing *pg.Standing) {
+func (l *late) hold(progress *pg.Progress) {
 	if l.on.Load() {
-		standing.Watermark.TimeMs -= uint64(time.Hour.Milliseconds())
+		progress.Watermark.TimeMs -= uint64(time.Hour.Milliseconds())
 	}
 }
 

@@ -207,7 +207,7 @@ func TestLostTailIsShown(t *testing.T) {
 	}
 	s.catchUp(t, s.db, topic, generation, 1)
 	_, gone := s.cut(t, x, written, func(int) int { return 2 })
-	before, err := s.db.Standing(t.Context())
+	before, err := s.db.Progress(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestLostTailIsShown(t *testing.T) {
 	i = s.launch(s.config(1, s.dbURL))
 	x.again(gone)
 	eventually(t, "nothing is wrong any more", func() bool { return i.reason("partitions") == "" && s.caughtUp(x) })
-	if at, err := s.db.Standing(t.Context()); err != nil || at.Offsets[0].Rev != before.Offsets[0].Rev {
+	if at, err := s.db.Progress(t.Context()); err != nil || at.Offsets[0].Rev != before.Offsets[0].Rev {
 		t.Errorf("rows were touched: %+v, %v", at.Offsets, err)
 	}
 }

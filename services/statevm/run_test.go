@@ -86,14 +86,14 @@ func eventually(t *testing.T, what string, so func() bool) {
 
 // caughtUp reports whether the database stands where the exchange does.
 func (s *site) caughtUp(x *exchange) bool {
-	at, err := s.db.Standing(context.Background())
+	at, err := s.db.Progress(context.Background())
 	return err == nil && at.Level() && at.Watermark == x.tip()
 }
 
 // next is the offset of the first record that a partition has not committed.
 func (s *site) next(t *testing.T, partition int) int64 {
 	t.Helper()
-	at, err := s.db.Standing(t.Context())
+	at, err := s.db.Progress(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestGenerationOfOtherPartitionsIsLeftAlone(t *testing.T) {
 	i := s.launch(s.config(2, s.dbURL))
 	x.grow(3)
 	eventually(t, "the other generation is filled", func() bool {
-		at, err := s.db.StandingOf(context.Background(), number)
+		at, err := s.db.ProgressOf(context.Background(), number)
 		return err == nil && at.Level() && at.Watermark == x.tip()
 	})
 	x.agree(s.db, number)
@@ -314,7 +314,7 @@ func TestFinalityComesWithTheNextBlock(t *testing.T) {
 		x.finalizeByNext(1)
 		x.grow(i % 2)
 		eventually(t, "both partitions follow", func() bool { return s.caughtUp(x) })
-		at, err := s.db.Standing(t.Context())
+		at, err := s.db.Progress(t.Context())
 		if err != nil || at.Finalized().Hash != x.final.Hash || at.Finalized().Number+2 != x.tip().Number {
 			t.Errorf("planner and sender see %+v, %v", at, err)
 		}
@@ -345,7 +345,7 @@ func TestBrokenFinalityIsSaidAndLifted(t *testing.T) {
 		_ = first.stop()
 		second = s.launch(s.config(2, s.dbURL))
 		eventually(t, "its successor says so", says(second))
-		at, err := s.db.Standing(t.Context())
+		at, err := s.db.Progress(t.Context())
 		if err != nil || at.Level() || !strings.Contains(at.Halted, "the node says otherwise") {
 			t.Errorf("planner and sender see %+v, %v", at, err)
 		}
@@ -353,7 +353,7 @@ func TestBrokenFinalityIsSaidAndLifted(t *testing.T) {
 	x.grow(2)
 	eventually(t, "it goes on", func() bool { return s.caughtUp(x) && second.reason("partitions") == "" })
 	x.agree(s.db, 1)
-	at, err := s.db.Standing(t.Context())
+	at, err := s.db.Progress(t.Context())
 	if err != nil || at.Halted != "" || at.Finalized().Hash != x.final.Hash {
 		t.Errorf("planner and sender see %+v, %v", at, err)
 	}

@@ -90,7 +90,7 @@ func (n *bench) switchTo(generation int) {
 			n.tb.Fatalf("switching to generation %d: %v", generation, err)
 		}
 	}
-	if at, err := n.db.Standing(ctx); err != nil || at.Generation != generation {
+	if at, err := n.db.Progress(ctx); err != nil || at.Generation != generation {
 		n.tb.Fatalf("readers use generation %d, %v", at.Generation, err)
 	}
 }

@@ -95,7 +95,7 @@ func (n *bench) await(generation int) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
-		at, err := n.db.StandingOf(ctx, generation)
+		at, err := n.db.ProgressOf(ctx, generation)
 		if err != nil {
 			n.tb.Fatal(err)
 		}

@@ -70,9 +70,9 @@ func (r *rig) checkCoverage() {
 }
 
 // progress is how far the tables have come.
-func (r *rig) progress() pg.Standing {
+func (r *rig) progress() pg.Progress {
 	r.t.Helper()
-	at, err := r.db.StandingOf(r.t.Context(), 1)
+	at, err := r.db.ProgressOf(r.t.Context(), 1)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func (r *rig) awaitFinal() chain.BlockRef {
 	const lag = 2 // of the devnet's finality
 	var final chain.BlockRef
 	r.await("the tables know the finalized block", func(ctx context.Context) error {
-		at, err := r.db.StandingOf(ctx, 1)
+		at, err := r.db.ProgressOf(ctx, 1)
 		if final = at.Finalized(); err == nil && final.Number+lag < r.head() {
 			return fmt.Errorf("final %d, head %d", final.Number, r.head())
 		}

@@ -49,7 +49,7 @@ func TestStaleAndDoubleDeliveries(t *testing.T) {
 }
 
 // deliver writes what must change nothing to every partition, and returns how many records that were.
-func (r *rig) deliver(random *rand.Rand, at pg.Standing) (count int) {
+func (r *rig) deliver(random *rand.Rand, at pg.Progress) (count int) {
 	r.t.Helper()
 	producer := r.kafka.Producer(wire.LogTopic(r.chainID))
 	for p := range partitions {
@@ -157,7 +157,7 @@ func (r *rig) awaitRead() {
 			r.t.Fatal(err)
 		}
 		r.await(fmt.Sprintf("partition %d is read to its end", p), func(ctx context.Context) error {
-			at, err := r.db.StandingOf(ctx, 1)
+			at, err := r.db.ProgressOf(ctx, 1)
 			if err == nil && at.Offsets[p].Next < end {
 				return fmt.Errorf("offset %d of %d", at.Offsets[p].Next, end)
 			}
@@ -167,7 +167,7 @@ func (r *rig) awaitRead() {
 }
 
 // unchanged fails if anything but the offset has moved: a revision is given to every transaction that touches rows.
-func (r *rig) unchanged(before, after pg.Standing) {
+func (r *rig) unchanged(before, after pg.Progress) {
 	r.t.Helper()
 	for p, o := range after.Offsets {
 		was := before.Offsets[p]

@@ -58,7 +58,7 @@ func (r *rig) catchUp(p *process, random *rand.Rand) {
 	behind, some := r.progress().Offsets[0].Next, 1+random.Int64N(100)
 	p.start()
 	r.await(p.name+" is catching up", func(ctx context.Context) error {
-		at, err := r.db.StandingOf(ctx, 1)
+		at, err := r.db.ProgressOf(ctx, 1)
 		if err == nil && at.Offsets[0].Next < behind+some {
 			return errNotYet
 		}

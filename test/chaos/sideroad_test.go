@@ -33,7 +33,7 @@ func dieInHalt(r *rig, at point, random *rand.Rand) bool {
 		p.start()
 	}
 	r.await("every partition is halted", func(ctx context.Context) error {
-		at, err := r.db.StandingOf(ctx, 1)
+		at, err := r.db.ProgressOf(ctx, 1)
 		for _, o := range at.Offsets {
 			if o.Halted == "" {
 				return fmt.Errorf("partition %d is not", o.Partition)

@@ -163,7 +163,7 @@ func (k *keeper) recorded() (all []pg.ConsoleAction) {
 }
 
 // signers are the keeper's own.
-func (k *keeper) signers() []outbox.SignerStanding {
+func (k *keeper) signers() []outbox.SignerStatus {
 	k.t.Helper()
 	all, err := outbox.NewSigners(k.db).List(k.t.Context())
 	k.must(err)

@@ -70,7 +70,7 @@ func (p *planner) publish(ctx context.Context, ids []int) error {
 
 // records are the jobs of some numbers as they are found now.
 func (p *planner) records(ctx context.Context, ids []int) (records []bus.Record, err error) {
-	progress, err := p.db.Standing(ctx)
+	progress, err := p.db.Progress(ctx)
 	if err != nil {
 		return nil, err
 	}

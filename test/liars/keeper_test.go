@@ -165,7 +165,7 @@ func (k *keeper) crashed() error {
 
 // halted says why the state stands, if it does.
 func (k *keeper) halted(ctx context.Context) error {
-	progress, err := k.db.Standing(ctx)
+	progress, err := k.db.Progress(ctx)
 	if err == nil && progress.Halted != "" {
 		err = fmt.Errorf("the state is halted: %s", progress.Halted)
 	}

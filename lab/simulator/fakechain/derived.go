@@ -61,22 +61,22 @@ func look[T any](d *Derived, what string, ask func(c *Chain, s headAt) (T, error
 }
 
 // Standing returns how far the state has come.
-func (d *Derived) Standing(context.Context) (pg.Standing, error) {
-	return look(d, "asking how far the state is", func(_ *Chain, s headAt) (pg.Standing, error) {
+func (d *Derived) Progress(context.Context) (pg.Progress, error) {
+	return look(d, "asking how far the state is", func(_ *Chain, s headAt) (pg.Progress, error) {
 		return d.progress(s),
 			nil
 	})
 }
 
-func (d *Derived) progress(s headAt) pg.Standing {
+func (d *Derived) progress(s headAt) pg.Progress {
 	offset := pg.Offset{Tip: s.tip.ref, Finalized: s.final.ref, Halted: d.faults.Halt, Rev: d.rev}
-	return pg.Standing{Generation: 1, Partitions: 1, Offsets: []pg.Offset{offset}, Watermark: s.tip.ref,
+	return pg.Progress{Generation: 1, Partitions: 1, Offsets: []pg.Offset{offset}, Watermark: s.tip.ref,
 		Halted: d.faults.Halt}
 }
 
 // Look looks up rows together.
 func (d *Derived) Look(ctx context.Context, k pg.Keys) (rows pg.Rows, err error) {
-	if rows.Standing, err = d.Standing(ctx); err != nil {
+	if rows.Progress, err = d.Progress(ctx); err != nil {
 		return rows, err
 	}
 	var problems [4]error
@@ -128,7 +128,7 @@ func find[R perp.Row](d *Derived, table perp.Table, key chain.Hash) (pg.Found[R]
 // an older one has to load everything.
 func (d *Derived) Changes(_ context.Context, partitions []int, since pg.Seen) (pg.Changes, error) {
 	return look(d, "reading changes", func(c *Chain, s headAt) (pg.Changes, error) {
-		changes := pg.Changes{Seen: since, Standing: d.progress(s)}
+		changes := pg.Changes{Seen: since, Progress: d.progress(s)}
 		if !changes.HasView() {
 			return changes, nil
 		}
@@ -148,7 +148,7 @@ func (d *Derived) Changes(_ context.Context, partitions []int, since pg.Seen) (p
 // Load gives all rows, as pg.DB does.
 func (d *Derived) Load(_ context.Context, partitions []int, take func(int, perp.Row) error) (pg.Changes, error) {
 	return look(d, "loading", func(c *Chain, s headAt) (pg.Changes, error) {
-		changes, all := pg.Changes{Standing: d.progress(s)}, pg.Changes{}
+		changes, all := pg.Changes{Progress: d.progress(s)}, pg.Changes{}
 		if !changes.HasView() {
 			return changes, nil
 		}

@@ -14,9 +14,9 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-func (w *world) progress(d *fakechain.Derived) pg.Standing {
+func (w *world) progress(d *fakechain.Derived) pg.Progress {
 	w.t.Helper()
-	s, err := d.Standing(w.t.Context())
+	s, err := d.Progress(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestStateLags(t *testing.T) {
 		t.Errorf("halted, it stands at %+v", s)
 	}
 	d.SetFaults(fakechain.StateFaults{Down: true})
-	if _, err := d.Standing(t.Context()); err == nil {
+	if _, err := d.Progress(t.Context()); err == nil {
 		t.Error("a database that is down answers")
 	}
 	if _, err := d.Order(t.Context(), chain.Hash{1}); err == nil {

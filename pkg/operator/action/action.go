@@ -50,23 +50,23 @@ func Resume(ctx context.Context, db *pg.DB, signer chain.Address) (was string, e
 }
 
 // Signer finds how one signer stands.
-func Signer(ctx context.Context, db *pg.DB, signer chain.Address) (outbox.SignerStanding, error) {
+func Signer(ctx context.Context, db *pg.DB, signer chain.Address) (outbox.SignerStatus, error) {
 	all, err := outbox.NewSigners(db).List(ctx)
-	i := slices.IndexFunc(all, func(s outbox.SignerStanding) bool { return s.Signer == signer })
+	i := slices.IndexFunc(all, func(s outbox.SignerStatus) bool { return s.Signer == signer })
 	if err == nil && i < 0 {
 		err = fmt.Errorf("signer %s is not known here (keeperctl signer list shows those that are)", signer)
 	}
 	if err != nil {
-		return outbox.SignerStanding{}, err
+		return outbox.SignerStatus{}, err
 	}
 	return all[i], nil
 }
 
 // Number is what became of one number; the zero state when it was never given.
-func Number(ctx context.Context, db *pg.DB, signer chain.Address, n uint64) (outbox.NumberStanding, error) {
+func Number(ctx context.Context, db *pg.DB, signer chain.Address, n uint64) (outbox.NumberStatus, error) {
 	numbers, err := outbox.NewSigners(db).Numbers(ctx, signer, n, 1)
 	if err != nil || len(numbers) == 0 || numbers[0].State == nonce.State("") {
-		return outbox.NumberStanding{Nonce: n}, err
+		return outbox.NumberStatus{Nonce: n}, err
 	}
 	return numbers[0], nil
 }

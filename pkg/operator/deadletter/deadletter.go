@@ -33,7 +33,7 @@ type Topic struct {
 
 // State returns how far the state is.
 type State interface {
-	Standing(ctx context.Context) (pg.Standing, error)
+	Progress(ctx context.Context) (pg.Progress, error)
 }
 
 // Letter is a record of the dead letter topic: another topic's record, with where it came from and why in further
@@ -172,7 +172,7 @@ func (t Topic) Replay(ctx context.Context, letters []Letter) (replayed []Replaye
 
 // present is the block the state stands at.
 func (t Topic) present(ctx context.Context) (chain.BlockRef, error) {
-	progress, err := t.State.Standing(ctx)
+	progress, err := t.State.Progress(ctx)
 	switch {
 	case err != nil:
 		return chain.BlockRef{}, fmt.Errorf("asking how far the state is: %w", err)

@@ -133,11 +133,11 @@ func Back(ctx context.Context, db *pg.DB) (w Way, err error) {
 	if w.To, err = db.PreviousGeneration(ctx); err != nil || w.To == 0 || !active.Fits() {
 		return w, err
 	}
-	from, err := db.StandingOf(ctx, w.From)
+	from, err := db.ProgressOf(ctx, w.From)
 	if err != nil {
 		return w, err
 	}
-	to, err := db.StandingOf(ctx, w.To)
+	to, err := db.ProgressOf(ctx, w.To)
 	w.FromBlock, w.ToBlock = from.Watermark.Number, to.Watermark.Number
 	return w, err
 }
@@ -202,7 +202,7 @@ type Progress struct {
 
 // Look asks how far a generation is.
 func Look(ctx context.Context, db *pg.DB, topic Topic, keeper wire.Config, generation int) (p Progress, err error) {
-	at, err := db.StandingOf(ctx, generation)
+	at, err := db.ProgressOf(ctx, generation)
 	if err != nil {
 		return p, err
 	}

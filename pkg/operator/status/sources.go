@@ -40,7 +40,7 @@ func age(ms uint64) time.Duration {
 
 // Stores looks at what the keeper's database holds.
 func Stores(ctx context.Context, db *pg.DB, l *Looks) error {
-	at, err := db.Standing(ctx)
+	at, err := db.Progress(ctx)
 	if err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func Prices(ctx context.Context, client *bus.Client, chainID uint64, l *Looks) e
 }
 
 // LeaseOf returns who has a signer's lease, and for how long.
-func LeaseOf(s outbox.SignerStanding) string {
+func LeaseOf(s outbox.SignerStatus) string {
 	switch {
 	case s.LeaseLeft > 0 && lease.ClockWentBack(s.LeaseAhead):
 		return fmt.Sprintf("%s, %s left: THE DATABASE'S CLOCK WENT BACK", s.Owner, s.LeaseLeft.Round(time.Second))

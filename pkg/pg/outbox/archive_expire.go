@@ -81,18 +81,18 @@ func sumUp(ctx context.Context, tx pgx.Tx, until time.Time) error {
 	if err := tx.QueryRow(ctx, selectMark.SQL()).Scan(&from); err != nil || from >= to {
 		return err
 	}
-	standing, err := pg.ActiveStanding(ctx, tx)
+	status, err := pg.ActiveProgress(ctx, tx)
 	if err != nil {
 		return err
 	}
-	if pg.FinalApplied(standing) == 0 || int64(standing.Finalized().TimeMs) < to {
+	if pg.FinalApplied(status) == 0 || int64(status.Finalized().TimeMs) < to {
 		return fmt.Errorf("the state is not final up to %s yet", until.Format(time.DateOnly))
 	}
 	signers, err := signersOf(ctx, tx)
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, sumDays.In(standing.Generation), signers, from, to); err != nil {
+	if _, err := tx.Exec(ctx, sumDays.In(status.Generation), signers, from, to); err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, markSummed.SQL(), to)

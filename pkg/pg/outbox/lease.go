@@ -132,7 +132,7 @@ func (s Leases) Release(ctx context.Context, f lease.Fence) error {
 }
 
 var (
-	leaseStanding = pg.Register("standing of a lease", `SELECT owner, owner_label, fencing_token,
+	leaseStatus = pg.Register("standing of a lease", `SELECT owner, owner_label, fencing_token,
 			(extract(epoch FROM greatest(expires_at, here.now) - here.now) * 1000000)::bigint,
 			(extract(epoch FROM here.now - updated_at) * 1000000)::bigint
 		FROM keeper.signer_lease, (SELECT clock_timestamp()) AS here (now) WHERE signer = $1`)
@@ -143,7 +143,7 @@ var (
 )
 
 // LeaseStanding is the state of a signer's lease, by the database's clock.
-type LeaseStanding struct {
+type LeaseStatus struct {
 	Signer chain.Address
 	Owner  uuid.UUID // the process that has it, or had it last
 	Label  string    // that process's name, for people
@@ -155,11 +155,11 @@ type LeaseStanding struct {
 }
 
 // Standing returns how the lease of a signer stands.
-func (s Leases) Standing(ctx context.Context, signer chain.Address) (LeaseStanding, error) {
+func (s Leases) Status(ctx context.Context, signer chain.Address) (LeaseStatus, error) {
 	doing := fmt.Sprintf("reading the lease of signer %s", signer)
-	at, err := pg.One(ctx, s.db, doing, pg.Columns(func(at *LeaseStanding) []any {
+	at, err := pg.One(ctx, s.db, doing, pg.Columns(func(at *LeaseStatus) []any {
 		return []any{&at.Owner, &at.Label, &at.Token, pg.Microseconds(&at.Left), pg.Microseconds(&at.Written)}
-	}), leaseStanding.SQL(), signer[:])
+	}), leaseStatus.SQL(), signer[:])
 	at.Signer = signer
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = unknownSigner(signer)
@@ -170,7 +170,7 @@ func (s Leases) Standing(ctx context.Context, signer chain.Address) (LeaseStandi
 // Break ends the tenure that was seen, whoever has it and however long it would last, and returns the token that is
 // above it: whatever its owner still writes under its own is refused. Who asked for it is recorded with the signer's
 // events. It is refused where nobody has the lease, or another tenure has begun since.
-func (s Leases) Break(ctx context.Context, seen LeaseStanding, by string) (token int64, err error) {
+func (s Leases) Break(ctx context.Context, seen LeaseStatus, by string) (token int64, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, breakLease.SQL(), seen.Signer[:], seen.Owner, seen.Token, uuid.Nil, "broken by "+by).
 			Scan(&token)

@@ -72,7 +72,7 @@ func TestBrokenLeaseFencesItsHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	goBack(t, address)
-	seen, err := leases.Standing(t.Context(), signer)
+	seen, err := leases.Status(t.Context(), signer)
 	if err != nil || seen.Token != f.Token || seen.Owner != f.Owner || seen.Left < 59*time.Minute ||
 		!lease.ClockWentBack(-seen.Written) {
 		t.Fatalf("%+v, %v", seen, err)

@@ -77,13 +77,13 @@ var (
 // final and that every partition has applied, by the chain's clock. It fails where there is no such block.
 func (a Archive) ProfitAndLoss(ctx context.Context, last time.Duration) (s pnl.Statement, err error) {
 	err = a.db.Read(ctx, "reading profit and loss", func(ctx context.Context, tx pgx.Tx) error {
-		standing, err := pg.ActiveStanding(ctx, tx)
+		status, err := pg.ActiveProgress(ctx, tx)
 		if err != nil {
 			return err
 		}
-		s.Generation, s.UntilMs = standing.Generation, standing.Finalized().TimeMs
-		if s.Last = pg.FinalApplied(standing); s.Last == 0 {
-			return fmt.Errorf("no block of the state is final yet, or the state is halted (%q)", standing.Halted)
+		s.Generation, s.UntilMs = status.Generation, status.Finalized().TimeMs
+		if s.Last = pg.FinalApplied(status); s.Last == 0 {
+			return fmt.Errorf("no block of the state is final yet, or the state is halted (%q)", status.Halted)
 		}
 		signers, err := signersOf(ctx, tx)
 		if err != nil {

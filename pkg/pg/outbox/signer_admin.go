@@ -71,7 +71,7 @@ var (
 )
 
 // SignerStanding is the state of a signer.
-type SignerStanding struct {
+type SignerStatus struct {
 	Signer  chain.Address
 	ChainID uint64
 	Paused  string // why it claims nothing new; empty while it works
@@ -90,7 +90,7 @@ type SignerStanding struct {
 }
 
 // Out is why the signer can sign nothing, empty while it can. What waits for it goes to another one of its lane.
-func (s SignerStanding) Out() string {
+func (s SignerStatus) Out() string {
 	switch {
 	case s.Unheld:
 		return fmt.Sprintf("no process that has its key works it, last %s: start one, or, if the key is lost, "+
@@ -102,8 +102,8 @@ func (s SignerStanding) Out() string {
 }
 
 // List returns every signer the database knows, by address.
-func (s Signers) List(ctx context.Context) ([]SignerStanding, error) {
-	return pg.List(ctx, s.db, "listing signers", pg.Columns(func(one *SignerStanding) []any {
+func (s Signers) List(ctx context.Context) ([]SignerStatus, error) {
+	return pg.List(ctx, s.db, "listing signers", pg.Columns(func(one *SignerStatus) []any {
 		return []any{pg.Fixed(one.Signer[:]), &one.ChainID, &one.Paused, &one.Owner, &one.Token, &one.NextNonce,
 			pg.Microseconds(&one.LeaseLeft), pg.Microseconds(&one.LeaseAhead), &one.Queued, &one.InFlight, pg.Text(&one.Unable),
 			&one.Unheld}
@@ -167,7 +167,7 @@ func unknownSigner(signer chain.Address) error {
 }
 
 // NumberStanding is the state of one nonce of a signer.
-type NumberStanding struct {
+type NumberStatus struct {
 	Nonce uint64
 	State nonce.State // empty if nobody was ever given the number
 	// JobID and Intent are those of the intent it was last given to; empty where that is archived.
@@ -181,10 +181,10 @@ type NumberStanding struct {
 }
 
 // Numbers returns what became of a signer's numbers, from one on up to the cursor, at most so many.
-func (s Signers) Numbers(ctx context.Context, signer chain.Address, from uint64, limit int) ([]NumberStanding,
+func (s Signers) Numbers(ctx context.Context, signer chain.Address, from uint64, limit int) ([]NumberStatus,
 	error) {
 	doing := fmt.Sprintf("listing the numbers of signer %s", signer)
-	return pg.List(ctx, s.db, doing, pg.Columns(func(n *NumberStanding) []any {
+	return pg.List(ctx, s.db, doing, pg.Columns(func(n *NumberStatus) []any {
 		return []any{&n.Nonce, &n.State, pg.Text(&n.JobID), &n.Intent, pg.Microseconds(&n.Age), &n.Attempts,
 			&n.LastClass}
 	}), listNumbers.SQL(), signer[:], from, limit)

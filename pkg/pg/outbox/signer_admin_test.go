@@ -15,7 +15,7 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
-func (d holder) standing(t *testing.T) outbox.SignerStanding {
+func (d holder) status(t *testing.T) outbox.SignerStatus {
 	t.Helper()
 	all, err := outbox.NewSigners(d.DB).List(t.Context())
 	if err != nil || len(all) != 1 {
@@ -36,12 +36,12 @@ func (d holder) heads(t *testing.T) int {
 func TestSignersAreShownAsTheyStand(t *testing.T) {
 	d := newHolder(t, 3)
 	d.MustClaim(t, d.Intents[0], 0, 0)
-	got := d.standing(t)
+	got := d.status(t)
 	if got.LeaseLeft <= 0 || got.LeaseLeft.Minutes() > 1 {
 		t.Errorf("the lease has %s left", got.LeaseLeft)
 	}
 	got.LeaseLeft = 0
-	want := outbox.SignerStanding{Signer: d.Fence.Signer, ChainID: outboxtest.ChainID, Owner: t.Name(), Token: 1,
+	want := outbox.SignerStatus{Signer: d.Fence.Signer, ChainID: outboxtest.ChainID, Owner: t.Name(), Token: 1,
 		NextNonce: 1,
 		Queued:    2, InFlight: 1}
 	if got != want {
@@ -50,7 +50,7 @@ func TestSignersAreShownAsTheyStand(t *testing.T) {
 	if err := outbox.NewLeases(d.DB).Release(t.Context(), d.Fence); err != nil {
 		t.Fatal(err)
 	}
-	if left := d.standing(t).LeaseLeft; left != 0 {
+	if left := d.status(t).LeaseLeft; left != 0 {
 		t.Errorf("a lease that was given back has %s left", left)
 	}
 	idle := chain.Address{0xff}
@@ -73,8 +73,8 @@ func TestPauseAndResumeByHand(t *testing.T) {
 			t.Errorf("paused with %q, %v before", already, err)
 		}
 	}
-	if d.heads(t) != 0 || d.standing(t).Paused != "maintenance" {
-		t.Errorf("a paused signer has something to do: %+v", d.standing(t))
+	if d.heads(t) != 0 || d.status(t).Paused != "maintenance" {
+		t.Errorf("a paused signer has something to do: %+v", d.status(t))
 	}
 	if err := outbox.NewIntents(d.DB).Noted(t.Context(), d.Fence, tx.Hash, "accepted", true); err != nil {
 		t.Errorf("what is in flight does not go on: %v", err)
@@ -84,8 +84,8 @@ func TestPauseAndResumeByHand(t *testing.T) {
 			t.Errorf("resumed from %q, %v", was, err)
 		}
 	}
-	if d.heads(t) != 1 || d.standing(t).Paused != "" {
-		t.Errorf("a resumed signer has nothing to do: %+v", d.standing(t))
+	if d.heads(t) != 1 || d.status(t).Paused != "" {
+		t.Errorf("a resumed signer has nothing to do: %+v", d.status(t))
 	}
 	if got := d.events(t); got != "paused maintenance; resumed was paused: maintenance" {
 		t.Errorf("recorded %s", got)
@@ -184,14 +184,14 @@ func TestResumeIsRefusedWhereOnlyAResyncHelps(t *testing.T) {
 // mustResync demands that a resync lifts the pause, and that a later one can then be lifted by hand.
 func (d holder) mustResync(t *testing.T) {
 	t.Helper()
-	if d.standing(t).Paused == "" {
+	if d.status(t).Paused == "" {
 		t.Error("the refused resume has lifted the pause")
 	}
 	if _, err := outbox.NewLeases(d.DB).
 		Resync(t.Context(), d.Fence.Signer, nonce.ChainNonces{Finalized: 9, Latest: 9, Pending: 9}); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.standing(t); got.Paused != "" || got.NextNonce != 9 {
+	if got := d.status(t); got.Paused != "" || got.NextNonce != 9 {
 		t.Errorf("after the resync %+v", got)
 	}
 	if _, err := outbox.NewSigners(d.DB).Pause(t.Context(), d.Fence.Signer, "later"); err != nil {
@@ -227,7 +227,7 @@ func TestNumbersAreShownAsTheyStand(t *testing.T) {
 		}
 		got[i].Age = 0
 	}
-	want := []outbox.NumberStanding{
+	want := []outbox.NumberStatus{
 		{Nonce: 1, State: nonce.Signed, JobID: job.OrderID(chain.Hash{2}, 1), Intent: txm.Signed, Attempts: 1,
 			LastClass: "accepted"},
 		{Nonce: 2},
@@ -251,7 +251,7 @@ func TestSignersAreOut(t *testing.T) {
 		t.Helper()
 		out, err := d.DB.OutSigners(ctx)
 		must(t, err)
-		if got := d.standing(t).Out(); !strings.HasPrefix(got, why) || (got == "") != (len(out) == 0) {
+		if got := d.status(t).Out(); !strings.HasPrefix(got, why) || (got == "") != (len(out) == 0) {
 			t.Errorf("out is %v, as %q; want %q", out, got, why)
 		}
 	}

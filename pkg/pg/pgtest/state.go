@@ -10,7 +10,7 @@ import (
 
 // State is the state as of one block, the watermark, however far single partitions are ahead of it.
 type State struct {
-	pg.Standing
+	pg.Progress
 	// Positions are the open ones, Orders and Requests those that have not ended (frozen ones among them), of the
 	// partitions asked for.
 	Positions []perp.Position
@@ -22,7 +22,7 @@ type State struct {
 	Parameters []perp.Parameter
 }
 
-// Load reads what a planner needs for some partitions. Without a view (see [pg.Standing.HasView]) there are no rows.
+// Load reads what a planner needs for some partitions. Without a view (see [pg.Progress.HasView]) there are no rows.
 func Load(ctx context.Context, db *pg.DB, partitions ...int) (State, error) {
 	var s State
 	c, err := db.Load(ctx, partitions, func(_ int, row perp.Row) error {
@@ -45,6 +45,6 @@ func Load(ctx context.Context, db *pg.DB, partitions ...int) (State, error) {
 		}
 		return nil
 	})
-	s.Standing = c.Standing
+	s.Progress = c.Progress
 	return s, err
 }

@@ -85,11 +85,11 @@ func (f *Follower) refresh(ctx context.Context) {
 
 // read takes in what has changed since the last reading.
 func (f *Follower) read(ctx context.Context) error {
-	standing, err := f.DB.Standing(ctx)
+	progress, err := f.DB.Progress(ctx)
 	if err != nil {
 		return err
 	}
-	parts := make([]int, standing.Partitions)
+	parts := make([]int, progress.Partitions)
 	for i := range parts {
 		parts[i] = i
 	}

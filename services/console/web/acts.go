@@ -75,10 +75,10 @@ const (
 )
 
 // signer finds the signer that an action is about.
-func (c *console) signer(ctx context.Context, target string) (outbox.SignerStanding, error) {
+func (c *console) signer(ctx context.Context, target string) (outbox.SignerStatus, error) {
 	address, err := chain.ParseAddress(target)
 	if err != nil {
-		return outbox.SignerStanding{}, fmt.Errorf("%q is no signer", target)
+		return outbox.SignerStatus{}, fmt.Errorf("%q is no signer", target)
 	}
 	return action.Signer(ctx, c.DB, address)
 }

@@ -52,7 +52,7 @@ func (c *console) generations(ctx context.Context, _ url.Values) (any, error) {
 }
 
 func (c *console) howFar(ctx context.Context, row *generationView) error {
-	at, err := c.DB.StandingOf(ctx, row.Number)
+	at, err := c.DB.ProgressOf(ctx, row.Number)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ const stripLength = 40
 
 // signerView is one signer with its newest numbers.
 type signerView struct {
-	outbox.SignerStanding
+	outbox.SignerStatus
 	Lease   string
 	Balance string // in coins; empty where the chain was not asked
 	Strip   []number
@@ -34,7 +34,7 @@ type signerView struct {
 
 // number is one of a strip.
 type number struct {
-	outbox.NumberStanding
+	outbox.NumberStatus
 	Word string // what became of it, in one word
 	// CanCancel is true when an operator may want it back.
 	CanCancel bool
@@ -47,7 +47,7 @@ func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
 	}
 	views := make([]signerView, 0, len(all))
 	for _, s := range all {
-		v := signerView{SignerStanding: s, Lease: status.LeaseOf(s)}
+		v := signerView{SignerStatus: s, Lease: status.LeaseOf(s)}
 		from := s.NextNonce - min(s.NextNonce, stripLength)
 		numbers, err := outbox.NewSigners(c.DB).Numbers(ctx, s.Signer, from, stripLength)
 		if err != nil {
@@ -69,7 +69,7 @@ func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
 }
 
 // wordOf returns what became of a number: of one that is signed, what became of its transaction.
-func wordOf(n outbox.NumberStanding) string {
+func wordOf(n outbox.NumberStatus) string {
 	switch n.State {
 	case nonce.Held:
 		return "held"

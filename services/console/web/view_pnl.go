@@ -57,11 +57,11 @@ func (c *console) pnl(ctx context.Context, ask url.Values) (any, error) {
 	if !slices.Contains(v.Periods, v.Period) {
 		return nil, badQuestionError{fmt.Errorf("%q is none of %q", v.Period, v.Periods)}
 	}
-	standing, err := c.DB.Standing(ctx)
+	progress, err := c.DB.Progress(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if standing.Finalized().Hash.IsZero() {
+	if progress.Finalized().Hash.IsZero() {
 		v.Waiting = "Only what is final is counted, and no block of the state is final yet"
 		return v, nil
 	}

@@ -33,7 +33,7 @@ type Gate struct {
 	EvidenceMs func(headMs uint64) uint64
 	State      interface {
 		// Standing returns up to which block Postgres has come.
-		Standing(ctx context.Context) (pg.Standing, error)
+		Progress(ctx context.Context) (pg.Progress, error)
 	}
 	// Endpoints tell of the heads that each of them has named.
 	Endpoints func() []evm.EndpointStatus
@@ -49,7 +49,7 @@ func (g Gate) Stage(held func() string, reconciled func() bool) txmanager.Stage 
 			return txmanager.Shut(reason), nil
 		}
 		if read, is := readFor(t); is {
-			return g.judge(read.Standing, t.Job(), reconciled()), nil
+			return g.judge(read.Progress, t.Job(), reconciled()), nil
 		}
 		return g.ask(ctx, t.Job(), reconciled())
 	}}
@@ -61,13 +61,13 @@ func (g Gate) Stage(held func() string, reconciled func() bool) txmanager.Stage 
 func (g Gate) Recheck(look func(context.Context, *txmanager.Task) (txmanager.Verdict, error)) func(context.Context,
 	*txmanager.Task) (txmanager.Verdict, error) {
 	return func(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
-		standing, err := g.State.Standing(ctx)
+		progress, err := g.State.Progress(ctx)
 		if err != nil {
 			return txmanager.Verdict{}, fmt.Errorf("asking how far the state is: %w", err)
 		}
 		found := t.Job()
-		found.Evidence.Generation = uint32(standing.Generation)
-		if v := g.judge(standing, found, true); v.Kind != txmanager.Onward {
+		found.Evidence.Generation = uint32(progress.Generation)
+		if v := g.judge(progress, found, true); v.Kind != txmanager.Onward {
 			return v, nil
 		}
 		return look(ctx, t)
@@ -75,16 +75,16 @@ func (g Gate) Recheck(look func(context.Context, *txmanager.Task) (txmanager.Ver
 }
 
 func (g Gate) ask(ctx context.Context, j job.Job, reconciled bool) (txmanager.Verdict, error) {
-	standing, err := g.State.Standing(ctx)
+	progress, err := g.State.Progress(ctx)
 	if err != nil {
 		return txmanager.Verdict{}, fmt.Errorf("asking how far the state is: %w", err)
 	}
-	return g.judge(standing, j, reconciled), nil
+	return g.judge(progress, j, reconciled), nil
 }
 
 // judge is the verdict on a job with the state standing as it does.
-func (g Gate) judge(standing pg.Standing, j job.Job, reconciled bool) txmanager.Verdict {
-	f := g.sight(standing, reconciled)
+func (g Gate) judge(progress pg.Progress, j job.Job, reconciled bool) txmanager.Verdict {
+	f := g.freshness(progress, reconciled)
 	g.addJob(&f, j)
 	switch scope, reason := g.Bounds.Closed(f); scope {
 	case tier.EveryJob:
@@ -98,26 +98,26 @@ func (g Gate) judge(standing pg.Standing, j job.Job, reconciled bool) txmanager.
 
 // Healthy returns why the gate is closed for everybody, for readiness.
 func (g Gate) Healthy(ctx context.Context) error {
-	standing, err := g.State.Standing(ctx)
+	progress, err := g.State.Progress(ctx)
 	if err != nil {
 		return fmt.Errorf("asking how far the state is: %w", err)
 	}
-	if scope, reason := g.Bounds.Closed(g.sight(standing, true)); scope == tier.EveryJob {
+	if scope, reason := g.Bounds.Closed(g.freshness(progress, true)); scope == tier.EveryJob {
 		return errors.New(reason)
 	}
 	return nil
 }
 
 // sight is what concerns every job.
-func (g Gate) sight(standing pg.Standing, reconciled bool) tier.Freshness {
+func (g Gate) freshness(progress pg.Progress, reconciled bool) tier.Freshness {
 	head, age := g.Head.Newest()
 	f := tier.Freshness{
 		HeadAge: age, HeadMs: head.TimeMs, EvidenceMs: g.EvidenceMs(head.TimeMs),
 		ReportMs:   max(g.Bounds.TimeOfReports(head.TimeMs, g.Quotes.Newest()), g.secondHead()),
-		Reconciled: reconciled, Generation: standing.Generation, Halted: standing.Halted,
+		Reconciled: reconciled, Generation: progress.Generation, Halted: progress.Halted,
 	}
-	if !standing.Watermark.Hash.IsZero() {
-		f.WatermarkMs = standing.Watermark.TimeMs
+	if !progress.Watermark.Hash.IsZero() {
+		f.WatermarkMs = progress.Watermark.TimeMs
 	}
 	if !g.Quotes.complete.Load() {
 		f.Reading = "price reports"

@@ -44,10 +44,10 @@ func horizonAt(ms uint64, arrived time.Time) *headtrack.Tracker {
 }
 
 // standingAt is a state that has come up to a time of the chain; none at all for 0.
-type standingAt uint64
+type progressAt uint64
 
-func (at standingAt) Standing(context.Context) (pg.Standing, error) {
-	var s pg.Standing
+func (at progressAt) Progress(context.Context) (pg.Progress, error) {
+	var s pg.Progress
 	if at > 0 {
 		s.Watermark = chain.BlockRef{Number: 99, Hash: chain.Hash{2}, TimeMs: uint64(at)}
 	}
@@ -57,20 +57,20 @@ func (at standingAt) Standing(context.Context) (pg.Standing, error) {
 // away is a state that cannot be asked.
 type away struct{}
 
-func (away) Standing(context.Context) (pg.Standing, error) {
-	return pg.Standing{}, errors.New("connection refused")
+func (away) Progress(context.Context) (pg.Progress, error) {
+	return pg.Progress{}, errors.New("connection refused")
 }
 
 // generation is a state of another generation; 0 is one that is halted.
 type generation struct {
 	state interface {
-		Standing(ctx context.Context) (pg.Standing, error)
+		Progress(ctx context.Context) (pg.Progress, error)
 	}
 	number int
 }
 
-func (g generation) Standing(ctx context.Context) (pg.Standing, error) {
-	s, err := g.state.Standing(ctx)
+func (g generation) Progress(ctx context.Context) (pg.Progress, error) {
+	s, err := g.state.Progress(ctx)
 	s.Generation = g.number
 	if g.number == 0 {
 		s.Halted = "a final block is gone"
@@ -97,7 +97,7 @@ func TestGate(t *testing.T) {
 	fresh := func() Gate {
 		return Gate{
 			Head: horizonAt(nowMs, time.Now()), Quotes: quotesOf(reportAt(weth, nowMs), reportAt(usdc, nowMs)),
-			State:      standingAt(nowMs),
+			State:      progressAt(nowMs),
 			EvidenceMs: func(headMs uint64) uint64 { return headMs },
 			Endpoints:  func() []evm.EndpointStatus { return nil }, Bounds: tier.DefaultBounds(),
 		}
@@ -113,11 +113,11 @@ func TestGate(t *testing.T) {
 			s.Head = horizonAt(nowMs, time.Now().
 				Add(-4*time.Second))
 		}, txmanager.Closed, "no new block for more than 3s"},
-		"no state": {func(s *Gate) { s.State = standingAt(0) }, txmanager.Closed, "no block yet"},
-		"state behind": {func(s *Gate) { s.State = standingAt(nowMs - 3001) }, txmanager.Closed,
+		"no state": {func(s *Gate) { s.State = progressAt(0) }, txmanager.Closed, "no block yet"},
+		"state behind": {func(s *Gate) { s.State = progressAt(nowMs - 3001) }, txmanager.Closed,
 			"behind the chain"},
-		"state at the limit": {func(s *Gate) { s.State = standingAt(nowMs - 3000) }, txmanager.Onward, ""},
-		"state ahead":        {func(s *Gate) { s.State = standingAt(nowMs + 500) }, txmanager.Onward, ""},
+		"state at the limit": {func(s *Gate) { s.State = progressAt(nowMs - 3000) }, txmanager.Onward, ""},
+		"state ahead":        {func(s *Gate) { s.State = progressAt(nowMs + 500) }, txmanager.Onward, ""},
 		"prices being read": {func(s *Gate) { s.Quotes.complete.Store(false) }, txmanager.Closed,
 			"still being read"},
 		"a price missing": {func(s *Gate) { s.Quotes = quotesOf(reportAt(weth, nowMs)) }, txmanager.Waiting,
@@ -172,7 +172,7 @@ func TestGate(t *testing.T) {
 // openGate is one that holds nobody back who needs no price but that of ether.
 func openGate() Gate {
 	return Gate{
-		Head: horizonAt(nowMs, time.Now()), Quotes: quotesOf(reportAt(weth, nowMs)), State: standingAt(nowMs),
+		Head: horizonAt(nowMs, time.Now()), Quotes: quotesOf(reportAt(weth, nowMs)), State: progressAt(nowMs),
 		EvidenceMs: func(headMs uint64) uint64 { return headMs }, Bounds: tier.DefaultBounds(),
 		Endpoints: func() []evm.EndpointStatus { return nil },
 	}
@@ -216,7 +216,7 @@ func TestRecheckAsksTheGate(t *testing.T) {
 	}
 	open := openGate()
 	behind, blind, halted := open, open, open
-	behind.State, blind.State = standingAt(nowMs-60_000), away{}
+	behind.State, blind.State = progressAt(nowMs-60_000), away{}
 	halted.State = generation{open.State, 0}
 	for name, c := range map[string]struct {
 		gate   Gate

@@ -45,7 +45,7 @@ func note(log *checklog.Log, t *txmanager.Task, e checklog.Entry, v txmanager.Ve
 	e.Intent = t.Intent.ID
 	if e.Block == 0 {
 		if read, is := readFor(t); is {
-			e.Block = read.Standing.Watermark.Number
+			e.Block = read.Progress.Watermark.Number
 		}
 	}
 	log.Note(e)

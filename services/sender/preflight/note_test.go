@@ -72,7 +72,7 @@ func TestChecksAreNoted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		read.Standing.Watermark.Number = 98
+		read.Progress.Watermark.Number = 98
 		run := func(intent int64, want txmanager.Decision) {
 			t.Helper()
 			task := &txmanager.Task{Intent: txm.Intent{ID: intent, Attempt: 1, Job: j}, Read: read}

@@ -58,9 +58,9 @@ func (p pending) askRead(ctx context.Context, read pg.Rows, j job.Job) (terms, t
 		return terms{}, txmanager.Verdict{}, fmt.Errorf("asking what is final: %w", err)
 	}
 	switch found := j.Evidence.Block.Number; {
-	case again.Standing.Finalized().Number < found:
+	case again.Progress.Finalized().Number < found:
 		return terms{}, notYet(v, fmt.Sprintf("block %d, in which the job was found, is not final yet", found)), nil
-	case !again.Standing.HasView(): // a topic that lost its end takes final blocks back for a moment
+	case !again.Progress.HasView(): // a topic that lost its end takes final blocks back for a moment
 		return terms{}, notYet(v, "the state has gone back below what is final"), nil
 	}
 	return p.look(ctx, again, j) // the first look may have been at a branch that is not the final one

@@ -48,17 +48,17 @@ func (w written) Look(ctx context.Context, k pg.Keys) (r pg.Rows, err error) {
 	for _, key := range k.Positions {
 		r.Ending[key] = w.closing
 	}
-	r.Standing, err = w.Standing(ctx)
+	r.Progress, err = w.Progress(ctx)
 	return r, err
 }
 
-func (w written) Standing(context.Context) (pg.Standing, error) {
+func (w written) Progress(context.Context) (pg.Progress, error) {
 	at := chain.BlockRef{Number: w.final, Hash: chain.Hash{1}}
 	final := at
 	if w.back {
 		at.Number--
 	}
-	return pg.Standing{Watermark: at, Offsets: []pg.Offset{{Tip: at, Finalized: final}}}, w.err
+	return pg.Progress{Watermark: at, Offsets: []pg.Offset{{Tip: at, Finalized: final}}}, w.err
 }
 
 func noGlv(chain.Address) int { return 0 }

@@ -47,7 +47,7 @@ type State interface {
 	looker
 	gasState
 	// Standing returns up to which block Postgres has come.
-	Standing(ctx context.Context) (pg.Standing, error)
+	Progress(ctx context.Context) (pg.Progress, error)
 }
 
 // Preflight is the state that the checkers of all signers share.

@@ -95,15 +95,15 @@ func TestGateJudgesWhatWasRead(t *testing.T) {
 		Endpoints:  func() []evm.EndpointStatus { return nil }, Bounds: tier.DefaultBounds(),
 	}
 	stage := g.Stage(func() string { return "" }, func() bool { return true })
-	fresh, _ := standingAt(nowMs).Standing(t.Context())
-	late, _ := standingAt(nowMs - 60_000).Standing(t.Context())
+	fresh, _ := progressAt(nowMs).Progress(t.Context())
+	late, _ := progressAt(nowMs - 60_000).Progress(t.Context())
 	for _, c := range []struct {
 		read any
 		want txmanager.Decision
 		errs bool
 	}{
-		{pg.Rows{Standing: fresh}, txmanager.Onward, false},
-		{pg.Rows{Standing: late}, txmanager.Closed, false},
+		{pg.Rows{Progress: fresh}, txmanager.Onward, false},
+		{pg.Rows{Progress: late}, txmanager.Closed, false},
 		{nil, txmanager.Onward, true},
 	} {
 		v, err := stage.Run(t.Context(), &txmanager.Task{Read: c.read})
