@@ -30,7 +30,7 @@ func (s *Sender) newManager() *txmanager.Manager {
 func (s *Sender) open(account chain.Address, look func()) txmanager.Work {
 	check := s.preflight.Checker(account, look)
 	return txmanager.Work{
-		Pipeline: func(signer txmanager.Standing) []txmanager.Stage {
+		Pipeline: func(signer txmanager.TermState) []txmanager.Stage {
 			return []txmanager.Stage{ // what is known is of now, the window is ours, and the job is still to be done
 				check.Noted(checklog.Gate, s.gate().Stage(signer.Held, signer.Reconciled)),
 				check.Noted(checklog.Turn, s.turns.Stage()),

@@ -45,7 +45,7 @@ type allocator struct {
 	node   *rpc.Client
 	key    signer.Signer
 	owner  lease.Owner
-	tenure *lease.Tenure
+	term   *lease.Term
 	cursor nonce.Cursor
 	sent   map[chain.Hash]time.Time // when this tenure broadcast a transaction last
 }
@@ -101,7 +101,7 @@ func (a *allocator) run(ctx context.Context) error {
 	metrics := lease.NewMetrics(prometheus.NewRegistry())
 	for ctx.Err() == nil {
 		var err error
-		if a.tenure, err = lease.Acquire(ctx, outbox.NewLeases(a.db), a.key.Address(), a.owner, leaseTTL,
+		if a.term, err = lease.Acquire(ctx, outbox.NewLeases(a.db), a.key.Address(), a.owner, leaseTTL,
 			metrics); err != nil {
 			wait(ctx, leaseTTL/10)
 			continue
@@ -111,7 +111,7 @@ func (a *allocator) run(ctx context.Context) error {
 			fmt.Println("tenure lost:", err)
 		}
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		_ = a.tenure.Release(last) // it runs out by itself
+		_ = a.term.Release(last) // it runs out by itself
 		cancel()
 	}
 	return nil
@@ -120,7 +120,7 @@ func (a *allocator) run(ctx context.Context) error {
 // serve works under the tenure until it is over. Whatever else fails is begun again from what is stored.
 func (a *allocator) serve(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return a.tenure.Keep(ctx) })
+	group.Go(func() error { return a.term.Keep(ctx) })
 	group.Go(func() error {
 		a.sent = map[chain.Hash]time.Time{}
 		for {
@@ -141,7 +141,7 @@ func (a *allocator) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.cursor, err = outbox.NewLeases(a.db).TakeOver(ctx, a.tenure.Fence(), latest); err != nil {
+	if a.cursor, err = outbox.NewLeases(a.db).TakeOver(ctx, a.term.Fence(), latest); err != nil {
 		return err
 	}
 	for {
@@ -173,7 +173,7 @@ func (a *allocator) take(ctx context.Context, heads []txm.Intent) error {
 	if len(heads) == 0 {
 		return nil
 	}
-	if err := a.tenure.Check("sign"); err != nil {
+	if err := a.term.Check("sign"); err != nil {
 		return err
 	}
 	b, after := txm.Batch{Cursor: a.cursor.Next, Limits: txm.Limits{Signer: inFlight, Liquidations: 1}}, a.cursor
@@ -199,7 +199,7 @@ func (a *allocator) take(ctx context.Context, heads []txm.Intent) error {
 func (a *allocator) claim(ctx context.Context, b txm.Batch) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTTL/4)
 	defer cancel()
-	err := outbox.NewIntents(a.db).Claim(ctx, a.tenure.Fence(), b)
+	err := outbox.NewIntents(a.db).Claim(ctx, a.term.Fence(), b)
 	if err == nil || lease.Lost(err) || txm.Refused(err) != "" {
 		return err
 	}
@@ -226,7 +226,7 @@ func (a *allocator) sign(ctx context.Context, j job.Job, n uint64) (txm.SignedTx
 
 // broadcast gives stored bytes to the node. What the node answers decides nothing: receipts do.
 func (a *allocator) broadcast(ctx context.Context, txs []txm.SignedTx) error {
-	if err := a.tenure.Check("broadcast"); err != nil {
+	if err := a.term.Check("broadcast"); err != nil {
 		return err
 	}
 	calls := make([]rpc.BatchElem, len(txs))
@@ -285,8 +285,8 @@ func (a *allocator) finish(ctx context.Context, tx txm.SignedTx, r receipt) erro
 	mined := txm.Receipt{TxHash: tx.Hash, OK: true, GasUsed: uint64(r.GasUsed), GasPrice: uint64(r.Price),
 		Outcome: job.Done}
 	mined.Block.Number, mined.Block.Hash = uint64(r.Block), r.In
-	if err := outbox.NewIntents(a.db).Record(ctx, a.tenure.Fence(), mined); err != nil {
+	if err := outbox.NewIntents(a.db).Record(ctx, a.term.Fence(), mined); err != nil {
 		return err
 	}
-	return outbox.NewIntents(a.db).Finish(ctx, a.tenure.Fence(), txm.FinalReceipt{Receipt: mined, Rest: txm.Rest{}})
+	return outbox.NewIntents(a.db).Finish(ctx, a.term.Fence(), txm.FinalReceipt{Receipt: mined, Rest: txm.Rest{}})
 }

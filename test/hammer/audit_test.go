@@ -80,7 +80,7 @@ func (g *rig) connected(do func(ctx context.Context, c *pgx.Conn) error) {
 }
 
 // audit demands of the chain and of the rows what the package promises, and returns how many tenures there were.
-func (g *rig) audit(jobs int) (tenures int64) {
+func (g *rig) audit(jobs int) (terms int64) {
 	g.t.Helper()
 	n := g.node
 	n.mu.Lock()
@@ -169,11 +169,11 @@ func hashOfMarket(id int) []byte {
 
 // auditRows demands that numbers have no gap, that each was consumed, and that every job has one attempt with a
 // transaction, which was done.
-func (g *rig) auditRows(jobs int) (tenures int64) {
+func (g *rig) auditRows(jobs int) (terms int64) {
 	g.t.Helper()
 	var next, rows, last, open, shared uint64
 	g.ask(`SELECT next_nonce, fencing_token FROM keeper.signer_lease WHERE signer = $1`, []any{g.signer[:]}, &next,
-		&tenures)
+		&terms)
 	g.ask(
 		`SELECT count(*), coalesce(max(nonce), 0), count(*) FILTER (WHERE state <> 'CONSUMED'), count(*) -
 			count(DISTINCT intent)
@@ -193,7 +193,7 @@ func (g *rig) auditRows(jobs int) (tenures int64) {
 		g.t.Errorf("%d jobs are stored, %d attempts are done, %d others had a transaction; want %d, %d and 0", known,
 			done, other, jobs, jobs)
 	}
-	return tenures
+	return terms
 }
 
 // auditResults demands that every job's end was published, and never two different ones.

@@ -188,7 +188,7 @@ func (m *marketplace) trade(ctx context.Context) (missing string) {
 
 // auditOrders demands of the chain that each order was placed once and executed by one transaction, which succeeded,
 // and that there is no other; and of the rows that they know exactly those.
-func (m *marketplace) auditOrders() (tenures int64) {
+func (m *marketplace) auditOrders() (terms int64) {
 	m.t.Helper()
 	ctx, open := context.Background(), map[common.Hash]bool{}
 	for _, hash := range m.placed {
@@ -225,7 +225,7 @@ func (m *marketplace) auditOrders() (tenures int64) {
 	}
 	var next, rows, unspent, bad uint64
 	m.ask(`SELECT next_nonce, fencing_token FROM keeper.signer_lease WHERE signer = $1`, []any{m.signer[:]}, &next,
-		&tenures)
+		&terms)
 	m.ask(
 		`SELECT count(*), count(*) FILTER (WHERE state <> 'CONSUMED') FROM keeper.signer_nonce_allocation
 			WHERE signer = $1`, []any{m.signer[:]}, &rows, &unspent)
@@ -234,7 +234,7 @@ func (m *marketplace) auditOrders() (tenures int64) {
 		m.t.Errorf("%d nonces were spent; the next one is %d, %d are stored, %d of them not consumed, %d intents "+
 			"did not end well", spent, next, rows, unspent, bad)
 	}
-	return tenures
+	return terms
 }
 
 // auditTransaction takes the order of an execution off the list of open ones.

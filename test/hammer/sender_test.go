@@ -34,10 +34,10 @@ func TestSenders(t *testing.T) {
 	for _, p := range processes {
 		p.stop()
 	}
-	tenures := s.audit(said.jobs)
+	terms := s.audit(said.jobs)
 	s.auditResults(said.jobs)
 	s.report(processes, fmt.Sprintf("%d jobs in %s (%.0f/s)", said.jobs, took.Round(time.Second),
-		float64(said.jobs)/took.Seconds()), tenures)
+		float64(said.jobs)/took.Seconds()), terms)
 }
 
 // senders starts so many of the shipped program.
@@ -69,7 +69,7 @@ func (g *rig) disturbUntil(processes []*process, calm time.Duration, what string
 }
 
 // report logs the disturbances of a run, and fails one that was too easy to prove anything.
-func (g *rig) report(processes []*process, what string, tenures int64) {
+func (g *rig) report(processes []*process, what string, terms int64) {
 	g.t.Helper()
 	var kills, freezes, lost int
 	for _, p := range processes {
@@ -79,8 +79,8 @@ func (g *rig) report(processes []*process, what string, tenures int64) {
 	requests, replies := g.database.lost(loseRequest)+g.rpc.lost(loseRequest),
 		g.database.lost(loseReply)+g.rpc.lost(loseReply)
 	g.t.Logf("%s: %d tenures, %d of them fenced out; %d kills, %d freezes, %d requests and %d replies lost", what,
-		tenures, lost, kills, freezes, requests, replies)
-	if tenures < 2 || kills+freezes == 0 || requests == 0 || replies == 0 {
+		terms, lost, kills, freezes, requests, replies)
+	if terms < 2 || kills+freezes == 0 || requests == 0 || replies == 0 {
 		g.t.Error("the hammer has proved nothing")
 	}
 }

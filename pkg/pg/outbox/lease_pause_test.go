@@ -65,12 +65,12 @@ func lostIn(t *testing.T, holders int, ttl, pause time.Duration) int64 {
 		if err := leases.Register(ctx, signer, outboxtest.ChainID); err != nil {
 			t.Fatal(err)
 		}
-		tenure, err := lease.Acquire(ctx, leases, signer, lease.NewOwner("holder"), ttl, m)
+		term, err := lease.Acquire(ctx, leases, signer, lease.NewOwner("holder"), ttl, m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		group.Go(func() {
-			if lease.Lost(tenure.Keep(ctx)) {
+			if lease.Lost(term.Keep(ctx)) {
 				lost.Add(1)
 			}
 		})

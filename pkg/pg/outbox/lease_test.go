@@ -117,7 +117,7 @@ func TestDatabaseGoneBackInTimeIsRefused(t *testing.T) {
 
 // A database that is another, or is promoted or goes back under a running sender: the tenure ends with its next
 // renewal, and the next one looks. A signer that is paused for it is left alone.
-func TestTenureEndsInAnotherDatabase(t *testing.T) {
+func TestTermEndsInAnotherDatabase(t *testing.T) {
 	address := pgtest.URL(t)
 	db := outboxtest.Open(t, address, "sender")
 	signer := outboxtest.Register(t, db)

@@ -41,29 +41,29 @@ func (s *scripted) Renew(ctx context.Context, _ Fence, _ time.Duration) error {
 
 func (s *scripted) Release(context.Context, Fence) error { return nil }
 
-func acquired(t *testing.T, s *scripted) *Tenure {
+func acquired(t *testing.T, s *scripted) *Term {
 	t.Helper()
-	tenure, err := Acquire(t.Context(), s, signer, NewOwner("a"), DefaultTTL, NewMetrics(prometheus.NewRegistry()))
+	term, err := Acquire(t.Context(), s, signer, NewOwner("a"), DefaultTTL, NewMetrics(prometheus.NewRegistry()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tenure
+	return term
 }
 
 // NON-5: renewed at a third of the TTL, for as long as it is wanted.
 func TestKeepRenewsAtAThird(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{renew: func(context.Context, int) error { return nil }}
-		tenure := acquired(t, s)
+		term := acquired(t, s)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*DefaultTTL)
 		defer cancel()
-		if err := tenure.Keep(ctx); err != nil {
+		if err := term.Keep(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if n := s.renewals.Load(); n != 30 {
 			t.Errorf("%d renewals in 10 TTLs, want 30", n)
 		}
-		if err := tenure.Check("send"); err != nil {
+		if err := term.Check("send"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -80,15 +80,15 @@ func TestKeepAsksAgainUntilTheDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				tenure := acquired(t, &scripted{renew: func(ctx context.Context, _ int) error { return answer(ctx) }})
-				err := tenure.Keep(t.Context())
+				term := acquired(t, &scripted{renew: func(ctx context.Context, _ int) error { return answer(ctx) }})
+				err := term.Keep(t.Context())
 				if !Lost(err) {
 					t.Fatalf("got %v, want a lost tenure", err)
 				}
 				if waited := time.Since(start); waited != trusted(DefaultTTL) {
 					t.Errorf("given up after %s, want %s", waited, trusted(DefaultTTL))
 				}
-				if err := tenure.Check("send"); !Lost(err) {
+				if err := term.Check("send"); !Lost(err) {
 					t.Errorf("past the deadline Check says %v", err)
 				}
 			})
@@ -98,7 +98,7 @@ func TestKeepAsksAgainUntilTheDeadline(t *testing.T) {
 
 func TestKeepSurvivesAShortOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tenure := acquired(t, &scripted{renew: func(_ context.Context, nth int) error {
+		term := acquired(t, &scripted{renew: func(_ context.Context, nth int) error {
 			if nth < 4 {
 				return errors.New("connection refused")
 			}
@@ -106,7 +106,7 @@ func TestKeepSurvivesAShortOutage(t *testing.T) {
 		}})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*DefaultTTL)
 		defer cancel()
-		if err := tenure.Keep(ctx); err != nil {
+		if err := term.Keep(ctx); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -133,12 +133,12 @@ func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
 		const reply = 3 * time.Second
 		s := &scripted{acquire: func(context.Context) error { return pass(reply) }}
 		start := time.Now()
-		tenure := acquired(t, s)
-		if got, want := tenure.deadline(), start.Add(trusted(DefaultTTL)); !got.Equal(want) {
+		term := acquired(t, s)
+		if got, want := term.deadline(), start.Add(trusted(DefaultTTL)); !got.Equal(want) {
 			t.Errorf("trusted until %s after the request, want %s", got.Sub(start), want.Sub(start))
 		}
 		s.renew = func(context.Context, int) error { return pass(trusted(DefaultTTL)) } // ignores its context
-		if err := tenure.Keep(t.Context()); !Lost(err) {
+		if err := term.Keep(t.Context()); !Lost(err) {
 			t.Errorf("a renewal answered past the deadline: %v", err)
 		}
 	})
@@ -150,12 +150,12 @@ func pass(d time.Duration) error {
 	return nil
 }
 
-func TestReleaseEndsTheTenureHere(t *testing.T) {
-	tenure := acquired(t, &scripted{})
-	if err := tenure.Release(t.Context()); err != nil {
+func TestReleaseEndsTheTermHere(t *testing.T) {
+	term := acquired(t, &scripted{})
+	if err := term.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := tenure.Check("send"); !Lost(err) {
+	if err := term.Check("send"); !Lost(err) {
 		t.Errorf("after the release Check says %v", err)
 	}
 }

@@ -43,7 +43,7 @@ func result(err error, success string) string {
 	case err == nil:
 		return success
 	case Held(err):
-		return standing(err)
+		return holderState(err)
 	case Lost(err):
 		return "lost"
 	}
@@ -51,7 +51,7 @@ func result(err error, success string) string {
 }
 
 // standing is the state of a lease that somebody else holds.
-func standing(err error) string {
+func holderState(err error) string {
 	held, _ := errors.AsType[*HeldError](err)
 	switch {
 	case held.Gone:

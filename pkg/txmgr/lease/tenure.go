@@ -12,7 +12,7 @@ import (
 
 // Tenure is the time during which this process owns a signer, from acquiring its lease until losing or releasing it.
 // [Tenure.Keep] must run while it is in use. Its methods are safe for concurrent use.
-type Tenure struct {
+type Term struct {
 	store   Store
 	fence   Fence
 	ttl     time.Duration
@@ -25,21 +25,21 @@ type Tenure struct {
 
 // Acquire takes the lease of a signer and begins a tenure. See [Store.Acquire] for its errors.
 func Acquire(ctx context.Context, store Store, signer chain.Address, owner Owner, ttl time.Duration,
-	m *Metrics) (*Tenure, error) {
+	m *Metrics) (*Term, error) {
 	return AcquireBy(ctx, time.Now, store, signer, owner, ttl, m)
 }
 
 // AcquireBy is [Acquire] by another clock than the process's own, as where time is simulated. The clock must not go
 // back; it is compared with itself alone.
 func AcquireBy(ctx context.Context, now func() time.Time, store Store, signer chain.Address, owner Owner,
-	ttl time.Duration, m *Metrics) (*Tenure, error) {
+	ttl time.Duration, m *Metrics) (*Term, error) {
 	asked := now()
 	fence, err := store.Acquire(ctx, signer, owner, ttl)
 	m.acquired(err)
 	if err != nil {
 		return nil, fmt.Errorf("acquiring the lease of %s: %w", signer, err)
 	}
-	return &Tenure{store: store, fence: fence, ttl: ttl, metrics: m, now: now, until: asked.Add(trusted(ttl))}, nil
+	return &Term{store: store, fence: fence, ttl: ttl, metrics: m, now: now, until: asked.Add(trusted(ttl))}, nil
 }
 
 // trusted is for how long after a request was sent its lease is relied on: less than the TTL, which the database counts
@@ -47,18 +47,18 @@ func AcquireBy(ctx context.Context, now func() time.Time, store Store, signer ch
 func trusted(ttl time.Duration) time.Duration { return ttl * 7 / 10 }
 
 // Fence returns the proof of ownership that writes of this tenure present.
-func (t *Tenure) Fence() Fence { return t.fence }
+func (t *Term) Fence() Fence { return t.fence }
 
 // Check returns a [LostError] once the tenure's deadline has passed. It is asked immediately before signing and before
 // broadcasting.
-func (t *Tenure) Check(op string) error {
+func (t *Term) Check(op string) error {
 	if t.now().Before(t.deadline()) {
 		return nil
 	}
 	return &LostError{Fence: t.fence, Op: op}
 }
 
-func (t *Tenure) deadline() time.Time {
+func (t *Term) deadline() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.until
@@ -66,7 +66,7 @@ func (t *Tenure) deadline() time.Time {
 
 // Keep renews the lease at a third of its TTL until ctx ends, and returns nil then, or until the tenure is over, and
 // returns a [LostError]. A database that does not answer is asked again, sooner, until the deadline.
-func (t *Tenure) Keep(ctx context.Context) error {
+func (t *Term) Keep(ctx context.Context) error {
 	for rest := t.rest(); retry.Sleep(ctx, rest); {
 		var err error
 		if rest, err = t.RenewOnce(ctx); err != nil {
@@ -79,7 +79,7 @@ func (t *Tenure) Keep(ctx context.Context) error {
 // RenewOnce renews the lease once and returns how long to wait before the next renewal. [Tenure.Keep] calls it whenever
 // that time has passed. A database that does not answer is no error yet. The error is a [LostError]: the tenure is
 // over.
-func (t *Tenure) RenewOnce(ctx context.Context) (rest time.Duration, err error) {
+func (t *Term) RenewOnce(ctx context.Context) (rest time.Duration, err error) {
 	if err := t.Check("renew"); err != nil {
 		t.metrics.renewed(err)
 		return 0, err
@@ -95,13 +95,13 @@ func (t *Tenure) RenewOnce(ctx context.Context) (rest time.Duration, err error) 
 }
 
 // rest is how long to wait before the next renewal.
-func (t *Tenure) rest() time.Duration { return min(t.ttl/3, t.left()) }
+func (t *Term) rest() time.Duration { return min(t.ttl/3, t.left()) }
 
 // left is the time until the tenure's deadline if nothing is renewed.
-func (t *Tenure) left() time.Duration { return t.deadline().Sub(t.now()) }
+func (t *Term) left() time.Duration { return t.deadline().Sub(t.now()) }
 
 // renew asks the store once, and moves the deadline. An answer after the deadline is too late and counts as lost.
-func (t *Tenure) renew(ctx context.Context) error {
+func (t *Term) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.left())
 	defer cancel()
 	asked := t.now()
@@ -113,7 +113,7 @@ func (t *Tenure) renew(ctx context.Context) error {
 	return err
 }
 
-func (t *Tenure) extend(until time.Time) error {
+func (t *Term) extend(until time.Time) error {
 	if err := t.Check("renew"); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (t *Tenure) extend(until time.Time) error {
 
 // Release ends the tenure, here at once and at the database for the next owner's sake. Nothing of the tenure may be
 // under way any more.
-func (t *Tenure) Release(ctx context.Context) error {
+func (t *Term) Release(ctx context.Context) error {
 	t.mu.Lock()
 	t.until = time.Time{}
 	t.mu.Unlock()

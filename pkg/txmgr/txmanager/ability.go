@@ -36,7 +36,7 @@ func (a *ability) note(ctx context.Context, change func(a *ability)) {
 	if since := now.Sub(a.at); (why == "") == (a.told == "") && (why == "" || since >= 0 && since < believed/3) {
 		return
 	}
-	if err := a.store.Unable(ctx, a.tenure.Fence(), why, believed); err != nil {
+	if err := a.store.Unable(ctx, a.term.Fence(), why, believed); err != nil {
 		a.log.Debug().Err(err).Msg("that the signer can sign, or cannot, is noted again")
 		return
 	}

@@ -24,7 +24,7 @@ func TestAdoptionAsksTheGate(t *testing.T) {
 	node := &talkative{}
 	r := renewal{
 		recheck: func(context.Context, *Task) (Verdict, error) { return says, nil },
-		broadcast: &broadcast{last: map[chain.Hash]sent{}, duty: duty{tenure: o.tenure, node: node,
+		broadcast: &broadcast{last: map[chain.Hash]sent{}, duty: duty{term: o.term, node: node,
 			heads: headsAt(nowMs, time.Now()), store: o.store, metrics: o.metrics, log: zerolog.Nop()}},
 	}
 	for _, c := range []struct {

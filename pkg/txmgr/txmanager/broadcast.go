@@ -53,7 +53,7 @@ type sent struct {
 // could not be made; the broadcast may have been made all the same. What the nodes answer is never an error: whatever
 // is not an acceptance leaves the transaction as it was, to be broadcast again.
 func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) error {
-	if err := b.tenure.Check("broadcast"); err != nil {
+	if err := b.term.Check("broadcast"); err != nil {
 		return err
 	}
 	b.expect(tx.Hash)
@@ -135,7 +135,7 @@ func level(changed bool, class evm.Class) zerolog.Level {
 
 // note stores the answer. An intent that has moved on meanwhile, because confirm was faster, needs no note.
 func (b *broadcast) note(ctx context.Context, tx txm.SignedTx, class evm.Class) error {
-	err := b.store.Noted(ctx, b.tenure.Fence(), tx.Hash, string(class), class == evm.Accepted)
+	err := b.store.Noted(ctx, b.term.Fence(), tx.Hash, string(class), class == evm.Accepted)
 	failpoint.Hit("sender.reply.after")
 	if txm.Refused(err) != "" {
 		return nil
@@ -149,7 +149,7 @@ func (b *broadcast) stop(ctx context.Context, tx txm.SignedTx, class evm.Class, 
 	if class != evm.FatalSigner {
 		return nil
 	}
-	return b.store.Pause(ctx, b.tenure.Fence(), fmt.Sprintf("the signer is refused for good (nonce %d, %s): %v",
+	return b.store.Pause(ctx, b.term.Fence(), fmt.Sprintf("the signer is refused for good (nonce %d, %s): %v",
 		tx.Nonce, tx.Hash, answer))
 }
 

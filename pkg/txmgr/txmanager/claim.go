@@ -78,7 +78,7 @@ func (c claim) run(ctx context.Context, tasks []*Task) (taken int, v Verdict, er
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.patience)
 	defer cancel()
 	failpoint.Hit("sender.commit.before")
-	err = c.store.Claim(ctx, c.tenure.Fence(), b)
+	err = c.store.Claim(ctx, c.term.Fence(), b)
 	failpoint.Hit("sender.commit.after")
 	v, err = c.resolve(ctx, tasks, next, err)
 	return len(tasks), v, err

@@ -173,7 +173,7 @@ func (c *confirm) watch(f txm.Flight, s txm.Sight) {
 
 func (c *confirm) takeBack(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	failpoint.Hit("sender.take_back.before")
-	if err := c.store.TakeBack(ctx, c.tenure.Fence(), *f.Mined); err != nil {
+	if err := c.store.TakeBack(ctx, c.term.Fence(), *f.Mined); err != nil {
 		return err
 	}
 	failpoint.Hit("sender.take_back.after")
@@ -199,7 +199,7 @@ func (c *confirm) disown(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	}
 	reason := fmt.Sprintf("nonce %d was spent in a final block by a transaction that is not ours", f.Intent.Nonce)
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: reason}, Rest: c.rest(f.Intent, job.Foreign)}
-	if err := c.store.Disown(ctx, c.tenure.Fence(), f.Intent.ID, end); err != nil {
+	if err := c.store.Disown(ctx, c.term.Fence(), f.Intent.ID, end); err != nil {
 		return err
 	}
 	c.metrics.foreign.WithLabelValues(c.signer.Hex()).Inc()

@@ -176,7 +176,7 @@ func (s disowning) Paused(_ context.Context, _ chain.Address) (reason string, _ 
 func TestWhatIsSaidOfASpentNonce(t *testing.T) {
 	for paused, want := range map[string]string{"spent": "the signer is paused until", "": "the signer is not paused"} {
 		var out bytes.Buffer
-		on := duty{tenure: newQueueTest(t, nil).tenure, node: noEndpoints{}, store: disowning{paused: paused},
+		on := duty{term: newQueueTest(t, nil).term, node: noEndpoints{}, store: disowning{paused: paused},
 			metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.New(&out)}
 		c := &confirm{view: view{duty: on}, ended: func() {},
 			rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }}
@@ -207,7 +207,7 @@ func TestReorgCallsNothingOff(t *testing.T) {
 		t.Fatal(flights, err)
 	}
 	now, looked, node := time.Now(), 0, &talkative{}
-	b := &broadcast{last: map[chain.Hash]sent{}, duty: duty{tenure: o.tenure, node: node,
+	b := &broadcast{last: map[chain.Hash]sent{}, duty: duty{term: o.term, node: node,
 		heads: headsAt(nowMs, time.Now()), store: o.store, metrics: o.metrics, log: zerolog.Nop()}}
 	c := &confirm{ages: newAges(func() time.Time { return now }, time.Hour), view: view{duty: b.duty, broadcast: b}}
 	c.renewal = renewal{broadcast: b, recheck: func(context.Context, *Task) (Verdict, error) {

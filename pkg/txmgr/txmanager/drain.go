@@ -318,7 +318,7 @@ func (e endings) overdue(i txm.Intent) txm.Rest {
 // skip ends an intent that never got a nonce. One that has moved on meanwhile is somebody else's.
 func (d *drain) skip(ctx context.Context, i txm.Intent, v Verdict, rest txm.Rest) error {
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: v.Outcome, Reason: v.Reason}, Rest: rest}
-	err := d.store.Skip(ctx, d.tenure.Fence(), i.ID, end)
+	err := d.store.Skip(ctx, d.term.Fence(), i.ID, end)
 	if txm.Refused(err) != "" {
 		return nil
 	}

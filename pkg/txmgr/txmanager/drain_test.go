@@ -44,14 +44,14 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 		t.Fatal(err)
 	}
 	metrics := NewMetrics(prometheus.NewRegistry())
-	tenure, err := lease.Acquire(t.Context(), outbox.NewLeases(o.db), o.signer, lease.NewOwner("test"), time.Minute,
+	term, err := lease.Acquire(t.Context(), outbox.NewLeases(o.db), o.signer, lease.NewOwner("test"), time.Minute,
 		metrics.Leases)
 	if err != nil {
 		t.Fatal(err)
 	}
 	nothing := func(context.Context) error { return nil }
 	o.drain = &drain{
-		duty: duty{tenure: tenure, signer: o.signer, store: outbox.NewIntents(o.db), limits: limits{},
+		duty: duty{term: term, signer: o.signer, store: outbox.NewIntents(o.db), limits: limits{},
 			turns: alone{}, metrics: metrics, log: zerolog.Nop()},
 		read:     func(context.Context, []*Task) error { return nil },
 		dispatch: dispatch{launched: func() error { return nil }},
@@ -224,10 +224,10 @@ func TestDrainPutsNoLiquidationOff(t *testing.T) {
 	}
 }
 
-func TestDrainEndsWithTheTenure(t *testing.T) {
+func TestDrainEndsWithTheTerm(t *testing.T) {
 	o := newQueueTest(t, func(job.Job) (Verdict, error) { return End(job.SkippedDone, "done"), nil })
 	o.queue(t, "a")
-	if err := outbox.NewLeases(o.db).Release(t.Context(), o.tenure.Fence()); err != nil {
+	if err := outbox.NewLeases(o.db).Release(t.Context(), o.term.Fence()); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.pass(t.Context()); !lease.Lost(err) {

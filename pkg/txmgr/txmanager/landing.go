@@ -23,7 +23,7 @@ func (l *landing) look(ctx context.Context, flights []txm.Flight) (newest uint64
 	}
 	landed, first := uint64(0), l.below == nil
 	if n.Sure && (l.below == nil || *l.below != n.Agreed) {
-		if err := l.store.MinedBelow(ctx, l.tenure.Fence(), n.Agreed); err != nil {
+		if err := l.store.MinedBelow(ctx, l.term.Fence(), n.Agreed); err != nil {
 			return n.Newest, err
 		}
 		if !first {

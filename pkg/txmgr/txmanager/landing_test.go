@@ -54,7 +54,7 @@ func (o *observed) Observe(t txm.Taken) { o.taken = append(o.taken, t) }
 // found full before it may have been mined since.
 func TestPlacesFollowWhatTwoHostsSay(t *testing.T) {
 	node, store, seen, freed := &minedCount{}, &told{}, &observed{}, 0
-	on := duty{tenure: newQueueTest(t, nil).tenure, node: node, store: store, heads: headsAt(nowMs, time.Now()),
+	on := duty{term: newQueueTest(t, nil).term, node: node, store: store, heads: headsAt(nowMs, time.Now()),
 		limits: seen}
 	l := &landing{view: view{on, &broadcast{duty: on, last: map[chain.Hash]sent{}}}, freed: func() { freed++ }}
 	away := errors.New("no connection")

@@ -31,7 +31,7 @@ func slowNode(t *testing.T) (b *broadcast, n silent, woken <-chan struct{}) {
 	o.db.Close()
 	w := &worker{queued: make(chan struct{}, 1), log: zerolog.Nop(), Parts: Parts{Node: n, Clock: time.Now,
 		Heads: headsAt(nowMs, time.Now()), Intents: outbox.NewIntents(o.db), Metrics: o.metrics}}
-	return w.broadcast(o.tenure), n, w.queued
+	return w.broadcast(o.term), n, w.queued
 }
 
 // A slow node's answer keeps no other task from its nonce. What goes wrong with a launch ends the next pass.

@@ -126,7 +126,7 @@ func (c *confirm) record(ctx context.Context, looks []*look) error {
 			receipts[i] = *l.sight.Receipt
 		}
 		failpoint.Hit("sender.receipt.before")
-		err := c.store.Record(ctx, c.tenure.Fence(), receipts...)
+		err := c.store.Record(ctx, c.term.Fence(), receipts...)
 		if err == nil {
 			failpoint.Hit("sender.receipt.after")
 		}
@@ -190,7 +190,7 @@ func (c *confirm) finish(ctx context.Context, looks []*look) error {
 			finals[i] = txm.FinalReceipt{Receipt: *l.Mined, Rest: c.rest(l.Intent, l.Mined.Outcome)}
 		}
 		failpoint.Hit("sender.finish.before")
-		err := c.store.Finish(ctx, c.tenure.Fence(), finals...)
+		err := c.store.Finish(ctx, c.term.Fence(), finals...)
 		if err == nil {
 			failpoint.Hit("sender.finish.after")
 		}

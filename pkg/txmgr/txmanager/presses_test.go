@@ -91,7 +91,7 @@ func TestWhatCannotGoOnMakesWay(t *testing.T) {
 				t.Fatal(flights, err)
 			}
 			f, node := flights[0], &talkative{}
-			d := duty{tenure: o.tenure, signer: o.signer, node: node, heads: headsAt(nowMs, time.Now()), store: o.store,
+			d := duty{term: o.term, signer: o.signer, node: node, heads: headsAt(nowMs, time.Now()), store: o.store,
 				limits: limits{}, turns: alone{}, metrics: o.metrics, log: zerolog.Nop()}
 			r := renewal{
 				signing: signing{duty: d, key: devKey(t), chainID: 56, market: marketAt(0),

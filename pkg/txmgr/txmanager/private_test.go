@@ -107,7 +107,7 @@ func newPrivateTest(t *testing.T) *privateTest {
 	t.Cleanup(node.Close)
 	o := newQueueTest(t, nil)
 	p.broadcast = &broadcast{
-		duty: duty{tenure: o.tenure, node: node, heads: headsAt(nowMs, time.Now()), store: o.store,
+		duty: duty{term: o.term, node: node, heads: headsAt(nowMs, time.Now()), store: o.store,
 			metrics: o.metrics, log: zerolog.Nop()},
 		last: map[chain.Hash]sent{},
 		privacy: privacy{cfg: Private{Endpoints: true, Only: []job.Lane{job.LiquidationLane}, Deadline: deadline},

@@ -38,7 +38,7 @@ func (r record) pass(ctx context.Context) error {
 		for i, e := range ended {
 			ids[i] = e.Intent.ID
 		}
-		if err := r.store.Reported(ctx, r.tenure.Fence(), ids); err != nil {
+		if err := r.store.Reported(ctx, r.term.Fence(), ids); err != nil {
 			return err
 		}
 		failpoint.Hit("sender.report.after")

@@ -160,7 +160,7 @@ func TestWhatHasMovedOnIsLeftOut(t *testing.T) {
 }
 
 // A pass ends where the store says that the tenure is over: nothing is written or sent after that.
-func TestNothingIsDoneAfterTheTenure(t *testing.T) {
+func TestNothingIsDoneAfterTheTerm(t *testing.T) {
 	store := &written{lost: true}
 	c := confirming(t, &minedAt{final: 9}, store, looksAtOnce+1)
 	if err := c.pass(t.Context()); !lease.Lost(err) || !slices.Equal(store.steps, []string{"record"}) {

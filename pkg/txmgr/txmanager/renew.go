@@ -108,7 +108,7 @@ func (r renewal) yield(ctx context.Context, f txm.Flight, s txm.Sight) error {
 func (r renewal) free(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	if f.Leaving() {
 		reason := fmt.Sprintf("nonce %d: no node takes a payment to oneself (%s)", f.Intent.Nonce, f.Newest().Hash)
-		return errors.Join(r.store.Pause(ctx, r.tenure.Fence(), reason), r.repeat(ctx, f, s))
+		return errors.Join(r.store.Pause(ctx, r.term.Fence(), reason), r.repeat(ctx, f, s))
 	}
 	why := txm.Verdict{Outcome: job.Refused, Reason: "no node takes the transaction: " + f.Newest().LastClass}
 	if f.Intent.CalledOff != "" {
@@ -179,7 +179,7 @@ func (r renewal) renew(ctx context.Context, f txm.Flight, s txm.Sight, p plan) e
 	}
 	next := txm.Replacement{Intent: f.Intent.ID, After: newest.Hash, Kind: p.kind, Tx: tx, Cancel: p.cancel}
 	failpoint.Hit("sender.replace.before")
-	if err := r.store.Replace(ctx, r.tenure.Fence(), next); err != nil {
+	if err := r.store.Replace(ctx, r.term.Fence(), next); err != nil {
 		return err
 	}
 	failpoint.Hit("sender.replace.after")
@@ -212,7 +212,7 @@ func (r renewal) fill(ctx context.Context, n uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := r.store.Fill(ctx, r.tenure.Fence(), tx); err != nil {
+	if err := r.store.Fill(ctx, r.term.Fence(), tx); err != nil {
 		return err
 	}
 	r.log.Warn().Uint64("nonce", n).Str("hash", tx.Hash.Hex()).Msg("filling a gap")
@@ -221,7 +221,7 @@ func (r renewal) fill(ctx context.Context, n uint64) error {
 
 // sign makes a transaction that offers one price as tip and as cap, if the tenure is not over.
 func (s signing) sign(ctx context.Context, n uint64, what Call, price uint64) (txm.SignedTx, error) {
-	if err := s.tenure.Check("sign"); err != nil {
+	if err := s.term.Check("sign"); err != nil {
 		return txm.SignedTx{}, err
 	}
 	failpoint.Hit("sender.sign.before")

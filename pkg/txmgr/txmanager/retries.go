@@ -27,7 +27,7 @@ type retries struct {
 	queued func()           // called when an attempt was queued
 	log    zerolog.Logger
 
-	tenure  *lease.Tenure
+	term    *lease.Term
 	queue   *ttl.Queue[int64] // by intent; expiries are on the chain's clock
 	known   map[int64]uint64  // when each of the queue is due (ms)
 	due     []ttl.Try[int64]  // whose time has come in this pass
@@ -53,8 +53,8 @@ func newRetries(signer chain.Address, p Parts, queued func()) *retries {
 	return r
 }
 
-func (r *retries) begin(t *lease.Tenure) {
-	r.tenure = t
+func (r *retries) begin(t *lease.Term) {
+	r.term = t
 	r.ended.Store(true)
 	r.queue.Lead(true)
 }
@@ -121,7 +121,7 @@ func (r *retries) forget(intent int64) {
 // retry stores the next attempt. One that is stored already is as good.
 func (r *retries) retry(ctx context.Context, t ttl.Try[int64]) error {
 	failpoint.Hit("sender.retry.before")
-	err := r.store.Retry(ctx, r.tenure.Fence(), t.Key())
+	err := r.store.Retry(ctx, r.term.Fence(), t.Key())
 	failpoint.Hit("sender.retry.after")
 	if err != nil && txm.Refused(err) == "" {
 		t.Retry(err)

@@ -18,12 +18,12 @@ import (
 )
 
 // retrying is a process that retries, on a clock of the chain that the test moves. It comes up leading.
-func (o *queueTest) retrying(nowMs *uint64, store txm.Again, tenure *lease.Tenure) *retries {
+func (o *queueTest) retrying(nowMs *uint64, store txm.Again, term *lease.Term) *retries {
 	clock := func() uint64 { return *nowMs }
 	r := newRetries(o.signer, Parts{Metrics: NewMetrics(prometheus.NewRegistry()), Clock: time.Now, Log: zerolog.Nop(),
 		Heads: headsAt(0, time.Now())}, func() {})
 	r.store, r.chain = store, clock
-	r.begin(tenure)
+	r.begin(term)
 	return r
 }
 
@@ -69,7 +69,7 @@ func TestRetriesComeAfterTwoFourAndEightSeconds(t *testing.T) {
 	now := uint64(nowMs)
 	store := &failing{now: &now}
 	store.fail()
-	r := o.retrying(&now, store, o.tenure)
+	r := o.retrying(&now, store, o.term)
 	steps := func(until uint64) {
 		for ; now < until; now += 100 {
 			r.ended.Store(true) // as the end of an attempt says
@@ -86,7 +86,7 @@ func TestRetriesComeAfterTwoFourAndEightSeconds(t *testing.T) {
 	store = &failing{now: &now}
 	store.fail()
 	begun := now
-	r = o.retrying(&now, store, o.tenure)
+	r = o.retrying(&now, store, o.term)
 	store.away = true
 	steps(begun + 3000)
 	store.away = false
@@ -108,7 +108,7 @@ func TestRetriesOutliveTheirProcess(t *testing.T) {
 		t.Fatal(heads, err)
 	}
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Reverted}, Rest: txm.After(job.Reverted, 0, now, time.Minute)}
-	if err := intents.Skip(t.Context(), o.tenure.Fence(), heads[0].ID, end); err != nil {
+	if err := intents.Skip(t.Context(), o.term.Fence(), heads[0].ID, end); err != nil {
 		t.Fatal(err)
 	}
 	depth := func() int {
@@ -125,12 +125,12 @@ func TestRetriesOutliveTheirProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	former := o.retrying(&now, intents, o.tenure)
+	former := o.retrying(&now, intents, o.term)
 	now += 1999
 	if mustPass(former); depth() != 0 {
 		t.Fatal("tried again too early")
 	}
-	if err := o.tenure.Release(t.Context()); err != nil {
+	if err := o.term.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	heir, err := lease.Acquire(t.Context(), outbox.NewLeases(o.db), o.signer, lease.NewOwner("heir"), time.Minute,
@@ -163,7 +163,7 @@ func TestRetriesFollowTheLease(t *testing.T) {
 	now := uint64(nowMs)
 	store := &failing{now: &now}
 	store.fail()
-	r := o.retrying(&now, store, o.tenure)
+	r := o.retrying(&now, store, o.term)
 	if err := r.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestRetriesFollowTheLease(t *testing.T) {
 	if r.queue.Turn(); len(r.due) != 0 || len(store.tried) != 0 {
 		t.Error("retries are made without a lease")
 	}
-	r.begin(o.tenure)
+	r.begin(o.term)
 	if err := r.pass(t.Context()); err != nil || len(store.tried) != 1 {
 		t.Errorf("%v after the lease came back: %v", store.tried, err)
 	}

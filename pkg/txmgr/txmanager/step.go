@@ -14,8 +14,8 @@ type Stepper struct {
 	worker *worker
 	steady func() time.Time
 
-	tenure *lease.Tenure // nil while it has none
-	due    time.Time     // when to renew the lease, or to ask for it again
+	term   *lease.Term // nil while it has none
+	due    time.Time   // when to renew the lease, or to ask for it again
 	passes []*steppedPass
 }
 
@@ -40,7 +40,7 @@ func (s *Stepper) Step(ctx context.Context) (rest time.Duration) {
 	if err := s.hold(ctx); err != nil {
 		s.lose(ctx, err)
 	}
-	if s.tenure == nil {
+	if s.term == nil {
 		return s.due.Sub(s.steady())
 	}
 	rest = s.due.Sub(s.steady())
@@ -60,8 +60,8 @@ func (s *Stepper) hold(ctx context.Context) error {
 	if now.Before(s.due) {
 		return nil
 	}
-	if s.tenure != nil {
-		rest, err := s.tenure.RenewOnce(ctx)
+	if s.term != nil {
+		rest, err := s.term.RenewOnce(ctx)
 		s.due = now.Add(rest)
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *Stepper) hold(ctx context.Context) error {
 		return nil
 	}
 	s.worker.Notice(s.worker.name, "")
-	s.tenure, s.due, s.passes = t, now.Add(ttl/3), nil
+	s.term, s.due, s.passes = t, now.Add(ttl/3), nil
 	for _, p := range s.worker.passes(s.worker.broadcast(t)) {
 		s.passes = append(s.passes, &steppedPass{pass: p})
 	}
@@ -97,6 +97,6 @@ func (s *Stepper) turn(ctx context.Context, p *steppedPass) (err error) {
 }
 
 func (s *Stepper) lose(ctx context.Context, why error) {
-	s.worker.leave(ctx, s.tenure, why)
-	s.tenure, s.passes, s.due = nil, nil, s.steady()
+	s.worker.leave(ctx, s.term, why)
+	s.term, s.passes, s.due = nil, nil, s.steady()
 }

@@ -23,7 +23,7 @@ type pass struct {
 
 // duty is what all that is done in one tenure works with.
 type duty struct {
-	tenure  *lease.Tenure
+	term    *lease.Term
 	signer  chain.Address
 	node    Node
 	store   txm.Store
@@ -47,11 +47,11 @@ func (w *worker) passes(b *broadcast) []pass {
 		ability: &ability{duty: b.duty, clock: w.Clock}}
 	renewal := renewal{signing: signing, broadcast: b, recheck: w.work.Recheck,
 		payments: &payments{duty: b.duty, account: w.key.Address(), clock: w.Clock}}
-	waiting, cursor := new(waiting), &cursor{open: w.opening(b.tenure.Fence())}
+	waiting, cursor := new(waiting), &cursor{open: w.opening(b.term.Fence())}
 	cursor.doubted.Store(w.lost)
 	r := record{duty: b.duty}
 	r.ended, r.givenUp = w.Results()
-	w.retries.begin(b.tenure)
+	w.retries.begin(b.term)
 	foreignUse := foreignUse{duty: b.duty, clock: w.Clock, cursor: cursor}
 	heads := func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }
 	return []pass{
@@ -70,9 +70,9 @@ func (w *worker) hasEnded() {
 	signal(w.ended)
 }
 
-func (w *worker) broadcast(t *lease.Tenure) *broadcast {
+func (w *worker) broadcast(t *lease.Term) *broadcast {
 	return &broadcast{
-		duty: duty{tenure: t, signer: t.Fence().Signer, node: w.Node, store: w.Intents, heads: w.Heads,
+		duty: duty{term: t, signer: t.Fence().Signer, node: w.Node, store: w.Intents, heads: w.Heads,
 			limits: w.Limits, turns: w.Turns, metrics: w.Metrics, log: w.log},
 		last: map[chain.Hash]sent{}, privacy: privacy{cfg: w.cfg.Private, clock: w.Clock}, shared: w.cfg.Shared,
 		launches: launches{failed: func() { signal(w.queued) }},
@@ -85,7 +85,7 @@ func (w *worker) drain(renewal renewal, waiting *waiting, cursor *cursor) *drain
 	return &drain{
 		duty: b.duty, read: w.work.Read,
 		stages: append([]Stage{{paysStage, pays{w.Limits, w.market, renewal.budget}.run}},
-			w.work.Pipeline(Standing{Held: b.held, Reconciled: cursor.read})...),
+			w.work.Pipeline(TermState{Held: b.held, Reconciled: cursor.read})...),
 		checks:   checks{beside: b.launches.beside, queued: w.queued},
 		dispatch: dispatch{claim.run, b.launch, b.launches.err},
 		places:   places{batch: w.cfg.Batch, free: w.places, held: b.held, waiting: waiting},

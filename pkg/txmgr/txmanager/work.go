@@ -13,7 +13,7 @@ import (
 // Work is what a manager's user does about the tasks of one signer. All of it may be called by several goroutines.
 type Work struct {
 	// Pipeline makes the stages from a queued intent to its claim, for one tenure. They are run in their order.
-	Pipeline func(Standing) []Stage
+	Pipeline func(TermState) []Stage
 	// Read looks up together what the stages of some tasks need, as of now, and notes it with each of them
 	// ([Task.Read]). It is called for all tasks of a batch at once, before the first stage of any.
 	Read func(ctx context.Context, tasks []*Task) error
@@ -28,7 +28,7 @@ type Work struct {
 }
 
 // Standing is the state of a tenure. Its functions are for the stages of that tenure.
-type Standing struct {
+type TermState struct {
 	// Held is why the nodes would take nothing more of the signer, or empty.
 	Held func() string
 	// Reconciled reports whether the signer's nonces were compared with the chain in this tenure.

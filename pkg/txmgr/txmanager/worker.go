@@ -76,7 +76,7 @@ func (w *worker) run(ctx context.Context) error {
 }
 
 // acquire waits until the lease is free. Asking costs its holder nothing.
-func (w *worker) acquire(ctx context.Context) (t *lease.Tenure, err error) {
+func (w *worker) acquire(ctx context.Context) (t *lease.Term, err error) {
 	logged := false
 	rest := lease.Rest(w.cfg.TTL)
 	policy := retry.Policy{Initial: rest, Max: rest,
@@ -95,7 +95,7 @@ func (w *worker) acquire(ctx context.Context) (t *lease.Tenure, err error) {
 }
 
 // leave ends a tenure: it is given back if it is still ours, and what was refused is counted.
-func (w *worker) leave(ctx context.Context, t *lease.Tenure, why error) {
+func (w *worker) leave(ctx context.Context, t *lease.Term, why error) {
 	w.Metrics.Leases.Rejected(why)
 	w.retries.rest()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
@@ -111,7 +111,7 @@ func (w *worker) leave(ctx context.Context, t *lease.Tenure, why error) {
 }
 
 // serve runs the loops of one tenure until ctx ends or the tenure is over.
-func (w *worker) serve(ctx context.Context, t *lease.Tenure) error {
+func (w *worker) serve(ctx context.Context, t *lease.Term) error {
 	defer w.Notice(w.gate(), "")
 	group, ctx := errgroup.WithContext(ctx)
 	b := w.broadcast(t)
