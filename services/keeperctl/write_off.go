@@ -197,7 +197,7 @@ func end(ctx context.Context, intents outbox.Intents, f lease.Fence, found fate,
 		return intents.Finish(ctx, f, txm.FinalReceipt{Receipt: *found.Ours, Rest: rest})
 	}
 	if found.Mined != nil { // its block has left the chain
-		if err := intents.TakeBack(ctx, f, *found.Mined); err != nil {
+		if err := intents.Unmine(ctx, f, *found.Mined); err != nil {
 			return err
 		}
 	}
@@ -205,5 +205,5 @@ func end(ctx context.Context, intents outbox.Intents, f lease.Fence, found fate,
 	if found.Spent {
 		e.Outcome, e.Reason = job.Foreign, said+"; the nonce was used by a transaction that is not ours"
 	}
-	return intents.Disown(ctx, f, found.Intent.ID, e)
+	return intents.NonceLost(ctx, f, found.Intent.ID, e)
 }

@@ -161,9 +161,9 @@ func TestNothingCheapStandsBeforeALiquidation(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSite(t)
 			by, key := s.keeper(0)
-			doubt := s.cfg.Sender.Fee.Doubt
+			lostAfter := s.cfg.Sender.Fee.LostAfter
 			s.cfg.Sender.Fee = txm.DefaultPolicy()
-			s.cfg.Sender.Fee.Doubt = doubt
+			s.cfg.Sender.Fee.LostAfter = lostAfter
 			m := &dearMarket{}
 			s.behind(s.front(0, m.spoil))
 			sn := s.sender([]secret.String{key})

@@ -111,7 +111,7 @@ func TestLostSignerHoldsNothing(t *testing.T) {
 	// as keeperctl signer write-off does
 	operator, err := second.leases.Acquire(t.Context(), gone, lease.NewOwner("operator"), time.Minute)
 	if err == nil {
-		err = second.intents.Disown(t.Context(), operator, flights[0].Intent.ID,
+		err = second.intents.NonceLost(t.Context(), operator, flights[0].Intent.ID,
 			txm.Ending{Verdict: txm.Verdict{Outcome: job.Withdrawn, Reason: "written off"}})
 	}
 	if err != nil {

@@ -176,8 +176,8 @@ func (i mortalIntents) Record(ctx context.Context, f lease.Fence, receipts ...tx
 	return i.m.around("record", func() error { return i.Store.Record(ctx, f, receipts...) })
 }
 
-func (i mortalIntents) TakeBack(ctx context.Context, f lease.Fence, r txm.Receipt) error {
-	return i.m.around("take back", func() error { return i.Store.TakeBack(ctx, f, r) })
+func (i mortalIntents) Unmine(ctx context.Context, f lease.Fence, r txm.Receipt) error {
+	return i.m.around("take back", func() error { return i.Store.Unmine(ctx, f, r) })
 }
 
 func (i mortalIntents) Finish(ctx context.Context, f lease.Fence, finals ...txm.FinalReceipt) error {
@@ -188,8 +188,8 @@ func (i mortalIntents) Skip(ctx context.Context, f lease.Fence, intent int64, e 
 	return i.m.around("skip", func() error { return i.Store.Skip(ctx, f, intent, e) })
 }
 
-func (i mortalIntents) Disown(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {
-	return i.m.around("disown", func() error { return i.Store.Disown(ctx, f, intent, e) })
+func (i mortalIntents) NonceLost(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {
+	return i.m.around("disown", func() error { return i.Store.NonceLost(ctx, f, intent, e) })
 }
 
 func (i mortalIntents) Pause(ctx context.Context, f lease.Fence, reason string) error {

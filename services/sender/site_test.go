@@ -109,7 +109,7 @@ func (s *site) config(brokers, database string) Config {
 	cfg.Sender.LeaseTTL, cfg.Sender.Cooldown = time.Second, 500*time.Millisecond
 	// A shared machine may be slow, and no test is about how fresh is fresh enough.
 	cfg.Sender.MaxLag, cfg.Sender.PriceMaxAge = 20*time.Second, 30*time.Second
-	cfg.Sender.Fee.Doubt = 700 * time.Millisecond
+	cfg.Sender.Fee.LostAfter = 700 * time.Millisecond
 	for _, tariff := range []*txm.Tariff{&cfg.Sender.Fee.Liquidation, &cfg.Sender.Fee.Order,
 		&cfg.Sender.Fee.Maintenance} {
 		tariff.Patience = 10_000 // tests that are about raises say so

@@ -147,8 +147,8 @@ func loneWitness(t *testing.T, s *site, by chain.Address, key secret.String) {
 	forgets.Store(true)
 	s.payMyself(key)
 	s.eventually("the doubt is told", func(context.Context) bool { return sn.notices.has("1 of 2 hosts") })
-	doubted := len(w.broadcasts())
-	s.eventually("it is broadcast all the same", func(context.Context) bool { return len(w.broadcasts()) > doubted+1 })
+	before := len(w.broadcasts())
+	s.eventually("it is broadcast all the same", func(context.Context) bool { return len(w.broadcasts()) > before+1 })
 	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 1 {
 		t.Errorf("in flight: %+v, %v", flights, err)
 	}

@@ -63,7 +63,7 @@ func (s *site) peerExecutes(r *running, j job.Job) {
 	defer checker.Close()
 	s.eventually("the call succeeds", func(ctx context.Context) bool {
 		v, err := checker.Run(ctx, task)
-		return err == nil && v.Kind == txmanager.Onward
+		return err == nil && v.Kind == txmanager.Proceed
 	})
 	to := common.Address(task.Call.To)
 	tx := &types.DynamicFeeTx{

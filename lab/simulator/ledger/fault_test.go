@@ -77,7 +77,7 @@ func TestSpendingIsForgotten(t *testing.T) {
 		elsewhere := r // the branch changes twice
 		elsewhere.Block.Hash, elsewhere.GasUsed = chain.Hash{2}, 77
 		must(l.Record(t.Context(), fence, elsewhere))
-		must(l.TakeBack(t.Context(), fence, elsewhere))
+		must(l.Unmine(t.Context(), fence, elsewhere))
 		must(l.Record(t.Context(), fence, elsewhere))
 		must(l.Record(t.Context(), fence, r))
 		must(l.Finish(t.Context(), fence, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{}}))

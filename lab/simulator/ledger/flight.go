@@ -90,7 +90,7 @@ func (l *Ledger) recorded(signer chain.Address, r txm.Receipt) *intent {
 }
 
 // TakeBack implements txm.Flights.
-func (l *Ledger) TakeBack(_ context.Context, f lease.Fence, r txm.Receipt) error {
+func (l *Ledger) Unmine(_ context.Context, f lease.Fence, r txm.Receipt) error {
 	return l.fenced("take_back", f, func(a *account) bool {
 		i := l.recorded(f.Signer, r)
 		if i == nil || i.State != txm.Mined {
@@ -120,7 +120,7 @@ func (l *Ledger) Finish(_ context.Context, f lease.Fence, finals ...txm.FinalRec
 }
 
 // Disown implements txm.Flights.
-func (l *Ledger) Disown(_ context.Context, f lease.Fence, id int64, e txm.Ending) error {
+func (l *Ledger) NonceLost(_ context.Context, f lease.Fence, id int64, e txm.Ending) error {
 	return l.fenced("disown", f, func(a *account) bool {
 		i := l.intents[id]
 		if i == nil || i.Signer != f.Signer || !i.State.To(txm.Foreign) {

@@ -208,9 +208,9 @@ var calls = map[string]func(w *twins) call{
 	"noted":      (*twins).noted,
 	"replace":    (*twins).replace,
 	"record":     (*twins).record,
-	"take back":  (*twins).takeBack,
+	"take back":  (*twins).unmine,
 	"finish":     (*twins).finish,
-	"disown":     (*twins).disown,
+	"disown":     (*twins).nonceLost,
 	"skip":       (*twins).skip,
 	"fill":       (*twins).fill,
 	"retry":      (*twins).retry,
@@ -456,7 +456,7 @@ func (w *twins) record() call {
 	}
 }
 
-func (w *twins) takeBack() call {
+func (w *twins) unmine() call {
 	signer, lot, branch := w.signer(), w.random.IntN(100), byte(w.random.IntN(2)+1)
 	return func(ctx context.Context, s *store) string {
 		f, some := s.flying(ctx, signer, lot)
@@ -465,7 +465,7 @@ func (w *twins) takeBack() call {
 		}
 		r := *f.Mined
 		r.Block.Hash = chain.Hash{branch}
-		return said(s.txm.TakeBack(ctx, s.fences[signer], r))
+		return said(s.txm.Unmine(ctx, s.fences[signer], r))
 	}
 }
 
@@ -484,7 +484,7 @@ func (w *twins) finish() call {
 	}
 }
 
-func (w *twins) disown() call {
+func (w *twins) nonceLost() call {
 	signer, lot := w.signer(), w.random.IntN(100)
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: "a stranger"}, Rest: w.rest()}
 	return func(ctx context.Context, s *store) string {
@@ -492,7 +492,7 @@ func (w *twins) disown() call {
 		if !some {
 			return "nothing flies"
 		}
-		return said(s.txm.Disown(ctx, s.fences[signer], f.Intent.ID, end))
+		return said(s.txm.NonceLost(ctx, s.fences[signer], f.Intent.ID, end))
 	}
 }
 

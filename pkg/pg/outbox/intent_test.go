@@ -63,7 +63,7 @@ func TestWriteWaitsForATakeover(t *testing.T) {
 		},
 		"record": func(d holder) error { return outbox.NewIntents(d.DB).Record(t.Context(), d.Fence, receipt(d, 0)) },
 		"disown": func(d holder) error {
-			return outbox.NewIntents(d.DB).Disown(t.Context(), d.Fence, d.Intents[0],
+			return outbox.NewIntents(d.DB).NonceLost(t.Context(), d.Fence, d.Intents[0],
 				txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign}})
 		},
 		"pause": func(d holder) error { return outbox.NewIntents(d.DB).Pause(t.Context(), d.Fence, "x") },

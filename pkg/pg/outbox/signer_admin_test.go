@@ -156,7 +156,7 @@ func TestResumeIsRefusedWhereOnlyAResyncHelps(t *testing.T) {
 			t.Fatal(err)
 		}
 		foreign := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: "taken"}}
-		if err := outbox.NewIntents(d.DB).Disown(t.Context(), d.Fence, d.Intents[0], foreign); err != nil {
+		if err := outbox.NewIntents(d.DB).NonceLost(t.Context(), d.Fence, d.Intents[0], foreign); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := outbox.NewSigners(d.DB).Resume(t.Context(), d.Fence.Signer); !pg.Refused(err) ||

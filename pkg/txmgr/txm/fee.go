@@ -29,7 +29,7 @@ type Policy struct {
 
 	// Doubt is how long a nonce must have been spent in finalized blocks, with no receipt of ours to be found, before
 	// that is believed.
-	Doubt time.Duration `toml:"-"`
+	LostAfter time.Duration `toml:"-"`
 }
 
 // Tariff is what one lane pays.
@@ -59,7 +59,7 @@ func DefaultPolicy() Policy {
 		Liquidation: Tariff{Percentile: 90, Patience: 2, Growth: 100, Cap: 5 * Gwei},
 		Order:       Tariff{Percentile: 60, Patience: 4, Growth: 15, Cap: 3 * Gwei},
 		Maintenance: Tariff{Percentile: 60, Patience: 12, Growth: 15, Cap: Gwei},
-		JobCost:     1e17, Doubt: 30 * time.Second,
+		JobCost:     1e17, LostAfter: 30 * time.Second,
 		Budget: Budget{Day: MustBNB("5"), Reserve: MustBNB("3"), Cleanup: MustBNB("0.05")},
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 // Sight is what the chain and its nodes show of one flight. Final and FinalNonce are asked for before the receipts: a
 // nonce that was spent in a final block then has its receipt.
-type Sight struct {
+type Observation struct {
 	// Receipt is that of any of the flight's hashes, in a block that the node takes for canonical; nil when there is
 	// none.
 	Receipt *Receipt
@@ -78,11 +78,11 @@ const (
 	// Record the receipt, in place of the stored one if there is one.
 	Record
 	// TakeBack the stored receipt: its block left the chain. The flight is Sent again, at the same nonce.
-	TakeBack
+	Unmine
 	// Finish the intent: its receipt's block is final.
 	Finish
 	// Disown the nonce: somebody else's transaction spent it, in a final block.
-	Disown
+	NonceLost
 )
 
 var stepNames = [...]string{"wait", "broadcast", "adopt", "replace", "yield", "free", "record", "take back", "finish",
@@ -93,7 +93,7 @@ func (s Step) String() string { return stepNames[s] }
 
 // Next returns what to do about a flight. The order of the cases is the policy: what the chain holds comes before what
 // we would like.
-func (p Policy) Next(f Flight, s Sight) Step {
+func (p Policy) Next(f Flight, s Observation) Step {
 	switch {
 	case s.Receipt != nil && (f.Mined == nil || !f.Mined.Same(*s.Receipt)):
 		return Record
@@ -104,9 +104,9 @@ func (p Policy) Next(f Flight, s Sight) Step {
 	case f.Mined != nil && f.Mined.Block.Number > s.Head:
 		return Wait // the node that answered has not reached the receipt's block: it cannot know
 	case f.Mined != nil:
-		return TakeBack
-	case s.FinalNonce > f.Intent.Nonce && s.Missing >= p.Doubt:
-		return Disown
+		return Unmine
+	case s.FinalNonce > f.Intent.Nonce && s.Missing >= p.LostAfter:
+		return NonceLost
 	case s.FinalNonce > f.Intent.Nonce:
 		return Wait
 	}
@@ -116,7 +116,7 @@ func (p Policy) Next(f Flight, s Sight) Step {
 // press returns what to do about a flight that could still be mined and is not. What is adopted is not raised at once:
 // it may be in every pool. A raise is for bytes that a node has, or calls too cheap. What only frees a nonce is pressed
 // in anybody's time.
-func (p Policy) press(f Flight, s Sight) Step {
+func (p Policy) press(f Flight, s Observation) Step {
 	patience := p.Of(s.For(f)).Patience
 	switch {
 	case f.Intent.CalledOff != "" && !f.Leaving():
@@ -139,7 +139,7 @@ func (p Policy) press(f Flight, s Sight) Step {
 
 // Due reports whether it is time to broadcast the same bytes again. A head that went down may have taken what was sent
 // with its blocks. Each refusal in a row doubles the pause.
-func (p Policy) Due(s Sight) bool {
+func (p Policy) Due(s Observation) bool {
 	const longest = 4 // doublings: 32 blocks, about 14 s, as resend is 2
 	pause := resend << min(max(s.Sent.Refused-1, 0), longest)
 	return s.Sent.Overdue || s.Head < s.Sent.Last || s.Head-s.Sent.Last >= pause

@@ -15,7 +15,7 @@ func TestBroadcastAgainWithinTwoBlocks(t *testing.T) {
 		last := uint64(100)
 		for head := last; head < 200; head++ {
 			sent := Sending{Ever: true, First: 100, Last: last, Answer: Pooled}
-			switch step := p.Next(f, Sight{Head: head, Sent: sent}); step {
+			switch step := p.Next(f, Observation{Head: head, Sent: sent}); step {
 			case Broadcast, Replace:
 				last = head
 			default:

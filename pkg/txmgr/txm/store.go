@@ -128,7 +128,7 @@ type Flights interface {
 	// moved on, none.
 	Record(ctx context.Context, f lease.Fence, receipts ...Receipt) error
 	// TakeBack removes a stored receipt whose block left the chain.
-	TakeBack(ctx context.Context, f lease.Fence, r Receipt) error
+	Unmine(ctx context.Context, f lease.Fence, r Receipt) error
 	// MinedBelow reports that all of a signer's numbers below one are in mined blocks, as far as two hosts agree now.
 	// What is in flight below it takes no place any more, of the signer's or of the keeper's liquidations. A number
 	// lower than the one before, as after a reorg, has what is in flight from it on take places again, also where there
@@ -139,7 +139,7 @@ type Flights interface {
 	Finish(ctx context.Context, f lease.Fence, finals ...FinalReceipt) error
 	// Disown ends an intent whose nonce was spent by somebody else, and pauses the signer, unless a resync has found
 	// that this may come. One that an operator gives up with its nonce unspent ends as withdrawn.
-	Disown(ctx context.Context, f lease.Fence, intent int64, e Ending) error
+	NonceLost(ctx context.Context, f lease.Fence, intent int64, e Ending) error
 	// Pause keeps a signer from claiming, until an operator has looked. What it has in flight goes on.
 	Pause(ctx context.Context, f lease.Fence, reason string) error
 	// Unable notes why a signer cannot sign, or pay, which is believed for some time; an empty reason ends it. It may

@@ -112,38 +112,38 @@ func TestNext(t *testing.T) {
 	long := Sending{Ever: true, First: 1, Last: 9, Answer: Pooled}
 	due := Sending{Ever: true, First: 8, Last: 7, Answer: Pooled}
 	for name, c := range map[string]struct {
-		mined *Receipt
-		sight Sight
-		want  Step
+		mined    *Receipt
+		observed Observation
+		want     Step
 	}{
-		"just sent":                 {nil, Sight{Head: 9, Sent: just}, Wait},
-		"not mined for two blocks":  {nil, Sight{Head: 9, Sent: due}, Broadcast},
-		"not mined for long":        {nil, Sight{Head: 9, Sent: long}, Replace},
-		"the head went down":        {nil, Sight{Head: 8, Sent: just}, Broadcast},
-		"adopted, never sent by us": {nil, Sight{Head: 9}, Adopt},
+		"just sent":                 {nil, Observation{Head: 9, Sent: just}, Wait},
+		"not mined for two blocks":  {nil, Observation{Head: 9, Sent: due}, Broadcast},
+		"not mined for long":        {nil, Observation{Head: 9, Sent: long}, Replace},
+		"the head went down":        {nil, Observation{Head: 8, Sent: just}, Broadcast},
+		"adopted, never sent by us": {nil, Observation{Head: 9}, Adopt},
 		"too cheap": {nil,
-			Sight{Head: 9, Sent: Sending{Ever: true, First: 9, Last: 9, Answer: TooCheap}}, Replace},
+			Observation{Head: 9, Sent: Sending{Ever: true, First: 9, Last: 9, Answer: TooCheap}}, Replace},
 		"taken by nobody, ever": {nil,
-			Sight{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 1, Answer: Never}}, Free},
-		"no node has it":               {nil, Sight{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 7}}, Adopt},
-		"no node has it, just offered": {nil, Sight{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 8}}, Wait},
-		"mined":                        {nil, Sight{Head: 9, Receipt: receiptAt(9, 0), Sent: long}, Record},
-		"mined in a final block":       {nil, Sight{Head: 9, Final: 9, Receipt: receiptAt(9, 0)}, Record},
-		"mined, known, not final":      {receiptAt(9, 0), Sight{Head: 9, Final: 8, Receipt: receiptAt(9, 0)}, Wait},
-		"mined, known, final": {receiptAt(9, 0), Sight{Head: 9, Final: 9, Receipt: receiptAt(9, 0)},
+			Observation{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 1, Answer: Never}}, Free},
+		"no node has it":               {nil, Observation{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 7}}, Adopt},
+		"no node has it, just offered": {nil, Observation{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 8}}, Wait},
+		"mined":                        {nil, Observation{Head: 9, Receipt: receiptAt(9, 0), Sent: long}, Record},
+		"mined in a final block":       {nil, Observation{Head: 9, Final: 9, Receipt: receiptAt(9, 0)}, Record},
+		"mined, known, not final":      {receiptAt(9, 0), Observation{Head: 9, Final: 8, Receipt: receiptAt(9, 0)}, Wait},
+		"mined, known, final": {receiptAt(9, 0), Observation{Head: 9, Final: 9, Receipt: receiptAt(9, 0)},
 			Finish},
-		"mined again on another branch": {receiptAt(9, 0), Sight{Head: 9, Final: 9, Receipt: receiptAt(9, 1)},
+		"mined again on another branch": {receiptAt(9, 0), Observation{Head: 9, Final: 9, Receipt: receiptAt(9, 1)},
 			Record},
-		"reorganised away":          {receiptAt(9, 0), Sight{Head: 9, Sent: long}, TakeBack},
-		"asked a node that lags":    {receiptAt(9, 0), Sight{Head: 8, Sent: long}, Wait},
-		"nonce spent, receipt late": {nil, Sight{Head: 9, Final: 9, FinalNonce: 6, Sent: long}, Wait},
-		"nonce spent, no receipt of ours": {nil, Sight{Head: 9, Final: 9, FinalNonce: 6, Missing: p.Doubt, Sent: long},
-			Disown},
-		"an earlier nonce was spent": {nil, Sight{Head: 9, Final: 9, FinalNonce: 5, Sent: due, Missing: p.Doubt},
+		"reorganised away":          {receiptAt(9, 0), Observation{Head: 9, Sent: long}, Unmine},
+		"asked a node that lags":    {receiptAt(9, 0), Observation{Head: 8, Sent: long}, Wait},
+		"nonce spent, receipt late": {nil, Observation{Head: 9, Final: 9, FinalNonce: 6, Sent: long}, Wait},
+		"nonce spent, no receipt of ours": {nil, Observation{Head: 9, Final: 9, FinalNonce: 6, Missing: p.LostAfter, Sent: long},
+			NonceLost},
+		"an earlier nonce was spent": {nil, Observation{Head: 9, Final: 9, FinalNonce: 5, Sent: due, Missing: p.LostAfter},
 			Broadcast},
 	} {
 		f := Flight{Intent: Intent{Nonce: 5, State: Sent, Job: job.Job{Kind: job.Order}}, Mined: c.mined}
-		if got := p.Next(f, c.sight); got != c.want {
+		if got := p.Next(f, c.observed); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
@@ -157,18 +157,18 @@ func TestNextOfACalledOff(t *testing.T) {
 	leaving.Txs = append(leaving.Txs, Tx{Kind: Cancel})
 	just := Sending{Ever: true, First: 9, Last: 9}
 	for name, c := range map[string]struct {
-		flight Flight
-		sight  Sight
-		want   Step
+		flight   Flight
+		observed Observation
+		want     Step
 	}{
-		"just sent":                      {f, Sight{Head: 9, Sent: just}, Free},
-		"left by another tenure":         {f, Sight{Head: 9}, Free},
-		"mined meanwhile":                {f, Sight{Head: 9, Receipt: receiptAt(9, 0), Sent: just}, Record},
-		"spent meanwhile, receipt late":  {f, Sight{Head: 9, Final: 9, FinalNonce: 6, Sent: just}, Wait},
-		"being freed":                    {leaving, Sight{Head: 9, Sent: just}, Wait},
-		"being freed, by another tenure": {leaving, Sight{Head: 9}, Adopt},
+		"just sent":                      {f, Observation{Head: 9, Sent: just}, Free},
+		"left by another tenure":         {f, Observation{Head: 9}, Free},
+		"mined meanwhile":                {f, Observation{Head: 9, Receipt: receiptAt(9, 0), Sent: just}, Record},
+		"spent meanwhile, receipt late":  {f, Observation{Head: 9, Final: 9, FinalNonce: 6, Sent: just}, Wait},
+		"being freed":                    {leaving, Observation{Head: 9, Sent: just}, Wait},
+		"being freed, by another tenure": {leaving, Observation{Head: 9}, Adopt},
 	} {
-		if got := p.Next(c.flight, c.sight); got != c.want {
+		if got := p.Next(c.flight, c.observed); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
@@ -181,7 +181,7 @@ func TestPatience(t *testing.T) {
 		Filler: 12} {
 		f := Flight{Intent: Intent{Job: job.Job{Kind: kind}}}
 		for passed := range patience + 2 {
-			s := Sight{Head: 100 + passed, Sent: Sending{Ever: true, First: 100, Last: 100 + passed, Answer: Pooled}}
+			s := Observation{Head: 100 + passed, Sent: Sending{Ever: true, First: 100, Last: 100 + passed, Answer: Pooled}}
 			if got := p.Next(f, s); (got == Replace) != (passed >= patience) {
 				t.Errorf("%s after %d blocks: %s", kind, passed, got)
 			}
@@ -195,7 +195,7 @@ func TestRefusalsSlowThemselvesDown(t *testing.T) {
 	p := DefaultPolicy()
 	var got []uint64
 	for refused := range 9 {
-		s := Sight{Head: 100, Sent: Sending{Ever: true, First: 100, Last: 100, Refused: refused}}
+		s := Observation{Head: 100, Sent: Sending{Ever: true, First: 100, Last: 100, Refused: refused}}
 		for f := (Flight{Txs: []Tx{{Kind: Exec}}}); p.Next(f, s) != Adopt; s.Head++ {
 			if step := p.Next(f, s); step != Wait {
 				t.Fatalf("refused %d times: %s after %d blocks", refused, step, s.Head-100)
@@ -222,7 +222,7 @@ func TestNextNeverEndsEarly(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		f := Flight{Intent: Intent{Nonce: rapid.Uint64Range(0, 3).Draw(t, "nonce")}, Mined: maybe(t, "mined")}
-		s := Sight{
+		s := Observation{
 			Receipt: maybe(t, "receipt"), Head: rapid.Uint64Range(1, 6).Draw(t, "head"), Final: rapid.Uint64Range(0, 6).
 					Draw(t, "final"),
 			FinalNonce: rapid.Uint64Range(0, 4).Draw(t, "final nonce"), Sent: Sending{
@@ -238,8 +238,8 @@ func TestNextNeverEndsEarly(t *testing.T) {
 			if f.Mined == nil || s.Receipt == nil || !f.Mined.Same(*s.Receipt) || s.Receipt.Block.Number > s.Final {
 				t.Fatal("finished without a stored receipt in a final block")
 			}
-		case Disown:
-			if s.Receipt != nil || f.Mined != nil || s.FinalNonce <= f.Intent.Nonce || s.Missing < p.Doubt {
+		case NonceLost:
+			if s.Receipt != nil || f.Mined != nil || s.FinalNonce <= f.Intent.Nonce || s.Missing < p.LostAfter {
 				t.Fatal("disowned in spite of doubt")
 			}
 		case Replace:

@@ -40,7 +40,7 @@ func Inherit(flights []Flight, waiting job.Lane, presses func(Flight) bool) []jo
 }
 
 // For is the lane that a flight is paid and pressed for.
-func (s Sight) For(f Flight) job.Lane {
+func (s Observation) For(f Flight) job.Lane {
 	if s.Lane == "" {
 		return f.Intent.Job.Kind.Lane()
 	}
@@ -49,6 +49,6 @@ func (s Sight) For(f Flight) job.Lane {
 
 // Cedes reports whether a flight makes way for what is behind it, if it cannot be mined otherwise: that is more urgent
 // than what it is to execute.
-func (s Sight) Cedes(f Flight) bool {
+func (s Observation) CancelsForUrgent(f Flight) bool {
 	return !f.Leaving() && Above(s.For(f), f.Intent.Job.Kind.Lane())
 }

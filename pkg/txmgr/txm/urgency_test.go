@@ -82,16 +82,16 @@ func TestInherit(t *testing.T) {
 func TestInheritedPatience(t *testing.T) {
 	p := DefaultPolicy()
 	deposit := Flight{Intent: Intent{Job: job.Job{Kind: job.Deposit}}, Txs: []Tx{{Kind: Exec}}}
-	s := Sight{Head: 12, Sent: Sending{Ever: true, First: 10, Last: 11, Answer: Pooled}}
-	if got := p.Next(deposit, s); got != Wait || s.Cedes(deposit) {
-		t.Errorf("with nothing behind it: %s, cedes %t", got, s.Cedes(deposit))
+	s := Observation{Head: 12, Sent: Sending{Ever: true, First: 10, Last: 11, Answer: Pooled}}
+	if got := p.Next(deposit, s); got != Wait || s.CancelsForUrgent(deposit) {
+		t.Errorf("with nothing behind it: %s, cedes %t", got, s.CancelsForUrgent(deposit))
 	}
 	s.Lane = job.LiquidationLane
-	if got := p.Next(deposit, s); got != Replace || !s.Cedes(deposit) {
-		t.Errorf("before a liquidation: %s, cedes %t", got, s.Cedes(deposit))
+	if got := p.Next(deposit, s); got != Replace || !s.CancelsForUrgent(deposit) {
+		t.Errorf("before a liquidation: %s, cedes %t", got, s.CancelsForUrgent(deposit))
 	}
 	deposit.Txs[0].Kind = Cancel
-	if s.Cedes(deposit) {
+	if s.CancelsForUrgent(deposit) {
 		t.Error("what has ceded cedes again")
 	}
 }

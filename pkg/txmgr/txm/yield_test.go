@@ -22,27 +22,27 @@ func TestNextOfAnothersWindow(t *testing.T) {
 	mined.Mined = receiptAt(9, 0)
 	just, long := Sending{Ever: true, First: 9, Last: 9}, Sending{Ever: true, First: 1, Last: 1, Answer: Pooled}
 	for name, c := range map[string]struct {
-		flight Flight
-		sight  Sight
-		want   Step
+		flight   Flight
+		observed Observation
+		want     Step
 	}{
-		"just sent":          {order, Sight{Head: 9, Sent: just}, Yield},
-		"not mined for long": {order, Sight{Head: 9, Sent: long}, Yield},
+		"just sent":          {order, Observation{Head: 9, Sent: just}, Yield},
+		"not mined for long": {order, Observation{Head: 9, Sent: long}, Yield},
 		"too cheap": {order,
-			Sight{Head: 9, Sent: Sending{Ever: true, First: 9, Last: 9, Answer: TooCheap}}, Yield},
-		"left by another tenure": {order, Sight{Head: 9}, Yield},
-		"in the way":             {order, Sight{Head: 9, Sent: long, InTheWay: true}, Yield},
+			Observation{Head: 9, Sent: Sending{Ever: true, First: 9, Last: 9, Answer: TooCheap}}, Yield},
+		"left by another tenure": {order, Observation{Head: 9}, Yield},
+		"in the way":             {order, Observation{Head: 9, Sent: long, InTheWay: true}, Yield},
 		"taken by nobody, ever": {order,
-			Sight{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 1, Answer: Never}}, Free},
-		"called off":                    {calledOff, Sight{Head: 9, Sent: just}, Free},
-		"being freed":                   {leaving, Sight{Head: 9, Sent: long}, Replace},
-		"being freed, another's tenure": {leaving, Sight{Head: 9}, Adopt},
-		"mined":                         {order, Sight{Head: 9, Sent: long, Receipt: receiptAt(9, 0)}, Record},
-		"final":                         {mined, Sight{Head: 9, Final: 9, Receipt: receiptAt(9, 0)}, Finish},
-		"reorganised away":              {mined, Sight{Head: 9, Sent: long}, TakeBack},
+			Observation{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 1, Answer: Never}}, Free},
+		"called off":                    {calledOff, Observation{Head: 9, Sent: just}, Free},
+		"being freed":                   {leaving, Observation{Head: 9, Sent: long}, Replace},
+		"being freed, another's tenure": {leaving, Observation{Head: 9}, Adopt},
+		"mined":                         {order, Observation{Head: 9, Sent: long, Receipt: receiptAt(9, 0)}, Record},
+		"final":                         {mined, Observation{Head: 9, Final: 9, Receipt: receiptAt(9, 0)}, Finish},
+		"reorganised away":              {mined, Observation{Head: 9, Sent: long}, Unmine},
 	} {
-		c.sight.Over = true
-		if got := p.Next(c.flight, c.sight); got != c.want {
+		c.observed.Over = true
+		if got := p.Next(c.flight, c.observed); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
@@ -62,7 +62,7 @@ func TestNextYieldsAndNothingElse(t *testing.T) {
 		if rapid.Bool().Draw(t, "mined") {
 			f.Mined = receiptAt(rapid.Uint64Range(1, 40).Draw(t, "block"), 0)
 		}
-		s := Sight{
+		s := Observation{
 			Head: rapid.Uint64Range(1, 40).Draw(t, "head"), Final: rapid.Uint64Range(0, 40).Draw(t, "final"),
 			FinalNonce: rapid.Uint64Range(0, 4).Draw(t, "final nonce"), InTheWay: rapid.Bool().Draw(t, "in the way"),
 			Sent: Sending{

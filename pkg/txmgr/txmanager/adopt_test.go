@@ -42,7 +42,7 @@ func TestAdoptionAsksTheGate(t *testing.T) {
 			t.Fatal(flights, err)
 		}
 		says = c.says
-		if err := r.adopt(t.Context(), flights[0], txm.Sight{}); err != nil {
+		if err := r.adopt(t.Context(), flights[0], txm.Observation{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := node.public.Load(); got != c.sends {

@@ -136,7 +136,7 @@ func TestBroadcastBeforeTheFirstHead(t *testing.T) {
 	b := &broadcast{last: map[chain.Hash]sent{}, duty: duty{heads: h}, shared: true}
 	flight := txm.Flight{Txs: []txm.Tx{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
 	next := func(head uint64) txm.Step {
-		return txm.DefaultPolicy().Next(flight, txm.Sight{Head: head, Sent: b.sending(chain.Hash{1})})
+		return txm.DefaultPolicy().Next(flight, txm.Observation{Head: head, Sent: b.sending(chain.Hash{1})})
 	}
 	b.expect(chain.Hash{1})
 	h.Set(chain.BlockRef{Number: 100}, time.Now())

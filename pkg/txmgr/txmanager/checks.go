@@ -72,7 +72,7 @@ func (d *drain) begin(ctx context.Context, heads []txm.Intent) {
 
 func (d *drain) stage(ctx context.Context, t *Task) step {
 	for _, s := range d.stages {
-		if v, err := s.Run(ctx, t); err != nil || v.Kind != Onward {
+		if v, err := s.Run(ctx, t); err != nil || v.Kind != Proceed {
 			return step{t, s.Name, v, err}
 		}
 	}

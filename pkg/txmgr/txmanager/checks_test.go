@@ -24,8 +24,8 @@ func TestWaitingTasksStarveNobody(t *testing.T) {
 		verdict Verdict
 		err     error
 	}{
-		{"they wait", Verdict{Kind: Waiting, Pause: time.Nanosecond}, nil},
-		{"they are another keeper's", Verdict{Kind: Yielding, Pause: time.Nanosecond}, nil},
+		{"they wait", Verdict{Kind: Retry, Pause: time.Nanosecond}, nil},
+		{"they are another keeper's", Verdict{Kind: Defer, Pause: time.Nanosecond}, nil},
 		{"their checks fail", Verdict{}, away},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestFailingChecksEnd(t *testing.T) {
 		want job.Outcome
 	}{{time.Hour, ""}, {0, job.Expired}} {
 		o.maxWait = c.wait
-		clear(o.asleep)
+		clear(o.deferrals)
 		if err := o.pass(t.Context()); !errors.Is(err, away) {
 			t.Error(err)
 		}
@@ -190,7 +190,7 @@ func TestEndlessPassCounts(t *testing.T) {
 		return inner(ctx, task)
 	}
 	now, queued := time.Now(), make(chan struct{}, 1)
-	o.passedOver.clock = func() time.Time { now = now.Add(idle); return now }
+	o.deferred.clock = func() time.Time { now = now.Add(idle); return now }
 	o.count = func(context.Context) error { counted <- struct{}{}; return nil }
 	o.beside, o.checks.queued, o.heads = true, queued, headsAt(nowMs, time.Now())
 	o.enqueue(t, orderAt(1, 1))

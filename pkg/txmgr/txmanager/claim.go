@@ -44,7 +44,7 @@ func (c claim) run(ctx context.Context, tasks []*Task) (taken int, v Verdict, er
 	fee := c.limits.Fee()
 	b, aside := txm.Batch{Cursor: next.Next, Limits: c.limits.Flights()}, txm.ByLane{}
 	defer func() {
-		if err == nil && v.Kind != Onward {
+		if err == nil && v.Kind != Proceed {
 			c.budget.giveBack(aside)
 		}
 	}()
@@ -67,7 +67,7 @@ func (c claim) run(ctx context.Context, tasks []*Task) (taken int, v Verdict, er
 		aside.Add(lane, perp.U64(t.Call.Gas*price))
 		switch t.Tx, err = c.sign(ctx, next.Promise(), t.Call, price); {
 		case signer.Refused(err): // as a failure it would keep all others from being claimed, and be tried for ever
-			return 0, Verdict{Kind: Waiting, Reason: err.Error(), Gate: true}, nil
+			return 0, Verdict{Kind: Retry, Reason: err.Error(), Gate: true}, nil
 		case err != nil:
 			return 0, Verdict{}, err
 		}

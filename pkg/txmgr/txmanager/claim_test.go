@@ -55,8 +55,8 @@ func TestSpentLaneShutsNoOther(t *testing.T) {
 	if want := []string{order.ID, spent[0]}; !slices.Equal(o.trail, want) {
 		t.Errorf("looked at %v, want %v", o.trail, want)
 	}
-	if got := o.outcomes(t); len(got) > 0 || len(o.asleep) != 2 {
-		t.Errorf("ended: %v, waiting %d", got, len(o.asleep))
+	if got := o.outcomes(t); len(got) > 0 || len(o.deferrals) != 2 {
+		t.Errorf("ended: %v, waiting %d", got, len(o.deferrals))
 	}
 }
 
@@ -68,7 +68,7 @@ func TestClaimLeavesOutWhatIsRefused(t *testing.T) {
 	if claimed := o.claimOf(t, 3, key, math.MaxInt64); !slices.Equal(claimed, []uint64{0, 2}) {
 		t.Errorf("claimed those born at %v", claimed)
 	}
-	clear(o.asleep)
+	clear(o.deferrals)
 	if err := o.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestClaimLeavesOutWhatIsRefused(t *testing.T) {
 		t.Errorf("readiness is told %q", got)
 	}
 	o.maxWait = 0
-	clear(o.asleep)
+	clear(o.deferrals)
 	if err := o.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}

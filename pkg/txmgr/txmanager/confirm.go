@@ -137,15 +137,15 @@ func (c *confirm) remember(flights []txm.Flight) {
 // press does what the policy decides about a flight that is not mined, or not any more. After a reorg the job may look
 // done because our own state still has the branch that was left: the same bytes are broadcast until it has not.
 func (c *confirm) press(ctx context.Context, l *look) error {
-	f, s, step := l.Flight, l.sight, l.step
+	f, s, step := l.Flight, l.observed, l.step
 	if (step == txm.Adopt || step == txm.Replace) && c.ages.unsettled(f.Intent.ID) {
 		step = txm.Broadcast
 	}
 	switch step { //nolint:exhaustive // what is mined is recorded and finished together with others
-	case txm.TakeBack:
-		return c.takeBack(ctx, f, s)
-	case txm.Disown:
-		return c.disown(ctx, f, s)
+	case txm.Unmine:
+		return c.unmine(ctx, f, s)
+	case txm.NonceLost:
+		return c.nonceLost(ctx, f, s)
 	case txm.Broadcast:
 		return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 	case txm.Adopt:
@@ -162,7 +162,7 @@ func (c *confirm) press(ctx context.Context, l *look) error {
 
 // watch notifies people of what waits for its receipt for too long in this tenure. How long it was queued before, for
 // its turn or its price, is no matter here.
-func (c *confirm) watch(f txm.Flight, s txm.Sight) {
+func (c *confirm) watch(f txm.Flight, s txm.Observation) {
 	if s.Receipt != nil || !c.ages.late(f.Intent.ID) {
 		return
 	}
@@ -171,9 +171,9 @@ func (c *confirm) watch(f txm.Flight, s txm.Sight) {
 		Msg("no receipt yet; it is broadcast again until there is one")
 }
 
-func (c *confirm) takeBack(ctx context.Context, f txm.Flight, s txm.Sight) error {
+func (c *confirm) unmine(ctx context.Context, f txm.Flight, s txm.Observation) error {
 	failpoint.Hit("sender.take_back.before")
-	if err := c.store.TakeBack(ctx, c.term.Fence(), *f.Mined); err != nil {
+	if err := c.store.Unmine(ctx, c.term.Fence(), *f.Mined); err != nil {
 		return err
 	}
 	failpoint.Hit("sender.take_back.after")
@@ -188,7 +188,7 @@ func (c *confirm) takeBack(ctx context.Context, f txm.Flight, s txm.Sight) error
 
 // disown believes that somebody else has the key, if enough hosts say so, each for itself. While they do not,
 // whoever says it may be wrong, and the transaction is broadcast as ever.
-func (c *confirm) disown(ctx context.Context, f txm.Flight, s txm.Sight) error {
+func (c *confirm) nonceLost(ctx context.Context, f txm.Flight, s txm.Observation) error {
 	foreign := func(one evm.Reader) bool { return c.view.foreign(ctx, one, f) }
 	if agree, need := agreement(c.node, foreign); agree < need {
 		err := fmt.Errorf("%d of %d hosts say that it was spent, and have no receipt of ours", agree, need)
@@ -199,18 +199,18 @@ func (c *confirm) disown(ctx context.Context, f txm.Flight, s txm.Sight) error {
 	}
 	reason := fmt.Sprintf("nonce %d was spent in a final block by a transaction that is not ours", f.Intent.Nonce)
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: reason}, Rest: c.rest(f.Intent, job.Foreign)}
-	if err := c.store.Disown(ctx, c.term.Fence(), f.Intent.ID, end); err != nil {
+	if err := c.store.NonceLost(ctx, c.term.Fence(), f.Intent.ID, end); err != nil {
 		return err
 	}
 	c.metrics.foreign.WithLabelValues(c.signer.Hex()).Inc()
-	c.disowned(ctx, f)
+	c.logNonceLost(ctx, f)
 	c.ended()
 	return nil
 }
 
 // disowned logs that a nonce is somebody else's: an alarm where it has paused the signer, and no more where the last
 // resync has found that it may come.
-func (c *confirm) disowned(ctx context.Context, f txm.Flight) {
+func (c *confirm) logNonceLost(ctx context.Context, f txm.Flight) {
 	level, text := zerolog.ErrorLevel, "somebody else uses this signer's key: the signer is paused until "+
 		"`keeperctl signer resync`"
 	if paused, err := c.store.Paused(ctx, c.signer); err == nil && paused == "" {

@@ -36,7 +36,7 @@ func TestLateReceiptsAreTold(t *testing.T) {
 	told := func() int { return strings.Count(log.String(), "no receipt yet") }
 	for i, want := range []int{0, 0, 1, 1} {
 		c.remember([]txm.Flight{f})
-		if c.watch(f, txm.Sight{}); told() != want {
+		if c.watch(f, txm.Observation{}); told() != want {
 			t.Errorf("after %d s: told %d times", 5*i, told())
 		}
 		now = now.Add(5 * time.Second)
@@ -123,7 +123,7 @@ func (n *endingWindow) Head(context.Context) (chain.BlockRef, error) {
 
 func (n *endingWindow) SendRaw(context.Context, []byte) error {
 	n.broadcast++
-	n.turns.over = &Verdict{Kind: Yielding, Reason: "the next window"}
+	n.turns.over = &Verdict{Kind: Defer, Reason: "the next window"}
 	return nil
 }
 
@@ -161,13 +161,13 @@ func TestNothingIsBroadcastLate(t *testing.T) {
 }
 
 // disowning is a store that takes the end of what is somebody else's, and knows why the signer is paused.
-type disowning struct {
+type losing struct {
 	txm.Store
 	paused string
 }
 
-func (disowning) Disown(context.Context, lease.Fence, int64, txm.Ending) error { return nil }
-func (s disowning) Paused(_ context.Context, _ chain.Address) (reason string, _ error) {
+func (losing) NonceLost(context.Context, lease.Fence, int64, txm.Ending) error { return nil }
+func (s losing) Paused(_ context.Context, _ chain.Address) (reason string, _ error) {
 	return s.paused, nil
 }
 
@@ -176,11 +176,11 @@ func (s disowning) Paused(_ context.Context, _ chain.Address) (reason string, _ 
 func TestWhatIsSaidOfASpentNonce(t *testing.T) {
 	for paused, want := range map[string]string{"spent": "the signer is paused until", "": "the signer is not paused"} {
 		var out bytes.Buffer
-		on := duty{term: newQueueTest(t, nil).term, node: noEndpoints{}, store: disowning{paused: paused},
+		on := duty{term: newQueueTest(t, nil).term, node: noEndpoints{}, store: losing{paused: paused},
 			metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.New(&out)}
 		c := &confirm{view: view{duty: on}, ended: func() {},
 			rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }}
-		if err := c.disown(t.Context(), txm.Flight{}, txm.Sight{}); err != nil {
+		if err := c.nonceLost(t.Context(), txm.Flight{}, txm.Observation{}); err != nil {
 			t.Fatal(err)
 		}
 		alarm := strings.Contains(out.String(), `"critical":true`) && strings.Contains(out.String(), `"level":"error"`)

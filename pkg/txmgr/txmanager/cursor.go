@@ -19,16 +19,16 @@ type cursor struct {
 	open  func(ctx context.Context) (nonce.Cursor, error)
 	// given is the lowest number that was never given, 0 before it is known, for whoever else looks at it, and doubted
 	// is set by whoever has seen the chain beyond it.
-	given   atomic.Uint64
-	doubted atomic.Bool
-	opened  atomic.Bool
+	given      atomic.Uint64
+	unverified atomic.Bool
+	opened     atomic.Bool
 }
 
 // read reports whether it has been read and not turned out to be old since. It is safe for concurrent use.
 func (c *cursor) read() bool { return c.opened.Load() }
 
 func (c *cursor) get(ctx context.Context) (nonce.Cursor, error) {
-	if c.doubted.Swap(false) {
+	if c.unverified.Swap(false) {
 		c.lose()
 	}
 	if c.known == nil {

@@ -25,7 +25,7 @@ type drain struct {
 	places
 	full bool // there is no place for anything
 	upkeep
-	passedOver
+	deferred
 	endings
 }
 
@@ -117,7 +117,7 @@ func (d *drain) fill(ctx, checking context.Context) (bool, error) {
 	if d.full = pick.Limit == 0; err != nil || d.full {
 		return false, err
 	}
-	if pick.Limit -= d.busy(); pick.Limit <= 0 && !d.crowded { // what is urgent has as much room of its own
+	if pick.Limit -= d.busy(); pick.Limit <= 0 && !d.slotsFull { // what is urgent has as much room of its own
 		pick.Limit, pick.Urgent = 2*d.batch-d.busy(), true
 	}
 	if pick.Limit <= 0 {
@@ -144,7 +144,7 @@ func (d *drain) fill(ctx, checking context.Context) (bool, error) {
 
 // explain reports why nothing of a queue is taken, if that is not the order of things.
 func (d *drain) explain(ctx context.Context, took bool) error {
-	if took || len(d.asleep) > 0 { // nothing but these is left
+	if took || len(d.deferrals) > 0 { // nothing but these is left
 		return nil
 	}
 	depth, err := d.store.Depth(ctx, d.signer)
@@ -172,10 +172,10 @@ func (d *drain) take(ctx context.Context, steps []step) (open bool, err error) {
 		switch {
 		case err != nil:
 			err = cmp.Or(d.failed(ctx, s), err)
-		case s.verdict.Kind == Onward:
+		case s.verdict.Kind == Proceed:
 			d.passed = append(d.passed, s.task)
 		default:
-			more, err = d.obey(ctx, s.stage, s.task.Intent, s.verdict)
+			more, err = d.applyVerdict(ctx, s.stage, s.task.Intent, s.verdict)
 		}
 		open, problem = open && more, cmp.Or(problem, err)
 	}
@@ -209,7 +209,7 @@ func (d *drain) claimOurs(ctx context.Context, tasks []*Task) (open bool, err er
 // like any other wait. The error is that of its end.
 func (d *drain) failed(ctx context.Context, s step) error {
 	i := s.task.Intent
-	if d.sleep(i, pause); lease.Lost(s.err) || d.waited(i) < d.maxWait {
+	if d.postpone(i, pause); lease.Lost(s.err) || d.waited(i) < d.maxWait {
 		return nil
 	}
 	return d.skip(ctx, i, End(job.Expired, "waited too long: "+s.err.Error()), d.overdue(i))
@@ -220,11 +220,11 @@ func (d *drain) stillOurs(ctx context.Context, tasks []*Task) (ours []*Task, err
 	var problems []error
 	for _, t := range tasks {
 		v := d.turns.Ask(t.Job()).Verdict
-		if v.Kind == Onward {
+		if v.Kind == Proceed {
 			ours = append(ours, t)
 			continue
 		}
-		_, err := d.obey(ctx, "turn", t.Intent, v)
+		_, err := d.applyVerdict(ctx, "turn", t.Intent, v)
 		problems = append(problems, err)
 	}
 	return ours, errors.Join(problems...)
@@ -236,14 +236,14 @@ func (d *drain) stillOurs(ctx context.Context, tasks []*Task) (ours []*Task, err
 func (d *drain) send(ctx context.Context, tasks []*Task) (left []*Task, open bool, err error) {
 	const claiming = "claim"
 	taken, v, err := d.claim(ctx, tasks)
-	d.crowded = d.crowded || err == nil && v.Kind == Closed
+	d.slotsFull = d.slotsFull || err == nil && v.Kind == PauseAll
 	switch {
 	case err != nil:
 		for _, t := range tasks {
-			d.sleep(t.Intent, pause)
+			d.postpone(t.Intent, pause)
 		}
 		return nil, false, err
-	case v.Kind == Onward:
+	case v.Kind == Proceed:
 		d.gate("")
 		for _, t := range tasks[:taken] {
 			delete(d.yielded, t.Intent.ID)
@@ -252,16 +252,16 @@ func (d *drain) send(ctx context.Context, tasks []*Task) (left []*Task, open boo
 		d.launch(ctx, tasks[:taken])
 		return tasks[taken:], true, nil
 	case len(tasks) == 1:
-		open, err = d.obey(ctx, claiming, tasks[0].Intent, v)
+		open, err = d.applyVerdict(ctx, claiming, tasks[0].Intent, v)
 		return nil, open, err
 	}
 	first := len(tasks) / 2
-	if v.Kind == Closed {
+	if v.Kind == PauseAll {
 		switch pick, err := d.room(ctx); {
 		case err != nil:
 			return nil, false, err
 		case pick.Limit == 0:
-			open, err = d.obey(ctx, claiming, tasks[0].Intent, v)
+			open, err = d.applyVerdict(ctx, claiming, tasks[0].Intent, v)
 			return nil, open, err
 		case pick.Limit < len(tasks):
 			first = pick.Limit
@@ -272,16 +272,16 @@ func (d *drain) send(ctx context.Context, tasks []*Task) (left []*Task, open boo
 }
 
 // obey does what a verdict asks for an intent. It returns false where it holds for every other one too.
-func (d *drain) obey(ctx context.Context, stage string, i txm.Intent, v Verdict) (open bool, err error) {
-	if v.Kind == Closed {
+func (d *drain) applyVerdict(ctx context.Context, stage string, i txm.Intent, v Verdict) (open bool, err error) {
+	if v.Kind == PauseAll {
 		d.metrics.waits.WithLabelValues(stage).Inc()
 		d.gate(v.Reason)
 		return false, nil
 	}
 	d.gate("")
-	if v.Kind == Waiting || v.Kind == Yielding {
+	if v.Kind == Retry || v.Kind == Defer {
 		d.metrics.waits.WithLabelValues(stage).Inc()
-		if v.Kind == Yielding {
+		if v.Kind == Defer {
 			d.yielded[i.ID] = d.clock()
 		}
 		if d.waited(i) < d.maxWait {

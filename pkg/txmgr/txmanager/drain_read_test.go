@@ -36,7 +36,7 @@ func TestDrainReadsOnceForABatch(t *testing.T) {
 		t.Errorf("it cannot be read: %v, %v, %v", reads, err, o.outcomes(t))
 	}
 	failing, steps, reads = false, nil, nil
-	clear(o.asleep)
+	clear(o.deferrals)
 	if err := o.pass(t.Context()); err != nil || !slices.Equal(reads, []int{2}) || steps[0] != "read" ||
 		len(steps) != 3 || len(o.outcomes(t)) != 2 {
 		t.Errorf("it can be read: %v, %v, %v, %v", reads, steps, err, o.outcomes(t))

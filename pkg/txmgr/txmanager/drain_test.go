@@ -65,7 +65,7 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 			count: func(context.Context) error { return nil }, called: func() bool { return false }},
 		places: places{batch: 1, held: func() string { return "" }, waiting: new(waiting),
 			free: func(context.Context) (int, int, error) { return math.MaxInt, math.MaxInt, nil }},
-		passedOver: passedOver{clock: time.Now, head: o.height.Load, asleep: map[int64]nap{},
+		deferred: deferred{clock: time.Now, head: o.height.Load, deferrals: map[int64]deferral{},
 			yielded: map[int64]time.Time{}},
 		endings: endings{maxWait: time.Hour, ended: func() {},
 			rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }},
@@ -117,7 +117,7 @@ func TestDrainTakesTheMostUrgentFirst(t *testing.T) {
 	if got := o.outcomes(t); !reflect.DeepEqual(got, want) {
 		t.Errorf("ended: %v", got)
 	}
-	clear(o.asleep)
+	clear(o.deferrals)
 	if err := o.pass(t.Context()); err != nil || o.trail[len(o.trail)-1] != "b" {
 		t.Errorf("what waited is not tried again: %v, %v", o.trail, err)
 	}

@@ -25,7 +25,7 @@ func (w windows) Ask(job.Job) Turn {
 func TestDrainClaimsNothingLate(t *testing.T) {
 	turns := &windows{}
 	o := newQueueTest(t, func(job.Job) (Verdict, error) {
-		turns.over = &Verdict{Kind: Yielding, Reason: "the next window"}
+		turns.over = &Verdict{Kind: Defer, Reason: "the next window"}
 		return Verdict{}, nil
 	})
 	o.turns, o.claim = turns, func(context.Context, []*Task) (int, Verdict, error) {
@@ -36,8 +36,8 @@ func TestDrainClaimsNothingLate(t *testing.T) {
 	if err := o.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(o.trail) != 1 || len(o.asleep) != 1 || len(o.outcomes(t)) != 0 {
-		t.Errorf("looked at %v, sleeping %v, ended %v", o.trail, o.asleep, o.outcomes(t))
+	if len(o.trail) != 1 || len(o.deferrals) != 1 || len(o.outcomes(t)) != 0 {
+		t.Errorf("looked at %v, sleeping %v, ended %v", o.trail, o.deferrals, o.outcomes(t))
 	}
 }
 
@@ -45,13 +45,13 @@ func TestDrainClaimsNothingLate(t *testing.T) {
 // long in turns of its own.
 func TestDrainIsPatientWithOthers(t *testing.T) {
 	now := time.Now()
-	answer := Verdict{Kind: Yielding, Reason: "the Master's window"}
+	answer := Verdict{Kind: Defer, Reason: "the Master's window"}
 	o := newQueueTest(t, func(job.Job) (Verdict, error) { return answer, nil })
 	o.clock, o.maxWait = func() time.Time { return now }, time.Nanosecond
 	o.queue(t, "a")
 	pass := func() {
 		t.Helper()
-		clear(o.asleep)
+		clear(o.deferrals)
 		if err := o.pass(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -37,4 +37,4 @@ func (limits) Flights() txm.Limits { return txm.Limits{Signer: 16, Liquidations:
 func (limits) Observe(txm.Taken)   {}
 
 // odd is the verdict after an answer that says nothing of a job.
-func odd(reason string) Verdict { return Verdict{Kind: Waiting, Reason: reason, Heads: 1} }
+func odd(reason string) Verdict { return Verdict{Kind: Retry, Reason: reason, Heads: 1} }

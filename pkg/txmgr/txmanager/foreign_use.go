@@ -6,12 +6,12 @@ import (
 )
 
 // foreignUsePause is how often it is looked whether somebody else uses a signer's key.
-const foreignUsePause = 5 * time.Second
+const externalUsePause = 5 * time.Second
 
 // foreignUse looks, also while nothing is sent, whether the chain has numbers of the signer that were never given out
 // here: somebody else has sent with its key. What becomes of it the cursor finds out, which is then read anew: the
 // store compares its numbers with the chain's, and pauses the signer. It is used by one goroutine.
-type foreignUse struct {
+type externalUse struct {
 	duty
 	clock  func() time.Time
 	cursor *cursor
@@ -19,16 +19,16 @@ type foreignUse struct {
 }
 
 // pass looks when it is time. Of one endpoint's word nothing is concluded where there are several.
-func (s *foreignUse) pass(ctx context.Context) error {
+func (s *externalUse) pass(ctx context.Context) error {
 	given := s.cursor.given.Load()
 	now := s.clock()
 	if given == 0 || now.Before(s.next) {
 		return nil
 	}
-	s.next = now.Add(foreignUsePause)
+	s.next = now.Add(externalUsePause)
 	next, sure, err := reached(ctx, s.node, s.signer)
 	if err == nil && sure && next > given {
-		s.cursor.doubted.Store(true)
+		s.cursor.unverified.Store(true)
 	}
 	return err
 }

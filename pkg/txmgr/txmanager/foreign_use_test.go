@@ -12,7 +12,7 @@ import (
 
 // The cursor is doubted for what two hosts say, and for nothing less; the chain is asked now and then, and not before
 // the cursor is known.
-func TestStrangersAreSeen(t *testing.T) {
+func TestExternalUseIsSeen(t *testing.T) {
 	for name, c := range map[string]struct {
 		given, next uint64
 		sure        bool
@@ -28,7 +28,7 @@ func TestStrangersAreSeen(t *testing.T) {
 		"nobody answers":      {5, 0, false, errors.New("timeout"), 1, false},
 	} {
 		node, now := &minedCount{says: evm.MinedNonce{Agreed: c.next, Sure: c.sure}, err: c.err}, time.Unix(1, 0)
-		s := foreignUse{cursor: new(cursor), clock: func() time.Time { return now }, duty: duty{node: node}}
+		s := externalUse{cursor: new(cursor), clock: func() time.Time { return now }, duty: duty{node: node}}
 		if c.given > 0 {
 			s.cursor.set(nonce.Cursor{Next: c.given})
 		}
@@ -37,10 +37,10 @@ func TestStrangersAreSeen(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if node.asked != c.asked || s.cursor.doubted.Load() != c.doubted {
-			t.Errorf("%s: asked %d times, doubted %t", name, node.asked, s.cursor.doubted.Load())
+		if node.asked != c.asked || s.cursor.unverified.Load() != c.doubted {
+			t.Errorf("%s: asked %d times, doubted %t", name, node.asked, s.cursor.unverified.Load())
 		}
-		now = now.Add(foreignUsePause)
+		now = now.Add(externalUsePause)
 		if _ = s.pass(t.Context()); node.asked != 2*c.asked {
 			t.Errorf("%s: asked %d times after the pause", name, node.asked)
 		}
@@ -48,7 +48,7 @@ func TestStrangersAreSeen(t *testing.T) {
 }
 
 // A doubted cursor is read anew, and one that is lost is nothing to hold the chain against.
-func TestDoubtedCursorIsReadAnew(t *testing.T) {
+func TestUnverifiedCursorIsReadAnew(t *testing.T) {
 	read := 0
 	c := &cursor{open: func(context.Context) (nonce.Cursor, error) {
 		if read++; read == 2 {
@@ -59,7 +59,7 @@ func TestDoubtedCursorIsReadAnew(t *testing.T) {
 	if _, err := c.get(t.Context()); err != nil || read != 1 || c.given.Load() != 5 {
 		t.Fatalf("read %d times, given %d, %v", read, c.given.Load(), err)
 	}
-	c.doubted.Store(true)
+	c.unverified.Store(true)
 	if _, err := c.get(t.Context()); err == nil || c.read() || c.given.Load() != 0 {
 		t.Errorf("read %t, given %d, %v", c.read(), c.given.Load(), err)
 	}

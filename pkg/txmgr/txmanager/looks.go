@@ -26,11 +26,11 @@ const (
 // look is what a pass sees of a flight.
 type look struct {
 	txm.Flight
-	sight txm.Sight
-	found *evm.Receipt // of the one of its transactions that was mined; nil for none
-	step  txm.Step     // what it needs
+	observed txm.Observation
+	found    *evm.Receipt // of the one of its transactions that was mined; nil for none
+	step     txm.Step     // what it needs
 	// doubt is why it is not known whether its nonce was spent for good, and err why nothing can be done about it now.
-	doubt, err error
+	unsettled, err error
 }
 
 func (c *confirm) looks(flights []txm.Flight) []*look {
@@ -38,7 +38,7 @@ func (c *confirm) looks(flights []txm.Flight) []*look {
 		func(f txm.Flight) bool { return c.turns.Ask(f.Intent.Job).Mine })
 	looks := make([]*look, len(flights))
 	for i, f := range flights {
-		looks[i] = &look{Flight: f, sight: txm.Sight{Lane: lanes[i]}}
+		looks[i] = &look{Flight: f, observed: txm.Observation{Lane: lanes[i]}}
 	}
 	return looks
 }
@@ -65,28 +65,28 @@ func that(looks []*look, need txm.Step) []*look {
 // own is not: it is broadcast and replaced as ever, which costs nothing if it was, and the doubt is reported.
 func (c *confirm) see(ctx context.Context, looks []*look, at tip) error {
 	each(looks, func(l *look) { c.view.see(ctx, l, at) })
-	var doubts []error
+	var unsettled []error
 	for _, l := range looks {
 		if l.err != nil {
 			continue
 		}
-		if doubts = append(doubts, l.doubt); l.doubt == nil {
-			l.sight.Missing = c.ages.missingFor(l.Flight, l.sight)
+		if unsettled = append(unsettled, l.unsettled); l.unsettled == nil {
+			l.observed.Missing = c.ages.missingFor(l.Flight, l.observed)
 		}
-		c.watch(l.Flight, l.sight)
+		c.watch(l.Flight, l.observed)
 		c.decide(l, at)
 	}
-	return errors.Join(doubts...)
+	return errors.Join(unsettled...)
 }
 
 // decide reports what a flight needs by whose turn it is at this moment: the chain was asked for all flights of a
 // statement, and nothing is sent in another keeper's window for what it has shown in ours. What nodes answered to
 // another flight meanwhile may hold for this one.
 func (c *confirm) decide(l *look, at tip) {
-	l.sight.Sent = c.broadcast.sending(l.Newest().Hash)
+	l.observed.Sent = c.broadcast.sending(l.Newest().Hash)
 	turn := c.turns.Ask(l.Intent.Job)
-	l.sight.Over, l.sight.InTheWay = !turn.Mine, turn.Passed && at.ours > l.Intent.Nonce
-	l.step = c.limits.Fee().Next(l.Flight, l.sight)
+	l.observed.Over, l.observed.InTheWay = !turn.Mine, turn.Passed && at.ours > l.Intent.Nonce
+	l.step = c.limits.Fee().Next(l.Flight, l.observed)
 }
 
 // together stores something of several flights in one statement. Where one of them has moved on, which the next pass
@@ -119,11 +119,11 @@ func together(looks []*look, store func([]*look) error) (stored []*look, err err
 // late, is then to be finished in the same pass.
 func (c *confirm) record(ctx context.Context, looks []*look) error {
 	mined := that(looks, txm.Record)
-	each(mined, func(l *look) { l.sight.Receipt, l.err = c.judged(ctx, l) })
+	each(mined, func(l *look) { l.observed.Receipt, l.err = c.judged(ctx, l) })
 	recorded, err := together(that(mined, txm.Record), func(some []*look) error {
 		receipts := make([]txm.Receipt, len(some))
 		for i, l := range some {
-			receipts[i] = *l.sight.Receipt
+			receipts[i] = *l.observed.Receipt
 		}
 		failpoint.Hit("sender.receipt.before")
 		err := c.store.Record(ctx, c.term.Fence(), receipts...)
@@ -138,15 +138,15 @@ func (c *confirm) record(ctx context.Context, looks []*look) error {
 	for _, l := range recorded {
 		age := c.heads.Age(l.Intent.Job.BirthMs)
 		c.metrics.landed.WithLabelValues(string(l.Intent.Job.Kind)).Observe(age.Seconds())
-		c.logged("mined", l.Flight, *l.sight.Receipt)
-		l.Mined = l.sight.Receipt
-		l.step = c.limits.Fee().Next(l.Flight, l.sight)
+		c.logged("mined", l.Flight, *l.observed.Receipt)
+		l.Mined = l.observed.Receipt
+		l.step = c.limits.Fee().Next(l.Flight, l.observed)
 	}
 	return err
 }
 
 func (c *confirm) judged(ctx context.Context, l *look) (*txm.Receipt, error) {
-	r := *l.sight.Receipt
+	r := *l.observed.Receipt
 	var err error
 	if r.Outcome, r.Reason, err = c.outcome(ctx, l.Flight, *l.found); err != nil {
 		return &r, err
@@ -219,18 +219,18 @@ func (v view) bornOut(ctx context.Context, r txm.Receipt) error {
 }
 
 func (v view) see(ctx context.Context, l *look, at tip) {
-	lane := l.sight.Lane
-	l.sight = at.Sight
-	l.sight.Lane = lane
+	lane := l.observed.Lane
+	l.observed = at.Observation
+	l.observed.Lane = lane
 	if l.found, l.err = v.receipt(ctx, l.Flight, at); l.err != nil {
 		return
 	}
 	if r := l.found; r != nil {
 		// what was burnt is one endpoint's word, and no transaction burns more than was signed
 		signed, _ := l.Of(r.Hash)
-		l.sight.Receipt = &txm.Receipt{TxHash: r.Hash, Block: chain.BlockRef{Number: r.Block, Hash: r.BlockHash},
+		l.observed.Receipt = &txm.Receipt{TxHash: r.Hash, Block: chain.BlockRef{Number: r.Block, Hash: r.BlockHash},
 			OK: r.OK, GasUsed: min(r.GasUsed, signed.Gas), GasPrice: min(r.GasPrice, signed.Cap)}
-	} else if l.sight.FinalNonce, l.doubt = v.spent(ctx, l.Flight, at); !evm.Undecided(l.doubt) {
-		l.err, l.doubt = l.doubt, nil
+	} else if l.observed.FinalNonce, l.unsettled = v.spent(ctx, l.Flight, at); !evm.Undecided(l.unsettled) {
+		l.err, l.unsettled = l.unsettled, nil
 	}
 }

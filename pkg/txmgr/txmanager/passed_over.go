@@ -13,21 +13,21 @@ import (
 const pause = 300 * time.Millisecond
 
 // passedOver are the tasks that have to wait.
-type passedOver struct {
-	clock   func() time.Time
-	head    func() uint64       // the newest head's number
-	asleep  map[int64]nap       // until when a task is passed over
-	yielded map[int64]time.Time // when a task was last told that it is another keeper's
+type deferred struct {
+	clock     func() time.Time
+	head      func() uint64       // the newest head's number
+	deferrals map[int64]deferral  // until when a task is passed over
+	yielded   map[int64]time.Time // when a task was last told that it is another keeper's
 }
 
 // nap is how long a task is passed over: until a time, or a head where one is named, or some news.
-type nap struct {
+type deferral struct {
 	until time.Time
 	head  uint64
 	wake  <-chan struct{}
 }
 
-func (n nap) over(now time.Time, head uint64) bool {
+func (n deferral) over(now time.Time, head uint64) bool {
 	select {
 	case <-n.wake:
 		return true
@@ -40,31 +40,31 @@ func (n nap) over(now time.Time, head uint64) bool {
 }
 
 // asked lists the tasks that were asked in this round.
-func (p *passedOver) asked() []int64 { return slices.Collect(maps.Keys(p.asleep)) }
+func (p *deferred) asked() []int64 { return slices.Collect(maps.Keys(p.deferrals)) }
 
 // nextRound lets the tasks be asked again whose time has come, and reports whether there are any. It is called when
 // nothing else may be asked: what waits is not asked twice before all others were asked once, however many they are.
-func (p *passedOver) nextRound() bool {
-	now, head, asked := p.clock(), p.head(), len(p.asleep)
-	maps.DeleteFunc(p.asleep, func(_ int64, n nap) bool { return n.over(now, head) })
-	return len(p.asleep) < asked
+func (p *deferred) nextRound() bool {
+	now, head, asked := p.clock(), p.head(), len(p.deferrals)
+	maps.DeleteFunc(p.deferrals, func(_ int64, n deferral) bool { return n.over(now, head) })
+	return len(p.deferrals) < asked
 }
 
-func (p *passedOver) sleep(i txm.Intent, rest time.Duration) {
-	p.asleep[i.ID] = nap{until: p.clock().Add(rest)}
+func (p *deferred) postpone(i txm.Intent, rest time.Duration) {
+	p.deferrals[i.ID] = deferral{until: p.clock().Add(rest)}
 }
 
 // rested passes a task over for as long as its verdict asks.
-func (p *passedOver) rested(i txm.Intent, v Verdict) {
+func (p *deferred) rested(i txm.Intent, v Verdict) {
 	if v.Heads > 0 {
-		p.asleep[i.ID] = nap{head: p.head() + v.Heads, wake: v.Wake}
+		p.deferrals[i.ID] = deferral{head: p.head() + v.Heads, wake: v.Wake}
 		return
 	}
-	p.sleep(i, cmp.Or(v.Pause, pause))
+	p.postpone(i, cmp.Or(v.Pause, pause))
 }
 
 // waited is for how long a task has waited in turns of its own.
-func (p *passedOver) waited(i txm.Intent) time.Duration {
+func (p *deferred) waited(i txm.Intent) time.Duration {
 	if at, yielded := p.yielded[i.ID]; yielded {
 		return min(i.Waited, p.clock().Sub(at))
 	}

@@ -36,7 +36,7 @@ func (p pays) run(ctx context.Context, t *Task) (Verdict, error) {
 
 // tooDear has a task wait until the market is asked for again.
 func tooDear(l job.Lane, fee txm.Policy, m txm.Market) Verdict {
-	return Verdict{Kind: Waiting, Heads: marketFresh, Gate: true,
+	return Verdict{Kind: Retry, Heads: marketFresh, Gate: true,
 		Reason: fmt.Sprintf("nodes ask for %d wei per gas, and the lane %s may pay %d (a transaction %d wei in all)",
 			m.Suggested, l, fee.Of(l).Cap, fee.JobCost)}
 }
@@ -44,7 +44,7 @@ func tooDear(l job.Lane, fee txm.Policy, m txm.Market) Verdict {
 // spentOut has a task wait for its lane's money, for however long that takes: a day's comes back by the hour. Other
 // lanes may have some of their own.
 func spentOut(l job.Lane) Verdict {
-	return Verdict{Kind: Yielding, Heads: marketFresh, Gate: true,
+	return Verdict{Kind: Defer, Heads: marketFresh, Gate: true,
 		Reason: "the signer has spent what it may in a day (lane " + string(l) + ")"}
 }
 

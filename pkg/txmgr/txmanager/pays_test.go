@@ -17,9 +17,9 @@ func marketAt(suggested uint64) *market {
 // goes on.
 func TestWhoMayNotPayWaits(t *testing.T) {
 	stage := pays{limits{}, marketAt(2 * txm.Gwei), aBudget(&books{}, "5", "3")}
-	for kind, want := range map[job.Kind]Decision{job.Liquidation: Onward, job.Order: Onward, job.Deposit: Waiting} {
+	for kind, want := range map[job.Kind]Decision{job.Liquidation: Proceed, job.Order: Proceed, job.Deposit: Retry} {
 		v, err := stage.run(t.Context(), &Task{Intent: txm.Intent{Job: job.Job{Kind: kind}}})
-		if err != nil || v.Kind != want || v.Gate != (want == Waiting) {
+		if err != nil || v.Kind != want || v.Gate != (want == Retry) {
 			t.Errorf("a %s: %+v, %v", kind, v, err)
 		}
 	}
@@ -31,17 +31,17 @@ func TestWhoHasSpentItsMoneyWaits(t *testing.T) {
 	money := aBudget(&books{}, "5", "3")
 	stage, order := pays{limits{}, marketAt(0), money}, &Task{Intent: txm.Intent{Job: job.Job{Kind: job.Order}}}
 	money.lacks(job.OrderLane)
-	if v, err := stage.run(t.Context(), order); err != nil || v.Kind != Yielding || !v.Gate {
+	if v, err := stage.run(t.Context(), order); err != nil || v.Kind != Defer || !v.Gate {
 		t.Errorf("an order: %+v, %v", v, err)
 	}
 	deposit := &Task{Intent: txm.Intent{Job: job.Job{Kind: job.Deposit}}}
-	if v, err := stage.run(t.Context(), deposit); err != nil || v.Kind != Onward {
+	if v, err := stage.run(t.Context(), deposit); err != nil || v.Kind != Proceed {
 		t.Errorf("a deposit: %+v, %v", v, err)
 	}
 	if err := money.count(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := stage.run(t.Context(), order); err != nil || v.Kind != Onward {
+	if v, err := stage.run(t.Context(), order); err != nil || v.Kind != Proceed {
 		t.Errorf("an order, counted again: %+v, %v", v, err)
 	}
 }
@@ -53,8 +53,8 @@ func TestNoNonceForWhoMayNotPay(t *testing.T) {
 	if claimed := o.claimAt(t, 2, devKey(t), math.MaxInt64, marketAt(dear)); len(claimed) > 0 {
 		t.Errorf("claimed those born at %v", claimed)
 	}
-	if got := o.outcomes(t); len(got) > 0 || len(o.asleep) != 2 {
-		t.Errorf("ended: %v, waiting %d", got, len(o.asleep))
+	if got := o.outcomes(t); len(got) > 0 || len(o.deferrals) != 2 {
+		t.Errorf("ended: %v, waiting %d", got, len(o.deferrals))
 	}
 }
 
@@ -65,11 +65,11 @@ func TestWhatWaitsForFlights(t *testing.T) {
 	tasks := []*Task{{Intent: txm.Intent{Job: job.Job{Kind: job.Deposit}}},
 		{Intent: txm.Intent{Job: job.Job{Kind: job.Adl}}}}
 	for _, c := range []struct {
-		what    string
-		open    bool
-		crowded bool
-		held    string
-		want    job.Lane
+		what      string
+		open      bool
+		slotsFull bool
+		held      string
+		want      job.Lane
 	}{
 		{"they went on", true, false, "", ""},
 		{"the gate is closed for no block", false, false, "", ""},
@@ -77,7 +77,7 @@ func TestWhatWaitsForFlights(t *testing.T) {
 		{"they went on again", true, true, "", ""},
 		{"transactions do not land", false, false, "the signer's transactions do not land", job.LiquidationLane},
 	} {
-		p.crowded, held = c.crowded, c.held
+		p.slotsFull, held = c.slotsFull, c.held
 		if p.wait(tasks, c.open); p.waiting.most() != c.want {
 			t.Errorf("%s: %q waits", c.what, p.waiting.most())
 		}

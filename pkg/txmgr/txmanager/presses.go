@@ -76,7 +76,7 @@ func (p *presses) leave(intent int64, err error) {
 // urgentFirst orders looks by the lanes they are pressed for.
 func urgentFirst(looks []*look) []*look {
 	return slices.SortedStableFunc(slices.Values(looks), func(a, b *look) int {
-		la, lb := a.sight.For(a.Flight), b.sight.For(b.Flight)
+		la, lb := a.observed.For(a.Flight), b.observed.For(b.Flight)
 		switch {
 		case txm.Above(la, lb):
 			return -1
@@ -89,8 +89,8 @@ func urgentFirst(looks []*look) []*look {
 
 // aside makes another transaction of a flight, whose job is looked at anew for it, beside the pass.
 func (c *confirm) aside(ctx context.Context, l *look,
-	renew func(context.Context, txm.Flight, txm.Sight) error) error {
-	f, s, p := l.Flight, l.sight, &c.broadcast.presses
+	renew func(context.Context, txm.Flight, txm.Observation) error) error {
+	f, s, p := l.Flight, l.observed, &c.broadcast.presses
 	if !p.beside {
 		return renew(ctx, f, s)
 	}
@@ -112,7 +112,7 @@ func (c *confirm) aside(ctx context.Context, l *look,
 func (c *confirm) place(ctx context.Context, l *look) bool {
 	head := c.heads.Next()
 	for {
-		full := c.broadcast.presses.enter(l.Intent.ID, l.sight.For(l.Flight) == job.LiquidationLane)
+		full := c.broadcast.presses.enter(l.Intent.ID, l.observed.For(l.Flight) == job.LiquidationLane)
 		if full == nil {
 			return true
 		}

@@ -23,7 +23,7 @@ func TestSlowRechecksHoldNobody(t *testing.T) {
 	answer, asked := make(chan struct{}), make(chan int64, pressesAtOnce+2)
 	b := &broadcast{presses: presses{beside: true}}
 	c := &confirm{view: view{duty: duty{heads: heads}, broadcast: b}}
-	renew := func(_ context.Context, f txm.Flight, _ txm.Sight) error {
+	renew := func(_ context.Context, f txm.Flight, _ txm.Observation) error {
 		asked <- f.Intent.ID
 		<-answer
 		return errors.New("it took long")
@@ -76,7 +76,7 @@ func TestWhatCannotGoOnMakesWay(t *testing.T) {
 		what string
 		err  error
 		poor bool
-		do   func(renewal, context.Context, txm.Flight, txm.Sight) error
+		do   func(renewal, context.Context, txm.Flight, txm.Observation) error
 	}{
 		{"its call comes to an error", errors.New("the node is away"), false, renewal.replace},
 		{"the signer cannot pay for it", nil, true, renewal.adopt},
@@ -101,7 +101,7 @@ func TestWhatCannotGoOnMakesWay(t *testing.T) {
 					f.Newest().Hash: {class: map[bool]evm.Class{true: evm.PauseSigner, false: evm.Accepted}[c.poor]}}},
 				payments: &payments{duty: d, clock: time.Now, until: time.Now().Add(time.Hour)},
 			}
-			if err := c.do(r, t.Context(), f, txm.Sight{Lane: job.LiquidationLane}); err != nil {
+			if err := c.do(r, t.Context(), f, txm.Observation{Lane: job.LiquidationLane}); err != nil {
 				t.Fatal(err)
 			}
 			flights, err = outbox.NewIntents(o.db).InFlight(t.Context(), o.signer)
@@ -128,7 +128,7 @@ func TestReceiptBurnsNoMoreThanWasSigned(t *testing.T) {
 	v := view{duty: duty{node: receipts{of: odd}}, broadcast: &broadcast{}}
 	l := &look{Flight: txm.Flight{Txs: []txm.Tx{{SignedTx: txm.SignedTx{Hash: hash, Gas: 100_000, Cap: txm.Gwei}}}}}
 	v.see(t.Context(), l, tip{latest: 1})
-	if r := l.sight.Receipt; l.err != nil || r == nil || r.GasUsed != 100_000 || r.GasPrice != txm.Gwei {
+	if r := l.observed.Receipt; l.err != nil || r == nil || r.GasUsed != 100_000 || r.GasPrice != txm.Gwei {
 		t.Errorf("noted %+v, %v", r, l.err)
 	}
 }

@@ -139,7 +139,7 @@ func TestPrivateUntilTheDeadline(t *testing.T) {
 	flight := txm.Flight{Intent: txm.Intent{ID: 7, Job: job.Job{Kind: job.Liquidation}},
 		Txs: []txm.Tx{{SignedTx: first, Kind: txm.Exec}}}
 	next := func() txm.Step {
-		return txm.DefaultPolicy().Next(flight, txm.Sight{Head: p.heads.Number(), Sent: p.sending(first.Hash)})
+		return txm.DefaultPolicy().Next(flight, txm.Observation{Head: p.heads.Number(), Sent: p.sending(first.Hash)})
 	}
 	expect := func(when string, tx txm.SignedTx, wantPublic, wantPrivate int) {
 		t.Helper()

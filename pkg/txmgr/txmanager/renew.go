@@ -45,9 +45,9 @@ type plan struct {
 // they are broadcast as they stand, unless the job is done or gone. Where no broadcast was noted this is as good as the
 // first: it waits until anything may be sent. What the signer cannot pay for makes way for what is more urgent: to free
 // its nonce costs less.
-func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Sight) error {
-	if s.Cedes(f) && r.broadcast.poor(f.Newest().Hash) {
-		return r.renew(ctx, f, s, r.cede(ctx))
+func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Observation) error {
+	if s.CancelsForUrgent(f) && r.broadcast.poor(f.Newest().Hash) {
+		return r.renew(ctx, f, s, r.cancelForUrgent(ctx))
 	}
 	p, ready, err := r.plan(ctx, f)
 	if err != nil {
@@ -64,20 +64,20 @@ func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Sight) error {
 
 // replace raises a flight's price, or cancels it if its job is no longer to be done. Where that cannot be the newest
 // transaction is broadcast again.
-func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
+func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Observation) error {
 	m, err := r.market.now(ctx)
 	if err != nil {
 		return err
 	}
 	newest := f.Newest()
 	_, room := r.limits.Fee().Raise(s.For(f), newest.Kind, newest.Gas, newest.SignedTx, m)
-	if !room && !s.Cedes(f) && !r.limits.Fee().Due(s) {
+	if !room && !s.CancelsForUrgent(f) && !r.limits.Fee().Due(s) {
 		return nil // nothing to raise, and broadcast a moment ago
 	}
 	p, ready, err := r.plan(ctx, f)
 	switch {
-	case !ready && s.Cedes(f):
-		return r.renew(ctx, f, s, r.cede(ctx))
+	case !ready && s.CancelsForUrgent(f):
+		return r.renew(ctx, f, s, r.cancelForUrgent(ctx))
 	case err != nil:
 		return err
 	case !ready:
@@ -88,7 +88,7 @@ func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Sight) error {
 
 // yield leaves a flight to itself while its job is another keeper's: it is in the pools and may land, and that is all.
 // A job that is no longer to be done gives its nonce back, and so does one that keeps jobs of ours from being mined.
-func (r renewal) yield(ctx context.Context, f txm.Flight, s txm.Sight) error {
+func (r renewal) yield(ctx context.Context, f txm.Flight, s txm.Observation) error {
 	p, ready, err := r.plan(ctx, f)
 	switch {
 	case err != nil:
@@ -105,7 +105,7 @@ func (r renewal) yield(ctx context.Context, f txm.Flight, s txm.Sight) error {
 
 // free gives the nonce of bytes that no node takes, or that were called off, to a payment to oneself. If that is
 // refused for good too, somebody has to look.
-func (r renewal) free(ctx context.Context, f txm.Flight, s txm.Sight) error {
+func (r renewal) free(ctx context.Context, f txm.Flight, s txm.Observation) error {
 	if f.Leaving() {
 		reason := fmt.Sprintf("nonce %d: no node takes a payment to oneself (%s)", f.Intent.Nonce, f.Newest().Hash)
 		return errors.Join(r.store.Pause(ctx, r.term.Fence(), reason), r.repeat(ctx, f, s))
@@ -128,18 +128,18 @@ func (r renewal) plan(ctx context.Context, f txm.Flight) (p plan, ready bool, er
 	switch {
 	case err != nil:
 		return p, false, err
-	case v.Kind == Ended:
+	case v.Kind == Drop:
 		latest, err := r.node.NonceAt(ctx, f.Intent.Signer, evm.Latest)
 		p = r.leave(ctx, txm.Cancel, txm.Verdict{Outcome: v.Outcome, Reason: v.Reason})
 		return p, latest <= f.Intent.Nonce, err
-	case v.Kind != Onward:
-		return plan{closed: v.Kind == Closed}, false, nil
+	case v.Kind != Proceed:
+		return plan{closed: v.Kind == PauseAll}, false, nil
 	}
 	return plan{kind: txm.Exec, call: t.Call}, true, nil
 }
 
 // cede gives up a job that is in the way of more urgent ones: what frees its nonce burns little, and may so pay more.
-func (r renewal) cede(ctx context.Context) plan {
+func (r renewal) cancelForUrgent(ctx context.Context) plan {
 	return r.leave(ctx, txm.Cancel, txm.Verdict{Outcome: job.Withdrawn,
 		Reason: "it cannot be mined at a price that it may pay, and more urgent transactions wait for its nonce"})
 }
@@ -154,7 +154,7 @@ func (r renewal) leave(ctx context.Context, kind txm.TxKind, why txm.Verdict) pl
 }
 
 // renew signs, stores and broadcasts, if the caps leave room.
-func (r renewal) renew(ctx context.Context, f txm.Flight, s txm.Sight, p plan) error {
+func (r renewal) renew(ctx context.Context, f txm.Flight, s txm.Observation, p plan) error {
 	lane, newest := s.For(f), f.Newest()
 	m, err := r.market.now(ctx)
 	if err != nil {
@@ -162,8 +162,8 @@ func (r renewal) renew(ctx context.Context, f txm.Flight, s txm.Sight, p plan) e
 	}
 	price, room := r.limits.Fee().Raise(lane, p.kind, p.call.Gas, newest.SignedTx, m)
 	paid := room && r.budget.take(lane, more(p.call.Gas*price, newest.Cost()))
-	if !paid && p.kind == txm.Exec && s.Cedes(f) {
-		return r.renew(ctx, f, s, r.cede(ctx))
+	if !paid && p.kind == txm.Exec && s.CancelsForUrgent(f) {
+		return r.renew(ctx, f, s, r.cancelForUrgent(ctx))
 	}
 	if !paid {
 		r.metrics.capped.WithLabelValues(string(lane)).Inc()
@@ -194,7 +194,7 @@ func (r renewal) renew(ctx context.Context, f txm.Flight, s txm.Sight, p plan) e
 func more(cost, before uint64) uint64 { return cost - min(cost, before) }
 
 // repeat broadcasts the newest transaction again when it is time, and ours.
-func (r renewal) repeat(ctx context.Context, f txm.Flight, s txm.Sight) error {
+func (r renewal) repeat(ctx context.Context, f txm.Flight, s txm.Observation) error {
 	if !r.limits.Fee().Due(s) || s.Over && !f.Leaving() {
 		return nil
 	}

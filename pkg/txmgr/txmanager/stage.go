@@ -66,28 +66,28 @@ type Decision int
 
 // The decisions of a stage.
 const (
-	Onward   Decision = iota
-	Waiting           // not now; other tasks may go first
-	Yielding          // not now, through others' doing, for however long it takes; other tasks may go first
-	Closed            // nothing can be sent now, whatever the task
-	Ended             // never; the attempt ends here, without a nonce
+	Proceed  Decision = iota
+	Retry             // not now; other tasks may go first
+	Defer             // not now, through others' doing, for however long it takes; other tasks may go first
+	PauseAll          // nothing can be sent now, whatever the task
+	Drop              // never; the attempt ends here, without a nonce
 )
 
 // Word is a verdict in one word, for people: what becomes of the task, or the outcome by which its attempt ends.
 func (v Verdict) Word() string {
-	if v.Kind == Ended {
+	if v.Kind == Drop {
 		return string(v.Outcome)
 	}
-	return [...]string{Onward: "onward", Waiting: "waiting", Yielding: "yielding", Closed: "closed"}[v.Kind]
+	return [...]string{Proceed: "onward", Retry: "waiting", Defer: "yielding", PauseAll: "closed"}[v.Kind]
 }
 
 // Wait holds a task back for the usual pause.
-func Wait(reason string) Verdict { return Verdict{Kind: Waiting, Reason: reason} }
+func Wait(reason string) Verdict { return Verdict{Kind: Retry, Reason: reason} }
 
 // Shut holds every task of the signer back.
-func Shut(reason string) Verdict { return Verdict{Kind: Closed, Reason: reason} }
+func Shut(reason string) Verdict { return Verdict{Kind: PauseAll, Reason: reason} }
 
 // End ends an attempt that has no nonce.
 func End(o job.Outcome, reason string) Verdict {
-	return Verdict{Kind: Ended, Outcome: o, Reason: reason}
+	return Verdict{Kind: Drop, Outcome: o, Reason: reason}
 }

@@ -48,17 +48,17 @@ func (w *worker) passes(b *broadcast) []pass {
 	renewal := renewal{signing: signing, broadcast: b, recheck: w.work.Recheck,
 		payments: &payments{duty: b.duty, account: w.key.Address(), clock: w.Clock}}
 	waiting, cursor := new(waiting), &cursor{open: w.opening(b.term.Fence())}
-	cursor.doubted.Store(w.lost)
+	cursor.unverified.Store(w.lost)
 	r := record{duty: b.duty}
 	r.ended, r.givenUp = w.Results()
 	w.retries.begin(b.term)
-	foreignUse := foreignUse{duty: b.duty, clock: w.Clock, cursor: cursor}
+	externalUse := externalUse{duty: b.duty, clock: w.Clock, cursor: cursor}
 	heads := func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }
 	return []pass{
 		{"drain", w.drain(renewal, waiting, cursor).pass,
 			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.Heads.Next()} }},
 		{"confirm", w.confirm(renewal, waiting).pass, heads},
-		{"strangers", foreignUse.pass, heads},
+		{"strangers", externalUse.pass, heads},
 		{"record", r.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }},
 		{"retry", w.retries.pass, heads},
 	}
@@ -98,8 +98,8 @@ func (w *worker) drain(renewal renewal, waiting *waiting, cursor *cursor) *drain
 			called: func() bool { return len(w.queued) > 0 },
 			tidy:   func(ctx context.Context) error { return w.tidy(ctx, cursor, gaps) },
 		},
-		passedOver: passedOver{
-			clock: w.Clock, head: w.Heads.Number, asleep: map[int64]nap{}, yielded: map[int64]time.Time{},
+		deferred: deferred{
+			clock: w.Clock, head: w.Heads.Number, deferrals: map[int64]deferral{}, yielded: map[int64]time.Time{},
 		},
 		endings: endings{maxWait: w.cfg.MaxWait, rest: w.rest, ended: w.hasEnded},
 		gate:    w.told(b),
@@ -121,7 +121,7 @@ func (w *worker) rest(i txm.Intent, o job.Outcome) txm.Rest {
 
 // tidy looks again at a cursor that is doubted, and fills the gaps that nobody has a job for.
 func (w *worker) tidy(ctx context.Context, cursor *cursor, gaps gaps) error {
-	if cursor.doubted.Load() {
+	if cursor.unverified.Load() {
 		if _, err := cursor.get(ctx); err != nil {
 			return err
 		}

@@ -47,8 +47,8 @@ func (d *drain) tally(ctx context.Context) error {
 type places struct {
 	batch int // the most tasks that are looked at side by side
 	// free counts them by the store: those open to all, and those of the liquidations' lane.
-	free    func(ctx context.Context) (all, urgent int, err error)
-	crowded bool // a claim was refused because too many transactions are pending
+	free      func(ctx context.Context) (all, urgent int, err error)
+	slotsFull bool // a claim was refused because too many transactions are pending
 	// held is why the nodes take nothing more of the signer, or empty.
 	held    func() string
 	waiting *waiting // told which tasks wait for what is in flight
@@ -59,7 +59,7 @@ func (p *places) wait(tasks []*Task, open bool) {
 	if len(tasks) == 0 {
 		return
 	}
-	if open || !p.crowded && p.held() == "" {
+	if open || !p.slotsFull && p.held() == "" {
 		tasks = nil
 	}
 	p.waiting.set(tasks)
@@ -69,7 +69,7 @@ func (p *places) wait(tasks []*Task, open bool) {
 // than there are places, and only urgent ones where no others find any, so that nodes are not asked at every head about
 // jobs that cannot be sent; otherwise nobody counts before a claim.
 func (p *places) room(ctx context.Context) (txm.Pick, error) {
-	if !p.crowded {
+	if !p.slotsFull {
 		return txm.Pick{Limit: p.batch}, nil
 	}
 	all, urgent, err := p.free(ctx)
@@ -77,7 +77,7 @@ func (p *places) room(ctx context.Context) (txm.Pick, error) {
 	case err != nil:
 		return txm.Pick{}, err
 	case all > 0:
-		p.crowded = false
+		p.slotsFull = false
 		return txm.Pick{Limit: min(all, p.batch)}, nil
 	}
 	return txm.Pick{Limit: max(0, min(urgent, p.batch)), Urgent: true}, nil

@@ -17,7 +17,7 @@ type view struct {
 
 // tip is where the chain stands: what is common to all flights of a pass.
 type tip struct {
-	txm.Sight
+	txm.Observation
 	latest uint64 // the signer's next nonce: nothing from it on was mined
 	ours   uint64 // the highest number of a flight whose turn is ours
 	waits  error  // why nothing can be called final; nil if something can

@@ -48,30 +48,30 @@ func TestJobsWaitForTheFirstAudit(t *testing.T) {
 		if err != nil || v.Kind != want {
 			t.Errorf("%+v, %v; want %d", v, err, want)
 		}
-		if want == txmanager.Waiting && !strings.Contains(v.Reason, "have not been compared with the chain yet") {
+		if want == txmanager.Retry && !strings.Contains(v.Reason, "have not been compared with the chain yet") {
 			t.Errorf("it waits for %q", v.Reason)
 		}
 	}
-	ask(txmanager.Waiting)
+	ask(txmanager.Retry)
 	pass(one, 51)
-	ask(txmanager.Waiting) // some partition has not reached the block
+	ask(txmanager.Retry) // some partition has not reached the block
 	state.at = 51
-	ask(txmanager.Onward)
-	ask(txmanager.Waiting, two) // it swaps in a market that was not audited
+	ask(txmanager.Proceed)
+	ask(txmanager.Retry, two) // it swaps in a market that was not audited
 	pass(two, 40)
-	ask(txmanager.Onward, two)
+	ask(txmanager.Proceed, two)
 	asked := state.asked
-	ask(txmanager.Onward, two)
+	ask(txmanager.Proceed, two)
 	if state.asked != asked {
 		t.Error("what has passed is asked for again")
 	}
 	j.Evidence.Generation = 2
 	clear(state.rows)
-	ask(txmanager.Waiting) // another generation of the state has audits of its own
+	ask(txmanager.Retry) // another generation of the state has audits of its own
 	j.Market = chain.Address{}
-	ask(txmanager.Onward) // a swap has no market but those of its path
+	ask(txmanager.Proceed) // a swap has no market but those of its path
 	state.err, j.Market = errors.New("connection refused"), one
-	if v, err := a.ask(t.Context(), j, nil); err == nil || v.Kind != txmanager.Onward {
+	if v, err := a.ask(t.Context(), j, nil); err == nil || v.Kind != txmanager.Proceed {
 		t.Errorf("an error is no answer: %+v, %v", v, err)
 	}
 }

@@ -53,16 +53,16 @@ func (r *Checker) Run(ctx context.Context, t *txmanager.Task) (txmanager.Verdict
 	}
 	terms, v, err := r.terms(ctx, t)
 	r.noteOwn(t, checklog.Pending, v, err)
-	if err != nil || v.Kind != txmanager.Onward {
+	if err != nil || v.Kind != txmanager.Proceed {
 		return v, err
 	}
-	if v, err = r.audits.ask(ctx, j, terms.markets); err != nil || v.Kind != txmanager.Onward {
+	if v, err = r.audits.ask(ctx, j, terms.markets); err != nil || v.Kind != txmanager.Proceed {
 		r.noteOwn(t, checklog.Words, v, err)
 		return v, err
 	}
 	var reports []price.Report
 	t.Call, reports, v = r.prepare(j, terms, t.Intent.Tries)
-	if r.noteReports(t, reports, v); v.Kind != txmanager.Onward {
+	if r.noteReports(t, reports, v); v.Kind != txmanager.Proceed {
 		return v, nil
 	}
 	decided, v, err := r.call(ctx, t)
@@ -149,7 +149,7 @@ func (r *Checker) choose(j job.Job, terms terms) ([]price.Report, txmanager.Verd
 func (r *Checker) prepare(j job.Job, terms terms, failed uint32) (txmanager.Call, []price.Report,
 	txmanager.Verdict) {
 	reports, v := r.choose(j, terms)
-	if v.Kind != txmanager.Onward {
+	if v.Kind != txmanager.Proceed {
 		return txmanager.Call{}, nil, v
 	}
 	venue := r.venue.Venue()

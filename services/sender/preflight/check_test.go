@@ -44,14 +44,14 @@ func TestPrepareChoosesReports(t *testing.T) {
 		why   string
 	}{
 		"the first at or after": {terms{window: perp.Window{From: 60, To: 360}, first: true}, with(60_100),
-			txmanager.Onward, ""},
-		"the newest": {terms{window: perp.Window{From: 60}, first: false}, with(90_000), txmanager.Onward, ""},
+			txmanager.Proceed, ""},
+		"the newest": {terms{window: perp.Window{From: 60}, first: false}, with(90_000), txmanager.Proceed, ""},
 		"none young enough yet, first": {terms{window: perp.Window{From: 91, To: 391}, first: true}, nil,
-			txmanager.Waiting,
+			txmanager.Retry,
 			"no price report"},
-		"none young enough yet": {terms{window: perp.Window{From: 91}, first: false}, nil, txmanager.Waiting,
+		"none young enough yet": {terms{window: perp.Window{From: 91}, first: false}, nil, txmanager.Retry,
 			"wants one from 91 on"},
-		"none old enough any more": {terms{window: perp.Window{From: 62, To: 80}, first: true}, nil, txmanager.Ended,
+		"none old enough any more": {terms{window: perp.Window{From: 62, To: 80}, first: true}, nil, txmanager.Drop,
 			"none after 80"},
 	} {
 		got, _, v := r.prepare(j, c.terms, 0)
@@ -59,32 +59,32 @@ func TestPrepareChoosesReports(t *testing.T) {
 			t.Errorf("%s: %+v", name, v)
 			continue
 		}
-		if c.want == txmanager.Onward && (got.To != (chain.Address{7}) || got.Gas != r.gas.limit(j, gmx.Work{}, 0) ||
+		if c.want == txmanager.Proceed && (got.To != (chain.Address{7}) || got.Gas != r.gas.limit(j, gmx.Work{}, 0) ||
 			!slices.Equal(got.Data, c.data)) {
 			t.Errorf("%s: call %+v", name, got)
 		}
 	}
 	cancel := job.Job{ID: "cancelOrder:x:1", Kind: "cancelOrder", Key: chain.Hash{1}} // it takes no reports
-	if got, reports, v := r.prepare(cancel, terms{}, 0); v.Kind != txmanager.Onward || got.To != (chain.Address{7}) ||
+	if got, reports, v := r.prepare(cancel, terms{}, 0); v.Kind != txmanager.Proceed || got.To != (chain.Address{7}) ||
 		len(got.Data) != 36 || len(reports) != 0 || got.Rehearsal != nil {
 		t.Errorf("a cancel: %+v, %+v", got, v)
 	}
-	if _, _, v := r.prepare(job.Job{ID: "deposit:x", Kind: job.Deposit}, terms{}, 0); v.Kind != txmanager.Yielding {
+	if _, _, v := r.prepare(job.Job{ID: "deposit:x", Kind: job.Deposit}, terms{}, 0); v.Kind != txmanager.Defer {
 		t.Errorf("a kind without a handler: %+v", v)
 	}
 }
 
 func TestForetold(t *testing.T) {
 	for class, want := range map[gmx.RevertClass]txmanager.Verdict{
-		gmx.DoneElsewhere: {Kind: txmanager.Ended, Outcome: job.LostRace},
-		gmx.Recovered:     {Kind: txmanager.Ended, Outcome: job.DroppedRecovered},
-		gmx.NeedsReport:   {Kind: txmanager.Waiting}, gmx.Expired: {Kind: txmanager.Ended, Outcome: job.Expired},
-		gmx.NeedsGas:         {Kind: txmanager.Waiting, Heads: 1},
-		gmx.NeedsRole:        {Kind: txmanager.Yielding, Heads: 1},
-		gmx.NotNow:           {Kind: txmanager.Yielding, Heads: 1},
-		gmx.TokenRefuses:     {Kind: txmanager.Yielding},
-		gmx.CancelsOrFreezes: {Kind: txmanager.Ended, Outcome: job.Refused},
-		gmx.UnknownRevert:    {Kind: txmanager.Waiting, Heads: 1},
+		gmx.DoneElsewhere: {Kind: txmanager.Drop, Outcome: job.LostRace},
+		gmx.Recovered:     {Kind: txmanager.Drop, Outcome: job.DroppedRecovered},
+		gmx.NeedsReport:   {Kind: txmanager.Retry}, gmx.Expired: {Kind: txmanager.Drop, Outcome: job.Expired},
+		gmx.NeedsGas:         {Kind: txmanager.Retry, Heads: 1},
+		gmx.NeedsRole:        {Kind: txmanager.Defer, Heads: 1},
+		gmx.NotNow:           {Kind: txmanager.Defer, Heads: 1},
+		gmx.TokenRefuses:     {Kind: txmanager.Defer},
+		gmx.CancelsOrFreezes: {Kind: txmanager.Drop, Outcome: job.Refused},
+		gmx.UnknownRevert:    {Kind: txmanager.Retry, Heads: 1},
 	} {
 		got := verdictOf(gmx.Revert{Class: class, Name: "Cause"})
 		if got.Kind != want.Kind || got.Outcome != want.Outcome || got.Heads != want.Heads || got.Reason == "" {
@@ -105,11 +105,11 @@ func TestRecheckTellsSilenceFromAnAnswer(t *testing.T) {
 	r := &Checker{}
 	away := errNode{errors.New("connection refused")}
 	if o, err := r.simulate(t.Context(), away, job.Job{}, txmanager.Call{}); err == nil ||
-		o.verdict.Kind != txmanager.Onward {
+		o.verdict.Kind != txmanager.Proceed {
 		t.Errorf("a node that does not answer: %+v, %v", o, err)
 	}
 	if o, err := r.simulate(t.Context(), errNode{}, job.Job{}, txmanager.Call{}); err != nil ||
-		o.verdict.Kind != txmanager.Onward {
+		o.verdict.Kind != txmanager.Proceed {
 		t.Errorf("a call that succeeds: %+v, %v", o, err)
 	}
 	late := &Checker{Parts: Parts{Head: horizonAt(nowMs, time.Now())}}

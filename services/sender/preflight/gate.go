@@ -67,7 +67,7 @@ func (g Gate) Recheck(look func(context.Context, *txmanager.Task) (txmanager.Ver
 		}
 		found := t.Job()
 		found.Evidence.Generation = uint32(progress.Generation)
-		if v := g.judge(progress, found, true); v.Kind != txmanager.Onward {
+		if v := g.judge(progress, found, true); v.Kind != txmanager.Proceed {
 			return v, nil
 		}
 		return look(ctx, t)

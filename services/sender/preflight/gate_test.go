@@ -107,51 +107,51 @@ func TestGate(t *testing.T) {
 		want  txmanager.Decision
 		why   string
 	}{
-		"all is well":  {func(*Gate) {}, txmanager.Onward, ""},
-		"no head ever": {func(s *Gate) { s.Head = headtrack.New(time.Now) }, txmanager.Closed, "no new block"},
+		"all is well":  {func(*Gate) {}, txmanager.Proceed, ""},
+		"no head ever": {func(s *Gate) { s.Head = headtrack.New(time.Now) }, txmanager.PauseAll, "no new block"},
 		"heads have stopped": {func(s *Gate) {
 			s.Head = horizonAt(nowMs, time.Now().
 				Add(-4*time.Second))
-		}, txmanager.Closed, "no new block for more than 3s"},
-		"no state": {func(s *Gate) { s.State = progressAt(0) }, txmanager.Closed, "no block yet"},
-		"state behind": {func(s *Gate) { s.State = progressAt(nowMs - 3001) }, txmanager.Closed,
+		}, txmanager.PauseAll, "no new block for more than 3s"},
+		"no state": {func(s *Gate) { s.State = progressAt(0) }, txmanager.PauseAll, "no block yet"},
+		"state behind": {func(s *Gate) { s.State = progressAt(nowMs - 3001) }, txmanager.PauseAll,
 			"behind the chain"},
-		"state at the limit": {func(s *Gate) { s.State = progressAt(nowMs - 3000) }, txmanager.Onward, ""},
-		"state ahead":        {func(s *Gate) { s.State = progressAt(nowMs + 500) }, txmanager.Onward, ""},
-		"prices being read": {func(s *Gate) { s.Quotes.complete.Store(false) }, txmanager.Closed,
+		"state at the limit": {func(s *Gate) { s.State = progressAt(nowMs - 3000) }, txmanager.Proceed, ""},
+		"state ahead":        {func(s *Gate) { s.State = progressAt(nowMs + 500) }, txmanager.Proceed, ""},
+		"prices being read": {func(s *Gate) { s.Quotes.complete.Store(false) }, txmanager.PauseAll,
 			"still being read"},
-		"a price missing": {func(s *Gate) { s.Quotes = quotesOf(reportAt(weth, nowMs)) }, txmanager.Waiting,
+		"a price missing": {func(s *Gate) { s.Quotes = quotesOf(reportAt(weth, nowMs)) }, txmanager.Retry,
 			"no price report"},
 		"a price stale": {func(s *Gate) {
 			s.Quotes = quotesOf(reportAt(weth, nowMs),
 				reportAt(usdc, nowMs-10_001))
-		}, txmanager.Waiting, "more than 10s old"},
+		}, txmanager.Retry, "more than 10s old"},
 		"another token's report ahead": {func(s *Gate) { s.Quotes.Add(reportAt(chain.Address{77}, nowMs+59_000)) },
-			txmanager.Onward, ""},
-		"its own report ahead": {func(s *Gate) { s.Quotes.Add(reportAt(usdc, nowMs+3001)) }, txmanager.Waiting,
+			txmanager.Proceed, ""},
+		"its own report ahead": {func(s *Gate) { s.Quotes.Add(reportAt(usdc, nowMs+3001)) }, txmanager.Retry,
 			"3s ahead"},
-		"its own report a little so": {func(s *Gate) { s.Quotes.Add(reportAt(usdc, nowMs+3000)) }, txmanager.Onward,
+		"its own report a little so": {func(s *Gate) { s.Quotes.Add(reportAt(usdc, nowMs+3000)) }, txmanager.Proceed,
 			""},
 		"the feed is silent": {func(s *Gate) {
 			s.Quotes = quotesOf(reportAt(weth, nowMs-3001),
 				reportAt(usdc, nowMs-3001))
-		}, txmanager.Closed, "3s apart"},
-		"the head is old": {func(s *Gate) { s.Head = horizonAt(nowMs-3001, time.Now()) }, txmanager.Closed,
+		}, txmanager.PauseAll, "3s apart"},
+		"the head is old": {func(s *Gate) { s.Head = horizonAt(nowMs-3001, time.Now()) }, txmanager.PauseAll,
 			"3s apart"},
 		"both doors of one host are ahead": {func(s *Gate) { s.Endpoints = twoDoors(headsAt(nowMs+600_000, nowMs)) },
-			txmanager.Onward, ""},
+			txmanager.Proceed, ""},
 		"two hosts are ahead": {func(s *Gate) { s.Endpoints = headsAt(nowMs+600_000, nowMs+600_000, nowMs) },
-			txmanager.Closed, "3s apart"},
+			txmanager.PauseAll, "3s apart"},
 		"the feed is silent, and two endpoints agree": {func(s *Gate) {
 			s.Quotes, s.Endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)),
 				headsAt(nowMs, nowMs-450)
-		}, txmanager.Onward, ""},
+		}, txmanager.Proceed, ""},
 		"the feed is silent, and the other endpoint behind": {func(s *Gate) {
 			s.Quotes, s.Endpoints = quotesOf(reportAt(weth, nowMs-9000), reportAt(usdc, nowMs-9000)),
 				headsAt(nowMs, nowMs-9000)
-		}, txmanager.Closed, "3s apart"},
-		"another generation": {func(s *Gate) { s.State = generation{s.State, 2} }, txmanager.Waiting, "generation 0"},
-		"halted":             {func(s *Gate) { s.State = generation{s.State, 0} }, txmanager.Closed, "halted"},
+		}, txmanager.PauseAll, "3s apart"},
+		"another generation": {func(s *Gate) { s.State = generation{s.State, 2} }, txmanager.Retry, "generation 0"},
+		"halted":             {func(s *Gate) { s.State = generation{s.State, 0} }, txmanager.PauseAll, "halted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fresh()
@@ -186,9 +186,9 @@ func TestGateOfASigner(t *testing.T) {
 		reconciled bool
 		want       txmanager.Decision
 	}{
-		"":           {"", true, txmanager.Onward},
-		"cannot pay": {"the signer cannot pay for gas", true, txmanager.Closed},
-		"nonces":     {"", false, txmanager.Closed},
+		"":           {"", true, txmanager.Proceed},
+		"cannot pay": {"the signer cannot pay for gas", true, txmanager.PauseAll},
+		"nonces":     {"", false, txmanager.PauseAll},
 	} {
 		stage := g.Stage(func() string { return c.held }, func() bool { return c.reconciled })
 		v, err := stage.Run(t.Context(), &txmanager.Task{})
@@ -224,11 +224,11 @@ func TestRecheckAsksTheGate(t *testing.T) {
 		kind   txmanager.Decision
 		looked int
 	}{
-		"open":                   {open, job.Job{Tokens: []chain.Address{weth}}, txmanager.Ended, 1},
-		"found in another state": {open, job.Job{Evidence: job.Evidence{Generation: 7}}, txmanager.Ended, 1},
-		"the state is behind":    {behind, job.Job{}, txmanager.Closed, 0},
-		"the state is halted":    {halted, job.Job{}, txmanager.Closed, 0},
-		"a token has no report":  {open, job.Job{Tokens: []chain.Address{{77}}}, txmanager.Waiting, 0},
+		"open":                   {open, job.Job{Tokens: []chain.Address{weth}}, txmanager.Drop, 1},
+		"found in another state": {open, job.Job{Evidence: job.Evidence{Generation: 7}}, txmanager.Drop, 1},
+		"the state is behind":    {behind, job.Job{}, txmanager.PauseAll, 0},
+		"the state is halted":    {halted, job.Job{}, txmanager.PauseAll, 0},
+		"a token has no report":  {open, job.Job{Tokens: []chain.Address{{77}}}, txmanager.Retry, 0},
 	} {
 		looked = 0
 		if v, err := ask(c.gate, c.job); err != nil || v.Kind != c.kind || looked != c.looked {

@@ -59,7 +59,7 @@ func causeOf(seen gmx.Outcome) string {
 // postMortem explains a transaction that failed. It returns an error only when nobody could be asked.
 func (r *Checker) postMortem(ctx context.Context, j job.Job) (job.Outcome, string, error) {
 	call, _, v := r.prepare(j, terms{window: perp.Window{}}, 0)
-	if v.Kind != txmanager.Onward {
+	if v.Kind != txmanager.Proceed {
 		return job.Reverted, "cause unknown: " + v.Reason, nil
 	}
 	call.Gas = gmx.MaxGas // whatever it had, now the cause is asked for
@@ -68,7 +68,7 @@ func (r *Checker) postMortem(ctx context.Context, j job.Job) (job.Outcome, strin
 	switch {
 	case err != nil:
 		return "", "", err
-	case v.Kind == txmanager.Onward:
+	case v.Kind == txmanager.Proceed:
 		return job.Reverted, "cause unknown: the same call would succeed now", nil
 	case v.Outcome == job.LostRace &&
 		!r.second.confirmed(ctx, result, func(ctx context.Context, other simulator) (callResult, error) {

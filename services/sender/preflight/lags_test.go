@@ -77,7 +77,7 @@ func TestReportsAreAsOldAsTheOracleTakesThemToBe(t *testing.T) {
 	at(60, true, 62, 60)
 	at(62, false, 64, 64)
 	for _, first := range []bool{true, false} {
-		if _, v := chosen(63, first); v.Kind != txmanager.Waiting || !strings.Contains(v.Reason, weth.String()) {
+		if _, v := chosen(63, first); v.Kind != txmanager.Retry || !strings.Contains(v.Reason, weth.String()) {
 			t.Errorf("none is young enough yet: %+v", v)
 		}
 	}

@@ -55,7 +55,7 @@ func note(log *checklog.Log, t *txmanager.Task, e checklog.Entry, v txmanager.Ve
 func (r *Checker) noteReports(t *txmanager.Task, reports []price.Report, v txmanager.Verdict) {
 	head, _ := r.Head.Newest()
 	e := checklog.Entry{Check: checklog.Price, By: ownWord, Block: head.Number}
-	if v.Kind == txmanager.Onward {
+	if v.Kind == txmanager.Proceed {
 		var ids, sources []string
 		for _, report := range reports {
 			ids = append(ids, report.ID())
@@ -76,7 +76,7 @@ func (r *Checker) noteCall(t *txmanager.Task, o callResult, v txmanager.Verdict,
 	if o.too != "" {
 		e.By += ", " + string(o.too)
 	}
-	if v.Kind == txmanager.Onward {
+	if v.Kind == txmanager.Proceed {
 		e.Detail = fmt.Sprintf("the simulated call succeeds with %d gas", o.gas)
 	}
 	note(r.Notes, t, e, v, err)

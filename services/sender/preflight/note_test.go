@@ -85,15 +85,15 @@ func TestChecksAreNoted(t *testing.T) {
 				return txmanager.Verdict{Reason: "the head is 20 ms old"}, nil
 			}})
 		before := &txmanager.Task{Intent: txm.Intent{ID: 1, Attempt: 1, Job: j}, Read: read}
-		if v, err := gate.Run(t.Context(), before); err != nil || v.Kind != txmanager.Onward {
+		if v, err := gate.Run(t.Context(), before); err != nil || v.Kind != txmanager.Proceed {
 			t.Errorf("the gate: %+v, %v", v, err)
 		}
-		run(1, txmanager.Onward)
-		run(1, txmanager.Onward) // says nothing new
+		run(1, txmanager.Proceed)
+		run(1, txmanager.Proceed) // says nothing new
 		r.Quotes = quotesOf()
-		run(2, txmanager.Waiting)
+		run(2, txmanager.Retry)
 		r.Quotes, r.Node = quotesOf(report), lone{errNode{errors.New("connection refused")}}
-		run(3, txmanager.Onward)
+		run(3, txmanager.Proceed)
 		cancel()
 		<-ended
 	})

@@ -68,7 +68,7 @@ func (p pending) askRead(ctx context.Context, read pg.Rows, j job.Job) (terms, t
 
 // notYet has a job wait that cannot be judged by the state as it stands.
 func notYet(v txmanager.Verdict, why string) txmanager.Verdict {
-	return txmanager.Verdict{Kind: txmanager.Waiting, Reason: v.Reason + ", and " + why, Heads: 1}
+	return txmanager.Verdict{Kind: txmanager.Retry, Reason: v.Reason + ", and " + why, Heads: 1}
 }
 
 // absent is the answer of a state that does not have what a job was found by.
@@ -113,7 +113,7 @@ func (p pending) position(_ context.Context, read pg.Rows, j job.Job) (terms, tx
 // (LATEST_ADL_AT).
 func (p pending) adl(ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
 	t, v, err := p.position(ctx, read, j)
-	if err != nil || v.Kind != txmanager.Onward {
+	if err != nil || v.Kind != txmanager.Proceed {
 		return t, v, err
 	}
 	enabled := read.Values[adlEnabled(j)].Row
@@ -149,7 +149,7 @@ func (p pending) openOrder(read pg.Rows, j job.Job) (terms, txmanager.Verdict, e
 }
 
 func (p pending) order(ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
-	if t, v, err := p.openOrder(read, j); err != nil || v.Kind != txmanager.Onward {
+	if t, v, err := p.openOrder(read, j); err != nil || v.Kind != txmanager.Proceed {
 		return t, v, err
 	}
 	row := read.Orders[j.Key].Row
@@ -231,7 +231,7 @@ func (p pending) cancel(_ context.Context, read pg.Rows, j job.Job) (t terms, v 
 	if of, _ := j.Kind.Cancels(); of == job.Order {
 		row := read.Orders[j.Key].Row
 		j.ID = string(of) + strings.TrimPrefix(j.ID, string(j.Kind))
-		if t, v, err = p.openOrder(read, j); v.Kind == txmanager.Onward && !row.OrderType.IsMarket() {
+		if t, v, err = p.openOrder(read, j); v.Kind == txmanager.Proceed && !row.OrderType.IsMarket() {
 			v = txmanager.End(job.Refused, fmt.Sprintf("a %v order never expires", row.OrderType))
 		}
 		work = gmx.OrderWork(row, nil)
@@ -244,7 +244,7 @@ func (p pending) cancel(_ context.Context, read pg.Rows, j job.Job) (t terms, v 
 }
 
 func (p pending) request(ctx context.Context, read pg.Rows, j job.Job) (terms, txmanager.Verdict, error) {
-	if t, v, err := openRequest(read, j); err != nil || v.Kind != txmanager.Onward {
+	if t, v, err := openRequest(read, j); err != nil || v.Kind != txmanager.Proceed {
 		return t, v, err
 	}
 	row := read.Requests[j.Key].Row

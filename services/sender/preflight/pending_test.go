@@ -119,7 +119,7 @@ func TestPendingKnowsTheWork(t *testing.T) {
 			return 3
 		}
 		got, v, err := pending{c.state, false, markets}.ask(t.Context(), c.j)
-		if err != nil || v.Kind != txmanager.Onward || !reflect.DeepEqual(got.work, c.want) {
+		if err != nil || v.Kind != txmanager.Proceed || !reflect.DeepEqual(got.work, c.want) {
 			t.Errorf("%s: %+v, %+v, %v; want %+v", name, got.work, v, err, c.want)
 		}
 	}
@@ -156,7 +156,7 @@ func TestPending(t *testing.T) {
 	update := job.Job{ID: job.AdlStateID(venue, true, 4), Kind: job.AdlState, Key: venue.Hash(), Market: venue,
 		IsLong: true}
 	deleveraging := job.Job{ID: job.AdlID(key, 2), Kind: job.Adl, Key: key, Market: venue, IsLong: true}
-	crowded := func(enabled int64) written {
+	exceeded := func(enabled int64) written {
 		w := position(perp.Active)
 		row := perp.MarketValue{
 			Measure: perp.AdlEnabled, Scope: venue.Hash(), IsLong: true, Value: perp.I64(enabled),
@@ -183,13 +183,13 @@ func TestPending(t *testing.T) {
 		"no position":     {written{}, false, liquidation, terms{}, skip("there is no such position")},
 		"position changed": {position(perp.Active), false, stale(job.LiquidationID(key, 1), liquidation), terms{},
 			skip("the position has changed: another job stands for it")},
-		"deleveraging": {crowded(1), false, deleveraging, terms{window: perp.Window{From: 90}},
+		"deleveraging": {exceeded(1), false, deleveraging, terms{window: perp.Window{From: 90}},
 			txmanager.Verdict{}},
-		"deleveraging, over": {crowded(0), false, deleveraging, terms{},
+		"deleveraging, over": {exceeded(0), false, deleveraging, terms{},
 			skip("the exchange says that the side is not to be deleveraged")},
 		"deleveraging, never said": {position(perp.Active), false, deleveraging, terms{},
 			skip("the exchange says that the side is not to be deleveraged")},
-		"deleveraged": {crowded(1), false, stale(job.AdlID(key, 1), deleveraging), terms{},
+		"deleveraged": {exceeded(1), false, stale(job.AdlID(key, 1), deleveraging), terms{},
 			skip("the position has changed: another job stands for it")},
 		"deleveraging state":      {said(4), false, update, terms{window: perp.Window{From: 70}}, txmanager.Verdict{}},
 		"deleveraging state said": {said(5), false, update, terms{}, skip("the exchange said so in block 5")},
@@ -225,7 +225,7 @@ func TestPending(t *testing.T) {
 	}
 	for _, j := range []job.Job{liquidation, execution, deposit, update, deleveraging} {
 		if _, v, err := (pending{written{err: errors.New("connection refused")}, false, noGlv}).
-			ask(t.Context(), j); err == nil || v.Kind != txmanager.Onward {
+			ask(t.Context(), j); err == nil || v.Kind != txmanager.Proceed {
 			t.Errorf("%s: an error is not an answer: %+v, %v", j.Kind, v, err)
 		}
 	}
@@ -283,15 +283,15 @@ func TestPendingOutlastsAReorg(t *testing.T) {
 	} {
 		for _, final := range []uint64{0, found - 1, found, found + 1} {
 			c.state.final = final
-			want := txmanager.Ended
+			want := txmanager.Drop
 			if final < c.at {
-				want = txmanager.Waiting
+				want = txmanager.Retry
 			}
 			_, v, err := pending{c.state, false, noGlv}.ask(t.Context(), c.j)
 			if err != nil || v.Kind != want || !strings.Contains(v.Reason, c.reason) {
 				t.Errorf("%s, block %d is final: %+v, %v", name, final, v, err)
 			}
-			if want == txmanager.Waiting && v.Heads != 1 || want == txmanager.Ended && v.Outcome != job.SkippedDone {
+			if want == txmanager.Retry && v.Heads != 1 || want == txmanager.Drop && v.Outcome != job.SkippedDone {
 				t.Errorf("%s, block %d is final: %+v", name, final, v)
 			}
 		}
@@ -308,7 +308,7 @@ func TestPendingOutlastsALostTail(t *testing.T) {
 		{ID: job.RequestID(job.Shift, key), Kind: job.Shift, Key: key},
 	} {
 		j.Evidence.Block.Number = 100
-		for back, want := range map[bool]txmanager.Decision{true: txmanager.Waiting, false: txmanager.Ended} {
+		for back, want := range map[bool]txmanager.Decision{true: txmanager.Retry, false: txmanager.Drop} {
 			_, v, err := pending{written{final: 120, back: back}, false, noGlv}.ask(t.Context(), j)
 			if err != nil || v.Kind != want ||
 				back && (v.Heads != 1 || !strings.Contains(v.Reason, "below what is final")) {
@@ -352,7 +352,7 @@ func TestCancelsArePending(t *testing.T) {
 		"a stop loss":                     {state(perp.StopLossDecrease, perp.Created), order(2), job.Refused},
 	} {
 		got, v, err := pending{c.state, false, noGlv}.ask(t.Context(), c.j)
-		if err != nil || v.Outcome != c.want || c.want == "" && (v.Kind != txmanager.Onward ||
+		if err != nil || v.Outcome != c.want || c.want == "" && (v.Kind != txmanager.Proceed ||
 			got.work.Kind != c.j.Kind || got.window != perp.Window{} || got.first ||
 			c.j.Kind == "cancelOrder" && got.work.Callback != 7) {
 			t.Errorf("%s: %+v, %+v, %v", name, got, v, err)
@@ -383,12 +383,12 @@ func TestWaitsForDisabledMarkets(t *testing.T) {
 		for name, disabled := range map[string]map[chain.Address]bool{"none": nil, "another": {{8}: true},
 			"its own": {own: true}, "one of its path": {other: true}} {
 			state.disabled = disabled
-			want := txmanager.Onward
+			want := txmanager.Proceed
 			if c.waits && (disabled[own] || disabled[other]) {
-				want = txmanager.Yielding
+				want = txmanager.Defer
 			}
 			_, v, err := pending{state, false, noGlv}.ask(t.Context(), c.j)
-			if err != nil || v.Kind != want || want == txmanager.Yielding && (v.Heads != 1 || !v.Gate ||
+			if err != nil || v.Kind != want || want == txmanager.Defer && (v.Heads != 1 || !v.Gate ||
 				!strings.Contains(v.Reason, "is disabled")) {
 				t.Errorf("%s, disabled is %s: %+v, %v", c.j.Kind, name, v, err)
 			}

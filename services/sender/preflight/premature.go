@@ -26,7 +26,7 @@ func premature(j job.Job, v txmanager.Verdict, headMs uint64) txmanager.Verdict 
 	case !v.Premature:
 		return v
 	case headMs <= j.Evidence.Block.TimeMs+recentlyFoundMs:
-		return txmanager.Verdict{Kind: txmanager.Yielding, Reason: "not yet: " + v.Reason, Pause: time.Second}
+		return txmanager.Verdict{Kind: txmanager.Defer, Reason: "not yet: " + v.Reason, Pause: time.Second}
 	}
 	return txmanager.End(job.DroppedRecovered, v.Reason)
 }

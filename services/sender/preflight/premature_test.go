@@ -27,10 +27,10 @@ func TestNearlyLiquidatableWaits(t *testing.T) {
 	said := job.Job{Kind: job.Liquidation, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: nowMs}}}
 	waits := func(j job.Job, r gmx.Revert, headMs uint64) bool {
 		v := premature(j, verdictOf(r), headMs)
-		if v.Kind == txmanager.Yielding {
+		if v.Kind == txmanager.Defer {
 			return v.Pause == time.Second && v.Outcome == ""
 		}
-		if v.Kind != txmanager.Ended || v.Outcome != job.DroppedRecovered || v.Outcome.Failure() {
+		if v.Kind != txmanager.Drop || v.Outcome != job.DroppedRecovered || v.Outcome.Failure() {
 			t.Fatalf("%+v", v)
 		}
 		return false
@@ -56,10 +56,10 @@ func TestNearlyLiquidatableWaits(t *testing.T) {
 		t.Errorf("an answer that says nothing: %+v", v)
 	}
 	freezes.Premature = true
-	if v := premature(order, freezes, nowMs+recentlyFoundMs); v.Kind != txmanager.Yielding || v.Pause != time.Second {
+	if v := premature(order, freezes, nowMs+recentlyFoundMs); v.Kind != txmanager.Defer || v.Pause != time.Second {
 		t.Errorf("an order that would be frozen: %+v", v)
 	}
-	if v := premature(order, freezes, nowMs+recentlyFoundMs+1); v.Kind != txmanager.Ended ||
+	if v := premature(order, freezes, nowMs+recentlyFoundMs+1); v.Kind != txmanager.Drop ||
 		v.Outcome != job.DroppedRecovered {
 		t.Errorf("an order that would be frozen and is not said any more: %+v", v)
 	}

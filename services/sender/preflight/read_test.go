@@ -60,7 +60,7 @@ func TestReadIsEnoughForEveryKind(t *testing.T) {
 	for _, task := range tasks {
 		read, is := readFor(task)
 		_, v, err := pending{again, false, noGlv}.askRead(t.Context(), read, task.Job())
-		if !is || err != nil || v.Kind != txmanager.Onward {
+		if !is || err != nil || v.Kind != txmanager.Proceed {
 			t.Errorf("%s: %+v, %v", task.Job().Kind, v, err)
 		}
 	}
@@ -77,7 +77,7 @@ func TestReadOfNothingEndsNothing(t *testing.T) {
 	read, _ := readFor(task)
 	there := written{final: 1, orders: map[chain.Hash]perp.Order{key: {Key: key, Status: perp.Created, Changes: 1}}}
 	if _, v, err := (pending{there, false, noGlv}).askRead(t.Context(), read, j); err != nil ||
-		v.Kind != txmanager.Onward {
+		v.Kind != txmanager.Proceed {
 		t.Errorf("it is there now: %+v, %v", v, err)
 	}
 	gone := written{final: 1}
@@ -102,9 +102,9 @@ func TestGateJudgesWhatWasRead(t *testing.T) {
 		want txmanager.Decision
 		errs bool
 	}{
-		{pg.Rows{Progress: fresh}, txmanager.Onward, false},
-		{pg.Rows{Progress: late}, txmanager.Closed, false},
-		{nil, txmanager.Onward, true},
+		{pg.Rows{Progress: fresh}, txmanager.Proceed, false},
+		{pg.Rows{Progress: late}, txmanager.PauseAll, false},
+		{nil, txmanager.Proceed, true},
 	} {
 		v, err := stage.Run(t.Context(), &txmanager.Task{Read: c.read})
 		if v.Kind != c.want || (err != nil) != c.errs {

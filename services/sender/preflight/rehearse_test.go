@@ -52,22 +52,22 @@ func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
 		want  txmanager.Decision
 		fails bool
 	}{
-		"it would be executed": {waits, revertWith("EndOfOracleSimulation()"), txmanager.Onward, false},
+		"it would be executed": {waits, revertWith("EndOfOracleSimulation()"), txmanager.Proceed, false},
 		"its output is too little": {waits, revertWith("InsufficientSwapOutputAmount(uint256,uint256)", 5, 6),
-			txmanager.Waiting, false},
+			txmanager.Retry, false},
 		"at too bad a price": {waits, revertWith("OrderNotFulfillableAtAcceptablePrice(uint256,uint256)",
-			5, 6), txmanager.Waiting, false},
-		"a market of its path is disabled": {waits, revertWith("DisabledMarket(address)", 5), txmanager.Yielding, false},
+			5, 6), txmanager.Retry, false},
+		"a market of its path is disabled": {waits, revertWith("DisabledMarket(address)", 5), txmanager.Defer, false},
 		"a token does not pay out": {waits, revertWith("TokenTransferError(address,address,uint256)", 1, 2, 3),
-			txmanager.Yielding, false},
-		"the contract cannot rehearse": {waits, nodeError{3, "execution reverted", "0x"}, txmanager.Onward, false},
-		"nothing is said":              {waits, nil, txmanager.Onward, false},
-		"nobody answers":               {waits, errors.New("connection refused"), txmanager.Onward, true},
+			txmanager.Defer, false},
+		"the contract cannot rehearse": {waits, nodeError{3, "execution reverted", "0x"}, txmanager.Proceed, false},
+		"nothing is said":              {waits, nil, txmanager.Proceed, false},
+		"nobody answers":               {waits, errors.New("connection refused"), txmanager.Proceed, true},
 		"a market order": {market, revertWith("InsufficientSwapOutputAmount(uint256,uint256)", 5, 6),
-			txmanager.Onward, false},
+			txmanager.Proceed, false},
 	} {
 		made, _, v := r.prepare(order, c.terms, 0)
-		if v.Kind != txmanager.Onward {
+		if v.Kind != txmanager.Proceed {
 			t.Fatalf("%s: %+v", name, v)
 		}
 		node := &rehearsing{ends: c.ends}
@@ -75,7 +75,7 @@ func TestOrdersThatWouldBeFrozenWait(t *testing.T) {
 		if o.verdict.Kind != c.want || (err != nil) != c.fails || (node.made > 0) == c.terms.first {
 			t.Errorf("%s: %+v, %v, rehearsed %d times", name, o, err, node.made)
 		}
-		if c.want != txmanager.Onward && (o.verdict.Heads == 0 && o.verdict.Pause == 0 ||
+		if c.want != txmanager.Proceed && (o.verdict.Heads == 0 && o.verdict.Pause == 0 ||
 			!strings.Contains(o.verdict.Reason, "the venue would freeze the order")) {
 			t.Errorf("%s: %+v", name, o.verdict)
 		}

@@ -76,7 +76,7 @@ func (o *secondCalls) close() {
 // the job waits. Ask makes the call elsewhere. Found is the number of the block that the job was found in: a state
 // before it cannot show that the job is done or gone.
 func (o *secondCalls) decide(intent int64, found uint64, first callResult, ask simulation) callResult {
-	if first.verdict.Kind == txmanager.Onward {
+	if first.verdict.Kind == txmanager.Proceed {
 		return first
 	}
 	if _, _, another := o.apart(first.from); !another {
@@ -86,15 +86,15 @@ func (o *secondCalls) decide(intent int64, found uint64, first callResult, ask s
 	select {
 	case <-q.done:
 	default:
-		first.verdict = txmanager.Verdict{Kind: txmanager.Waiting, Reason: first.verdict.Reason +
+		first.verdict = txmanager.Verdict{Kind: txmanager.Retry, Reason: first.verdict.Reason +
 			" (as one endpoint says; another is being asked)", Heads: 1, Wake: q.done}
 		return first
 	}
 	o.mu.Lock()
 	delete(o.asked, intent)
 	o.mu.Unlock()
-	if first.verdict.Kind == txmanager.Ended && q.err == nil {
-		if first = q.again; first.verdict.Kind == txmanager.Onward {
+	if first.verdict.Kind == txmanager.Drop && q.err == nil {
+		if first = q.again; first.verdict.Kind == txmanager.Proceed {
 			return first
 		}
 	}
@@ -107,7 +107,7 @@ func (o *secondCalls) compare(first callResult, q *question) callResult {
 	switch {
 	case q.err != nil:
 		first.verdict = odd(fmt.Sprintf("%s (as one endpoint says; no other confirms it: %v)", one.Reason, q.err))
-	case other.Kind == txmanager.Onward:
+	case other.Kind == txmanager.Proceed:
 		return q.second
 	case one.Kind == other.Kind && one.Outcome == other.Outcome:
 		first.too = q.second.from
@@ -176,7 +176,7 @@ func (o *secondCalls) of(intent int64, found uint64, first callResult, ask simul
 func (o *secondCalls) compareHosts(ctx context.Context, q *question, found uint64, first callResult, ask simulation) {
 	same, others, _ := o.apart(first.from)
 	other := o.excluding(same...)
-	if first.verdict.Kind != txmanager.Ended {
+	if first.verdict.Kind != txmanager.Drop {
 		q.second, q.err = ask(ctx, other)
 		return
 	}

@@ -79,7 +79,7 @@ func TestTwoHaveToSayIt(t *testing.T) {
 		got := o.decide(1, 100, c.first, ask)
 		release()
 		if c.asks {
-			if got.verdict.Kind != txmanager.Waiting || got.verdict.Wake == nil || got.verdict.Heads != 1 {
+			if got.verdict.Kind != txmanager.Retry || got.verdict.Wake == nil || got.verdict.Heads != 1 {
 				t.Fatalf("%s: not waited for the second: %+v", name, got.verdict)
 			}
 			<-heard
@@ -143,7 +143,7 @@ func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
 		release()
 		<-heard
 		got := o.decide(1, 100, healthy, ask).verdict
-		if ends := c.first >= 100 && c.others >= 100; ends != (got.Kind == txmanager.Ended) || !ends &&
+		if ends := c.first >= 100 && c.others >= 100; ends != (got.Kind == txmanager.Drop) || !ends &&
 			!strings.Contains(got.Reason, "its head is block 99") {
 			t.Errorf("heads %d and %d: %+v", c.first, c.others, got)
 		}
@@ -171,12 +171,12 @@ func TestSecondWordsGrowOld(t *testing.T) {
 	<-heard
 	now = now.Add(secondCallFresh + time.Millisecond)
 	again, release := held(ask)
-	if got := o.decide(1, 100, first, again); got.verdict.Kind != txmanager.Waiting {
+	if got := o.decide(1, 100, first, again); got.verdict.Kind != txmanager.Retry {
 		t.Errorf("an old word was taken: %+v", got)
 	}
 	release()
 	<-heard
-	if got := o.decide(1, 100, first, ask); got.verdict.Kind != txmanager.Ended || asked.Load() != 2 {
+	if got := o.decide(1, 100, first, ask); got.verdict.Kind != txmanager.Drop || asked.Load() != 2 {
 		t.Errorf("%+v after %d questions", got, asked.Load())
 	}
 	o.decide(2, 100, first, func(ctx context.Context, _ simulator) (callResult, error) {

@@ -126,13 +126,13 @@ func (a answer) verdict() txmanager.Verdict {
 
 // odd is the verdict after an answer that decides nothing about the job: it is asked about again at the next head.
 func odd(reason string) txmanager.Verdict {
-	return txmanager.Verdict{Kind: txmanager.Waiting, Reason: reason, Heads: 1}
+	return txmanager.Verdict{Kind: txmanager.Retry, Reason: reason, Heads: 1}
 }
 
 // notNow is the verdict while the venue takes nothing of the kind. It stands for however long that lasts: no attempt
 // ends for it, and none fails. It is asked about again at the next head, and people are told what is in the way.
 func notNow(reason string) txmanager.Verdict {
-	return txmanager.Verdict{Kind: txmanager.Yielding, Reason: reason, Heads: 1, Gate: true}
+	return txmanager.Verdict{Kind: txmanager.Defer, Reason: reason, Heads: 1, Gate: true}
 }
 
 // explained says what the name of an error does not.

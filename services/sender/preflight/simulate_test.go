@@ -136,22 +136,22 @@ func TestSimulateRaisesTheGasLimit(t *testing.T) {
 		heads   uint64
 		short   bool
 	}{
-		"enough":                  {[]error{nil}, []uint64{reckoned}, txmanager.Onward, 0, false},
-		"what is missing is told": {[]error{entry, nil}, []uint64{reckoned, missing}, txmanager.Onward, 0, false},
+		"enough":                  {[]error{nil}, []uint64{reckoned}, txmanager.Proceed, 0, false},
+		"what is missing is told": {[]error{entry, nil}, []uint64{reckoned, missing}, txmanager.Proceed, 0, false},
 		"more is missing further on": {[]error{entry, cancels, nil}, []uint64{reckoned, missing, most},
-			txmanager.Onward,
+			txmanager.Proceed,
 			0, false},
-		"a revert without a reason": {[]error{empty, nil}, []uint64{reckoned, most}, txmanager.Onward, 0,
+		"a revert without a reason": {[]error{empty, nil}, []uint64{reckoned, most}, txmanager.Proceed, 0,
 			false},
-		"one whatever the limit": {[]error{empty}, []uint64{reckoned, most}, txmanager.Waiting, 1, false},
-		"the call itself runs out of gas": {[]error{exhausted, nil}, []uint64{reckoned, most}, txmanager.Onward, 0,
+		"one whatever the limit": {[]error{empty}, []uint64{reckoned, most}, txmanager.Retry, 1, false},
+		"the call itself runs out of gas": {[]error{exhausted, nil}, []uint64{reckoned, most}, txmanager.Proceed, 0,
 			false},
-		"the most is not enough":              {[]error{cancels}, []uint64{reckoned, most}, txmanager.Waiting, 1, true},
-		"an arithmetic error of the contract": {[]error{panics}, []uint64{reckoned}, txmanager.Waiting, 1, false},
-		"a text": {[]error{revertWith("Error(string)")}, []uint64{reckoned}, txmanager.Waiting, 1,
+		"the most is not enough":              {[]error{cancels}, []uint64{reckoned, most}, txmanager.Retry, 1, true},
+		"an arithmetic error of the contract": {[]error{panics}, []uint64{reckoned}, txmanager.Retry, 1, false},
+		"a text": {[]error{revertWith("Error(string)")}, []uint64{reckoned}, txmanager.Retry, 1,
 			false},
 		"a cause that stands": {[]error{revertWith("EmptySizeDeltaInTokens()")}, []uint64{reckoned},
-			txmanager.Ended, 0,
+			txmanager.Drop, 0,
 			false},
 	} {
 		node := &replies{answers: c.answers}
@@ -218,7 +218,7 @@ func TestNotNowIsAskedAgain(t *testing.T) {
 		r := &Checker{Parts: parts, second: newSecondCalls(node, time.Now, func() {})}
 		task := &txmanager.Task{Intent: txm.Intent{Job: job.Job{ID: "x", Kind: c.kind}, Waited: c.waited}}
 		_, v, err := r.call(t.Context(), task)
-		if err != nil || v.Kind != txmanager.Yielding || v.Pause != c.pause || v.Heads != c.heads || !v.Gate {
+		if err != nil || v.Kind != txmanager.Defer || v.Pause != c.pause || v.Heads != c.heads || !v.Gate {
 			t.Errorf("%v to a %s after %s: %+v, %v", gmx.DecodeRevert(gasRevert(c.answer.(nodeError))), c.kind,
 				c.waited,
 				v, err)

@@ -79,13 +79,13 @@ func TestJobsWaitForRoles(t *testing.T) {
 			}
 			return call, v
 		}
-		if call, v := prepared(); v.Kind != txmanager.Onward || call.To.IsZero() {
+		if call, v := prepared(); v.Kind != txmanager.Proceed || call.To.IsZero() {
 			t.Fatalf("with its role: %+v", v)
 		}
 		c.granted.Store(false)
 		refused := errNode{revertWith("Unauthorized(address,string)")}
 		o, err := r.simulate(t.Context(), refused, j, txmanager.Call{})
-		if err != nil || o.verdict.Kind != txmanager.Yielding {
+		if err != nil || o.verdict.Kind != txmanager.Defer {
 			t.Errorf("a call that is refused for want of a role: %+v, %v", o.verdict, err)
 		}
 		before := c.looks.Load()
@@ -93,13 +93,13 @@ func TestJobsWaitForRoles(t *testing.T) {
 		if synctest.Wait(); c.looks.Load() == before {
 			t.Error("the venue is not looked at again")
 		}
-		if call, v := prepared(); v.Kind != txmanager.Yielding || !strings.Contains(v.Reason, "ORDER_KEEPER") ||
+		if call, v := prepared(); v.Kind != txmanager.Defer || !strings.Contains(v.Reason, "ORDER_KEEPER") ||
 			!call.To.IsZero() {
 			t.Errorf("without its role: %+v", v)
 		}
 		c.granted.Store(true)
 		time.Sleep(time.Minute)
-		if _, v := prepared(); v.Kind != txmanager.Onward {
+		if _, v := prepared(); v.Kind != txmanager.Proceed {
 			t.Errorf("with its role again: %+v", v)
 		}
 		stop()

@@ -197,14 +197,14 @@ func (s *Sender) try(ctx context.Context, t *trial) {
 	s.mu.Unlock()
 	task := &txmanager.Task{Intent: txm.Intent{ID: t.number, Job: j, Signer: j.Signer, Waited: waited}}
 	v, err := s.parts.Gate.Run(ctx, task)
-	if err == nil && v.Kind == txmanager.Onward {
+	if err == nil && v.Kind == txmanager.Proceed {
 		v, err = check.Run(ctx, task)
 	}
 	if err != nil {
 		v = txmanager.Wait(err.Error())
 	}
 	var gasPrice uint64
-	if v.Kind == txmanager.Onward {
+	if v.Kind == txmanager.Proceed {
 		if gasPrice, err = s.parts.GasPrice(ctx); err != nil {
 			v = txmanager.Wait(err.Error())
 		}
@@ -219,12 +219,12 @@ func (s *Sender) note(t *trial, task *txmanager.Task, v txmanager.Verdict, head 
 		t.dirty, t.kept.Reason = true, v.Reason
 	}
 	switch v.Kind {
-	case txmanager.Onward:
+	case txmanager.Proceed:
 		t.closed, t.dirty = true, true
 		t.kept.SentBlock, t.kept.SentMs, t.kept.Gas, t.kept.GasPrice = head.Number, head.TimeMs, task.Call.Gas, gasPrice
 		s.parts.Log.Info().Str("job", t.kept.JobID).Uint64("head", head.Number).Uint64("gas", task.Call.Gas).
 			Msg("would have been sent")
-	case txmanager.Ended:
+	case txmanager.Drop:
 		t.closed, t.dirty, t.kept.Outcome = true, true, v.Outcome
 		if len(task.Call.Data) > 0 { // the call was made, and reverted
 			t.kept.Reverts++

@@ -98,7 +98,7 @@ func TestTriedUntilItWouldHaveBeenSent(t *testing.T) {
 		s.checked > 0 {
 		t.Fatalf("behind a closed gate: %+v, checked %d times", got, s.checked)
 	}
-	s.gate, s.verdict = txmanager.Verdict{}, txmanager.Verdict{Kind: txmanager.Waiting, Reason: "no report", Heads: 2}
+	s.gate, s.verdict = txmanager.Verdict{}, txmanager.Verdict{Kind: txmanager.Retry, Reason: "no report", Heads: 2}
 	s.block(101)
 	s.pass()
 	s.verdict = txmanager.Verdict{}

@@ -49,7 +49,7 @@ func (t *Tracker) verdict(j job.Job, turn tier.Turn) txmanager.Verdict {
 		return txmanager.End(job.DroppedRecovered,
 			"its life is over, and no planner has published that it is born again")
 	}
-	v := txmanager.Verdict{Kind: txmanager.Yielding, Reason: waitingFor(turn)}
+	v := txmanager.Verdict{Kind: txmanager.Defer, Reason: waitingFor(turn)}
 	if now := t.now(); turn.NextMs > now {
 		v.Pause = time.Duration(min(turn.NextMs-now, longestYield)) * time.Millisecond
 	}
@@ -61,7 +61,7 @@ func (t *Tracker) Stage() txmanager.Stage {
 	return txmanager.Stage{Name: "turn", Run: func(_ context.Context, task *txmanager.Task) (txmanager.Verdict, error) {
 		turn := t.turn(task.Job())
 		v := t.verdict(task.Job(), turn)
-		if v.Kind == txmanager.Onward {
+		if v.Kind == txmanager.Proceed {
 			v.Reason = t.ours(turn)
 		}
 		return v, nil
@@ -87,7 +87,7 @@ func (t *Tracker) Observe(stage txmanager.Stage) txmanager.Stage {
 	run := stage.Run
 	stage.Run = func(ctx context.Context, task *txmanager.Task) (txmanager.Verdict, error) {
 		v, err := run(ctx, task)
-		if err == nil && v.Kind == txmanager.Onward {
+		if err == nil && v.Kind == txmanager.Proceed {
 			t.feasible(task.Job())
 		}
 		return v, err

@@ -41,14 +41,14 @@ func (t *Tracker) FindOthers(ctx context.Context, of Transactions) error {
 		hashes = append(hashes, tx.Hash)
 		signers[tx.Hash] = tx.From
 	}
-	strangers, err := of.Unsigned(ctx, hashes)
+	external, err := of.Unsigned(ctx, hashes)
 	if err != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.own = append(own, t.own...)
 		return err
 	}
-	for _, hash := range strangers {
+	for _, hash := range external {
 		t.cfg.Metrics.external.WithLabelValues(signers[hash].Hex()).Inc()
 		t.cfg.Log.Error().Bool("critical", true).Str("signer", signers[hash].Hex()).Str("hash", hash.Hex()).
 			Msg("a job was executed with a key of this keeper that this keeper has not used: another keeper works " +

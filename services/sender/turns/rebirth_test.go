@@ -35,7 +35,7 @@ func TestWordOfARebirthComesLate(t *testing.T) {
 				b.Published(again)
 			}
 			turn := b.Ask(dip)
-			if turn.Mine != (turn.Verdict.Kind == txmanager.Onward) || turn.Verdict.Kind == txmanager.Ended {
+			if turn.Mine != (turn.Verdict.Kind == txmanager.Proceed) || turn.Verdict.Kind == txmanager.Drop {
 				t.Errorf("at %d ms: %+v", age, turn)
 			}
 			if turn.Mine {
@@ -57,7 +57,7 @@ func TestStoredLifeThatIsOverEnds(t *testing.T) {
 	b := newBench().head(birth)
 	b.Admit(dip)
 	turn := b.head(birth + 300_000).Ask(dip)
-	if turn.Mine || turn.Passed || turn.Verdict.Kind != txmanager.Yielding ||
+	if turn.Mine || turn.Passed || turn.Verdict.Kind != txmanager.Defer ||
 		turn.Verdict.Reason != "it is nobody's until it is born again" {
 		t.Errorf("its life has just ended: %+v", turn)
 	}

@@ -80,7 +80,7 @@ func TestTurnWaits(t *testing.T) {
 	if b.Admit(j) || !b.queue.Exists(j.ID) || !b.logged("waiting for the Master's window") {
 		t.Fatalf("not waiting: %s", &b.log)
 	}
-	if v := b.Ask(j).Verdict; v.Kind != txmanager.Yielding || v.Pause != longestYield*time.Millisecond {
+	if v := b.Ask(j).Verdict; v.Kind != txmanager.Defer || v.Pause != longestYield*time.Millisecond {
 		t.Errorf("a stored job in another's window: %+v", v)
 	}
 	if got := b.head(birth + 29_999).Ready(); got != nil {
@@ -89,7 +89,7 @@ func TestTurnWaits(t *testing.T) {
 	if got := b.head(birth + 30_000).Ready(); len(got) != 1 || got[0].ID != j.ID || b.queue.Exists(j.ID) {
 		t.Fatalf("its window has begun: %v", got)
 	}
-	if v := b.Ask(j).Verdict; v.Kind != txmanager.Onward {
+	if v := b.Ask(j).Verdict; v.Kind != txmanager.Proceed {
 		t.Errorf("in its window: %+v", v)
 	}
 	b.Taken(j)
@@ -97,7 +97,7 @@ func TestTurnWaits(t *testing.T) {
 		t.Errorf("nothing is said of taking over: %s", &b.log)
 	}
 	b.head(birth + 57_000)
-	if v := b.Ask(j).Verdict; v.Kind != txmanager.Yielding {
+	if v := b.Ask(j).Verdict; v.Kind != txmanager.Defer {
 		t.Errorf("in the last 3 s of its window: %+v", v)
 	}
 	if turn := b.Ask(j); turn.Mine || turn.Passed {
@@ -109,7 +109,7 @@ func TestTurnWaits(t *testing.T) {
 	if turn := b.Ask(job.Job{Kind: txm.Filler}); !turn.Mine || turn.Passed {
 		t.Error("filling a gap is nobody else's")
 	}
-	if v := b.head(birth + 330_001).Ask(j).Verdict; v.Kind != txmanager.Ended || v.Outcome != job.Expired {
+	if v := b.head(birth + 330_001).Ask(j).Verdict; v.Kind != txmanager.Drop || v.Outcome != job.Expired {
 		t.Errorf("past the venue's deadline: %+v", v)
 	}
 }
@@ -139,7 +139,7 @@ func TestTurnEndsWithAnExecution(t *testing.T) {
 func TestStoredTaskEndsWithAnotherTiersExecution(t *testing.T) {
 	b := newBench().head(birth)
 	j := orderAt(1, birth)
-	if v := b.Ask(j).Verdict; v.Kind != txmanager.Yielding {
+	if v := b.Ask(j).Verdict; v.Kind != txmanager.Defer {
 		t.Fatalf("before: %+v", v)
 	}
 	b.Executed([]execution.Execution{by(masterSigner, 1, birth+900)})
@@ -201,7 +201,7 @@ func TestTurnFollowsEvidence(t *testing.T) {
 	b.Admit(early)
 	b.Executed([]execution.Execution{by(ourSigner, 1, birth+31_000), by(otherSigner, 2, birth+31_000)})
 	v, err := observed(t, b, txmanager.Verdict{}, orderAt(3, birth+3))
-	if err != nil || v.Kind != txmanager.Onward || !b.logged("the Master is suspected: it missed 3 jobs") {
+	if err != nil || v.Kind != txmanager.Proceed || !b.logged("the Master is suspected: it missed 3 jobs") {
 		t.Fatalf("%+v, %v; %s", v, err, &b.log)
 	}
 	select {
@@ -259,7 +259,7 @@ func TestCancelsAccuseNobody(t *testing.T) {
 		if ready := b.head(birth + 30_000).Ready(); len(ready) != 1 {
 			t.Fatalf("ready in our window: %v", ready)
 		}
-		if v, err := observed(t, b, txmanager.Verdict{}, j); err != nil || v.Kind != txmanager.Onward {
+		if v, err := observed(t, b, txmanager.Verdict{}, j); err != nil || v.Kind != txmanager.Proceed {
 			t.Fatalf("%+v, %v", v, err)
 		}
 		b.Published(expired)
@@ -301,7 +301,7 @@ func TestTurnOfTheRenewed(t *testing.T) {
 	if b.Admit(renewed) {
 		t.Error("it is the Master's again")
 	}
-	if v := b.Ask(old).Verdict; v.Kind != txmanager.Yielding {
+	if v := b.Ask(old).Verdict; v.Kind != txmanager.Defer {
 		t.Errorf("the stored intent: %+v", v)
 	}
 }
@@ -381,7 +381,7 @@ func TestAloneHasEveryTurn(t *testing.T) {
 	a := alone()
 	j := orderAt(1, birth)
 	a.Published(j)
-	if turn := a.Ask(j); !a.Admit(j) || !turn.Mine || turn.Verdict.Kind != txmanager.Onward || len(a.needs) > 0 ||
+	if turn := a.Ask(j); !a.Admit(j) || !turn.Mine || turn.Verdict.Kind != txmanager.Proceed || len(a.needs) > 0 ||
 		len(a.found) > 0 {
 		t.Errorf("%+v, %d needs", turn, len(a.needs))
 	}

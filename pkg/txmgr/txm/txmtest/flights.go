@@ -21,14 +21,14 @@ func staleWrites(b *bench) {
 	for what, write := range map[string]func() error{
 		"noted":     func() error { return old.Intents.Noted(ctx, old.fence, sent.Hash, "accepted", true) },
 		"record":    func() error { return old.Intents.Record(ctx, old.fence, minedAt(sent, 4, 0)) },
-		"take back": func() error { return old.Intents.TakeBack(ctx, old.fence, minedAt(mined, 4, 0)) },
+		"take back": func() error { return old.Intents.Unmine(ctx, old.fence, minedAt(mined, 4, 0)) },
 		"finish": func() error {
 			return old.Intents.Finish(ctx, old.fence, txm.FinalReceipt{Receipt: minedAt(mined, 4, 0), Rest: settled})
 		},
 		"finish what the successor finished": func() error {
 			return old.Intents.Finish(ctx, old.fence, txm.FinalReceipt{Receipt: minedAt(ended, 5, 0), Rest: settled})
 		},
-		"disown": func() error { return old.Intents.Disown(ctx, old.fence, intents[0].ID, end) },
+		"disown": func() error { return old.Intents.NonceLost(ctx, old.fence, intents[0].ID, end) },
 		"skip":   func() error { return old.Intents.Skip(ctx, old.fence, intents[3].ID, end) },
 		"report": func() error { return old.Intents.Reported(ctx, old.fence, []int64{intents[2].ID}) },
 		"pause":  func() error { return old.Intents.Pause(ctx, old.fence, "by a ghost") },
@@ -88,7 +88,7 @@ func receipts(b *bench) {
 	}
 	b.must(n.Intents.Noted(ctx, n.fence, tx.Hash, "known", true)) // a late answer takes nothing back
 	b.onlyFlight(signer, txm.Mined)
-	b.must(n.Intents.TakeBack(ctx, n.fence, first))
+	b.must(n.Intents.Unmine(ctx, n.fence, first))
 	if f := b.onlyFlight(signer, txm.Sent); f.Mined != nil || f.Newest().Hash != tx.Hash ||
 		f.Intent.Nonce != tx.Nonce {
 		b.Errorf("taken back: %+v", f)
@@ -100,7 +100,7 @@ func receipts(b *bench) {
 	}
 	b.mustBeRefused("finishing on the branch that is gone",
 		n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: first, Rest: settled}), txm.Moved)
-	b.mustBeRefused("taking back the branch that is gone", n.Intents.TakeBack(ctx, n.fence, first), txm.Moved)
+	b.mustBeRefused("taking back the branch that is gone", n.Intents.Unmine(ctx, n.fence, first), txm.Moved)
 	b.must(n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: second, Rest: settled}))
 	none(b, "in flight after the end", b.flights(signer))
 }
@@ -161,14 +161,14 @@ func guards(b *bench) {
 	b.mustBeRefused("skipping what has a number", n.Intents.Skip(ctx, n.fence, intents[0].ID, end), txm.Moved)
 	final := txm.FinalReceipt{Receipt: r, Rest: settled}
 	b.mustBeRefused("finishing without a receipt", n.Intents.Finish(ctx, n.fence, final), txm.Moved)
-	b.mustBeRefused("taking back what is not there", n.Intents.TakeBack(ctx, n.fence, r), txm.Moved)
-	b.mustBeRefused("disowning what has no number", n.Intents.Disown(ctx, n.fence, intents[1].ID, end), txm.Moved)
+	b.mustBeRefused("taking back what is not there", n.Intents.Unmine(ctx, n.fence, r), txm.Moved)
+	b.mustBeRefused("disowning what has no number", n.Intents.NonceLost(ctx, n.fence, intents[1].ID, end), txm.Moved)
 	b.must(n.Intents.Record(ctx, n.fence, r))
-	b.mustBeRefused("disowning what was mined", n.Intents.Disown(ctx, n.fence, intents[0].ID, end), txm.Moved)
+	b.mustBeRefused("disowning what was mined", n.Intents.NonceLost(ctx, n.fence, intents[0].ID, end), txm.Moved)
 	b.must(n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: r, Rest: settled}))
 	b.mustBeRefused("finishing twice", n.Intents.Finish(ctx, n.fence, final), txm.Moved)
 	b.mustBeRefused("recording what has ended", n.Intents.Record(ctx, n.fence, minedAt(tx, 6, 0)), txm.Moved)
-	b.mustBeRefused("taking back what is final", n.Intents.TakeBack(ctx, n.fence, r), txm.Moved)
+	b.mustBeRefused("taking back what is final", n.Intents.Unmine(ctx, n.fence, r), txm.Moved)
 	b.mustBeRefused("noting a hash nobody stored", n.Intents.Noted(ctx, n.fence, sign(1, signer, 99).Hash, "accepted",
 		true), txm.Moved)
 	if _, err := b.Intents.Enqueue(ctx, anOrder(unregistered, 9)); !errors.Is(err, txm.ErrUnknownSigner) {
@@ -184,7 +184,7 @@ func foreign(b *bench) {
 	tx := n.mustClaim(intent)
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: "nonce 0 was spent by somebody else"},
 		Rest: txm.Rest{RetryAfterMs: now}}
-	b.must(n.Intents.Disown(ctx, n.fence, intent.ID, end))
+	b.must(n.Intents.NonceLost(ctx, n.fence, intent.ID, end))
 	none(b, "still in flight", b.flights(signer))
 	b.say(found(j, 1), txm.NewAttempt)
 	none(b, "to do for a paused signer", b.heads(signer))

@@ -37,7 +37,7 @@ func oneJob(b *bench) {
 }
 
 // However many senders receive a job at the same moment. Many jobs, because the moment is short.
-func crowdedQueue(b *bench) {
+func busyQueue(b *bench) {
 	signer := b.signer()
 	for i := range 25 {
 		j := anOrder(signer, byte(i))

@@ -55,7 +55,7 @@ func replaced(b *bench) {
 	third := dearer(first, txm.Exec, 90, 120)
 	b.mustBeRefused("replacing what was mined",
 		n.Intents.Replace(ctx, n.fence, after(intent, second, third, txm.Exec, txm.Verdict{})), txm.Moved)
-	b.must(n.Intents.TakeBack(ctx, n.fence, minedAt(first, 4, 0)))
+	b.must(n.Intents.Unmine(ctx, n.fence, minedAt(first, 4, 0)))
 	b.must(n.Intents.Replace(ctx, n.fence, after(intent, second, third, txm.Exec, txm.Verdict{})))
 	n.land(second)
 	if ended := b.ended(signer, 1)[0]; ended.Receipt.TxHash != second.Hash {

@@ -54,7 +54,7 @@ var tests = map[string]func(*bench){
 	"S13: time frees no number":                                nothingByTime,
 	"a lost answer is looked up":                               lookUp,
 	"a job is one job however often it is said":                oneJob,
-	"a crowd of senders stores one attempt":                    crowdedQueue,
+	"a crowd of senders stores one attempt":                    busyQueue,
 	"the next attempt waits for the last one":                  nextAttempt,
 	"what failed is tried again once":                          triedAgain,
 	"newer words reach a queued attempt":                       refresh,
