@@ -125,7 +125,7 @@ var (
 // have done above it is left out, by the journal that could undo it. So a reader sees each block that the slowest
 // partition has reached, and never a mixture of blocks.
 //
-// While there is no view (see [Standing.HasView]) there are no rows in the answer, and Seen is what was given: the
+// While there is no view (see [Progress.HasView]) there are no rows in the answer, and Seen is what was given: the
 // caller waits for the next change. Without rows and marked as Reload it is at the first look, when the generation or
 // the partitions asked for are others than before, and when the reader has slept so long that removed rows may have
 // left no trace.

@@ -53,7 +53,7 @@ type Export struct {
 // kept blocks are part of it: who goes on from a copy takes back what the topic takes back, as deep as the finalized
 // block of each partition and below.
 //
-// It is refused while there is no view of the state (see [Standing.HasView]), and while a partition knows no finalized
+// It is refused while there is no view of the state (see [Progress.HasView]), and while a partition knows no finalized
 // block that it could go back to.
 func (db *DB) Export(ctx context.Context, dump func(context.Context, Export) error) error {
 	e := Export{Application: "keeperctl snapshot " + uuid.NewString()}

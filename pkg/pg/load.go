@@ -22,7 +22,7 @@ const patienceRows = 1024
 // Load reads everything a reader of some partitions holds, in one view: the rows of which [DB.Changes] then returns
 // what becomes of them. Each row goes to take as it arrives, with the partition it belongs to, so that no more than one
 // is held here however many there are; after an error what was taken is worth nothing. The answer holds where to go on
-// from; its lists are empty. While there is no view (see [Standing.HasView]) there are no rows.
+// from; its lists are empty. While there is no view (see [Progress.HasView]) there are no rows.
 //
 // It takes as long as it takes: the limit on a statement does not hold for it, and it ends when the database has sent
 // nothing for longer than any other question may take.

@@ -222,7 +222,7 @@ func stampAll[R perp.Row](all map[chain.Hash]Found[R], at chain.BlockRef) {
 	}
 }
 
-// Standing returns how far the active generation has come.
+// Progress returns how far the active generation has come.
 func (db *DB) Progress(ctx context.Context) (Progress, error) {
 	found, err := db.Look(ctx, Keys{})
 	return found.Progress, err

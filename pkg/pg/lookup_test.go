@@ -31,7 +31,7 @@ func TestLookTogether(t *testing.T) {
 		must(t, err)
 		if r.Progress.Generation != 1 || r.Progress.Partitions != 2 || len(r.Progress.Offsets) != 2 ||
 			r.Progress.Watermark != base.BlockRef {
-			t.Errorf("%s: standing: %+v", way, r.Progress)
+			t.Errorf("%s: progress: %+v", way, r.Progress)
 		}
 		nobody, asked := r.Orders[number(99)]
 		if len(r.Orders) != 3 || !r.Orders[number(1)].Known || !r.Orders[number(2)].Known || !asked || nobody.Known ||

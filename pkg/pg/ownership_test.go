@@ -24,7 +24,7 @@ func TestOnlyTheFoldWritesState(t *testing.T) {
 	writes := regexp.MustCompile(
 		`(?i)(insert\s+into|update|delete\s+from|merge\s+into|truncate|copy)\s+(only\s+)?\{state\}`)
 	fold := regexp.MustCompile(
-		`^(journal|commit|undo|partition|offset|rows|rowset|generation|schema|checksum|standing|source|dead_letter` +
+		`^(journal|commit|undo|partition|offset|rows|rowset|generation|schema|checksum|progress|source|dead_letter` +
 			`|statement|layout|restore)`)
 	found := 0
 	for _, name := range files {

@@ -24,7 +24,7 @@
 // another order, and what a simulated call shows is known to one keeper alone. The contract arbitrates then, and the
 // loser's transaction reverts.
 //
-// That a job waits no longer than a window for the next keeper: where the deputy of a suspected keeper goes down as
+// That a job waits no longer than a window for the next keeper: where the substitute of a suspected keeper goes down as
 // well, its jobs wait for both windows, until it is suspected itself. It is the two keepers' own time, and no more than
 // if nobody had been suspected.
 //

@@ -21,7 +21,7 @@ type Freshness struct {
 	PriceAge time.Duration // of the oldest report the job would use, against the head's time; 0 where it uses none
 	// by how much the newest report the job would use is ahead of the head's time; 0 where none is
 	PriceLead  time.Duration
-	Reconciled bool   // whether the signer's nonces have been compared with the chain in this tenure
+	Reconciled bool   // whether the signer's nonces have been compared with the chain in this lease term
 	Generation int    // of the state that is active now
 	JobState   int    // generation of the state the job was found in
 	Halted     string // why nobody may act on the state; empty = all is well

@@ -40,10 +40,10 @@ func TestNextTierStandsIn(t *testing.T) {
 // TIER-16: a takeover names the tier that was to act before, and whether it was passed over.
 func TestFromWhomATurnIsTaken(t *testing.T) {
 	for _, c := range []struct {
-		suspected []int
-		n         uint64
-		from      int
-		deputy    bool
+		suspected  []int
+		n          uint64
+		from       int
+		substitute bool
 	}{
 		{nil, 0, 0, false}, {nil, 1, 1, false}, {nil, 3, 3, false},
 		{[]int{1}, 0, 1, true}, {[]int{1}, 1, 1, false}, {[]int{1}, 2, 2, false}, {[]int{1, 2}, 1, 2, true},
@@ -53,7 +53,7 @@ func TestFromWhomATurnIsTaken(t *testing.T) {
 			e.set(tier, true, 0)
 		}
 		got := Windows{Self: 3, Window: window, Detector: e}.Turn(Job{ID: "job", BirthMs: 10_000}, 10_001+c.n*30_000)
-		if got.From != c.from || got.Substitute != c.deputy {
+		if got.From != c.from || got.Substitute != c.substitute {
 			t.Errorf("suspected %v: window %d is taken from tier %d, passed over: %v", c.suspected, c.n, got.From,
 				got.Substitute)
 		}

@@ -38,9 +38,9 @@ type Turn struct {
 	// From is the tier that was to act before the owner: the last one but the owner to which the clock has given a
 	// window. 0 = nobody was.
 	From int
-	// Deputy is true when the window is that of From by the clock, which is suspected.
+	// Substitute is true when the window is that of From by the clock, which is suspected.
 	Substitute bool
-	// OverMs is since when (Unix ms, chain's clock) the life of the job is over, and it is nobody's until the word of
+	// EndedMs is since when (Unix ms, chain's clock) the life of the job is over, and it is nobody's until the word of
 	// its next birth comes; 0 = it is not over.
 	EndedMs uint64
 }

@@ -170,7 +170,7 @@ func (w *Watch) update(name AlarmName, cause string) (a Alarm, isNew bool) {
 	return a, false
 }
 
-// Standing returns the alarms that are not over.
+// Alarms returns the alarms that are not over.
 func (w *Watch) Alarms() (all []Alarm) {
 	for _, name := range alarmNames() {
 		if s, stands := w.raised[name]; stands {

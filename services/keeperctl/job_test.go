@@ -95,7 +95,7 @@ func TestJobStory(t *testing.T) {
 	y.publish(topic, y.signer[:], j)
 	y.publish(topic, y.signer[:], j)
 	j.BirthMs += 20_000
-	y.publish(topic, y.signer[:], j) // born again
+	y.publish(topic, y.signer[:], j) // renewed
 	y.publish(wire.LogTopic(y.s.Keeper.ChainID), y.key[:], wire.Log{Log: chain.Log{Block: 5, Index: 3,
 		Topics: []chain.Hash{{1}}}})
 	y.publish(wire.ResultTopic(y.s.Keeper.ChainID), y.key[:], wire.Result{Result: job.Result{JobID: y.id, Attempt: 1,
@@ -115,7 +115,7 @@ func TestJobStory(t *testing.T) {
 		for _, want := range []string{
 			"made block 5 log 3, perp.56.log.v1 0/0 order", "said due perp.56.job.v1 0/0 market order\\u001b[2J; born",
 			"price report perp.56.price.v1 0/0 41 to 42", "streams\\u001b[1m", "said 2 times, last at 0/1",
-			"born again perp.56.job.v1 0/2", "admitted keeper.tx_intent 1",
+			"renewed perp.56.job.v1 0/2", "admitted keeper.tx_intent 1",
 			"signed tx " + mine.Hex(), "nonce 0, exec", "result perp.56.result.v1 0/0 lost_race: somebody was first",
 			"changed block 6 log 9", "tier 1's signer", "the order is Executed", "nonce 77, gas 2",
 			"now keeper.tx_intent 1 SIGNED",
@@ -194,11 +194,11 @@ func TestJobRenewedTwiceAndTakenOverMidWay(t *testing.T) {
 	y.must(outbox.NewCheckLog(y.bench.db).Save(t.Context(), []checklog.Entry{
 		{Intent: intent, At: at, Check: checklog.Gate, Verdict: "closed", Detail: "the head is 4s old",
 			By: "this keeper"},
-		{Intent: intent, At: at, Check: checklog.Pending, Verdict: "onward", By: "this keeper", Block: 41},
-		{Intent: intent, At: at, Check: checklog.Price, Verdict: "onward", Detail: "reports a@1\x1b[2J", By: "streams"},
-		{Intent: intent, At: at, Check: checklog.Call, Verdict: "onward", Detail: "the simulated call succeeds",
+		{Intent: intent, At: at, Check: checklog.Pending, Verdict: "proceed", By: "this keeper", Block: 41},
+		{Intent: intent, At: at, Check: checklog.Price, Verdict: "proceed", Detail: "reports a@1\x1b[2J", By: "streams"},
+		{Intent: intent, At: at, Check: checklog.Call, Verdict: "proceed", Detail: "the simulated call succeeds",
 			By: "https://a/, https://b/", Block: 42},
-		{Intent: intent + 1, At: at, Check: checklog.Call, Verdict: "onward", Detail: "of another attempt"},
+		{Intent: intent + 1, At: at, Check: checklog.Call, Verdict: "proceed", Detail: "of another attempt"},
 	}))
 	y.must(outbox.NewLeases(y.bench.db).Release(t.Context(), y.fence))
 	second, err := outbox.NewLeases(y.bench.db).Acquire(t.Context(), y.signer, lease.NewOwner("sender-b"), time.Minute)
@@ -206,13 +206,13 @@ func TestJobRenewedTwiceAndTakenOverMidWay(t *testing.T) {
 	y.must(outbox.NewIntents(y.bench.db).Replace(t.Context(), second, txm.Replacement{Intent: intent,
 		After: flights[0].Newest().Hash, Kind: txm.Exec,
 		Tx: txm.SignedTx{Nonce: 0, Gas: 1, Tip: 2, Cap: 2, Hash: chain.Hash{0xdd}, Raw: []byte{2}}}))
-	y.wantStory(y.id, "said due perp.56.job.v1 0/0", "born again perp.56.job.v1 0/1", "born again perp.56.job.v1 0/2",
+	y.wantStory(y.id, "said due perp.56.job.v1 0/0", "renewed perp.56.job.v1 0/1", "renewed perp.56.job.v1 0/2",
 		fmt.Sprintf("checked keeper.preflight_check of %d gate, closed: the head is 4s old; says this keeper", intent),
-		fmt.Sprintf("checked keeper.preflight_check of %d, block 41 pending, onward; says this keeper", intent),
-		"price, onward: reports a@1\\u001b[2J; says streams",
-		fmt.Sprintf("of %d, block 42 call, onward: the simulated call succeeds; says https://a/, https://b/", intent),
-		"taken over keeper.tx_intent 1 another sender holds signer "+y.signer.Hex()+" now: tenure 2, after 1",
-		"signed again tx "+chain.Hash{0xdd}.Hex()+" nonce 0, exec", "tenure 2")
+		fmt.Sprintf("checked keeper.preflight_check of %d, block 41 pending, proceed; says this keeper", intent),
+		"price, proceed: reports a@1\\u001b[2J; says streams",
+		fmt.Sprintf("of %d, block 42 call, proceed: the simulated call succeeds; says https://a/, https://b/", intent),
+		"taken over keeper.tx_intent 1 another sender holds signer "+y.signer.Hex()+" now: lease term 2, after 1",
+		"signed again tx "+chain.Hash{0xdd}.Hex()+" nonce 0, exec", "lease term 2")
 	out, _, _ := y.ask(y.id)
 	if strings.Contains(out, "of another attempt") || strings.Contains(out, " 10m") {
 		t.Errorf("it tells of another attempt, or ages since the first of three births:\n%s", out)

@@ -16,7 +16,7 @@ import (
 	"perpkeeper/pkg/txmgr/lease"
 )
 
-// leaseBreakCommand ends a tenure whose holder is gone, and that does not end by itself.
+// leaseBreakCommand ends a lease term whose holder is gone, and that does not end by itself.
 func leaseBreakCommand(cmd *cobra.Command) runner {
 	yes := cmd.Flags().String("yes", "", "the signer's address once more, in place of the question: for scripts")
 	return func(ctx context.Context, s *session, args []string) error {

@@ -183,7 +183,7 @@ func (d signerCommands) resync(ctx context.Context, node action.Accounts, chosen
 	if err != nil {
 		return err
 	}
-	return sayf(d.out, "resynced: the next nonce is %d, the signer is not paused, every earlier tenure is over; "+
+	return sayf(d.out, "resynced: the next nonce is %d, the signer is not paused, every earlier lease term is over; "+
 		"senders may be started\n", next)
 }
 

@@ -292,7 +292,7 @@ func TestSignerResync(t *testing.T) {
 	b.want("resync @", "resynced: the next nonce is 1, the signer is not paused")
 	b.want("list", "@ UNATTENDED nobody, last resync")
 	if err := outbox.NewLeases(b.db).Renew(t.Context(), f, time.Minute); !lease.Lost(err) {
-		t.Errorf("the tenure from before goes on: %v", err)
+		t.Errorf("the lease term from before goes on: %v", err)
 	}
 	b.want("nonces", "at rest")
 	b.want("resume @", "is not paused")

@@ -177,7 +177,7 @@ func (i mortalIntents) Record(ctx context.Context, f lease.Fence, receipts ...tx
 }
 
 func (i mortalIntents) Unmine(ctx context.Context, f lease.Fence, r txm.Receipt) error {
-	return i.m.around("take back", func() error { return i.Store.Unmine(ctx, f, r) })
+	return i.m.around("unmine", func() error { return i.Store.Unmine(ctx, f, r) })
 }
 
 func (i mortalIntents) Finish(ctx context.Context, f lease.Fence, finals ...txm.FinalReceipt) error {
@@ -189,7 +189,7 @@ func (i mortalIntents) Skip(ctx context.Context, f lease.Fence, intent int64, e 
 }
 
 func (i mortalIntents) NonceLost(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {
-	return i.m.around("disown", func() error { return i.Store.NonceLost(ctx, f, intent, e) })
+	return i.m.around("nonce_lost", func() error { return i.Store.NonceLost(ctx, f, intent, e) })
 }
 
 func (i mortalIntents) Pause(ctx context.Context, f lease.Fence, reason string) error {

@@ -40,7 +40,7 @@ func TestRoad(t *testing.T) {
 			}
 			said, err := outbox.NewCheckLog(s.db).Of(ctx, []int64{attempts[0].Intent.ID})
 			return err == nil && slices.ContainsFunc(said, func(e checklog.Entry) bool {
-				return e.Check == checklog.Call && e.Verdict == "onward" && e.By != "" && e.Block > 0
+				return e.Check == checklog.Call && e.Verdict == "proceed" && e.By != "" && e.Block > 0
 			})
 		})
 	})

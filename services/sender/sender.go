@@ -66,7 +66,7 @@ type outside struct {
 	intents txm.Store
 	session outbox.Leases // by what other processes can tell that this one lives
 	checks  *checklog.Log // what is said of attempts before they get nonces; nil where nobody is to read it
-	// results begins to publish, for one tenure, what has ended and what was given up.
+	// results begins to publish, for one lease term, what has ended and what was given up.
 	results func() (ended, givenUp txmanager.Publisher)
 }
 

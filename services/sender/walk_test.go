@@ -77,7 +77,7 @@ var numbers = regexp.MustCompile(`(reports )\S.*|\d+`)
 func (w *walk) passed() (lines []line) {
 	seen := map[string]bool{}
 	for _, e := range w.checks {
-		if e.Intent != w.attempt || e.Verdict != "onward" || seen[e.Check] {
+		if e.Intent != w.attempt || e.Verdict != "proceed" || seen[e.Check] {
 			continue
 		}
 		seen[e.Check] = true
@@ -277,6 +277,6 @@ func (w *walk) isOver() bool {
 	}
 	return has(intakeLine) && has("txmanager record") &&
 		slices.ContainsFunc(w.checks, func(e checklog.Entry) bool {
-			return e.Intent == w.attempt && e.Check == checklog.Call && e.Verdict == "onward"
+			return e.Intent == w.attempt && e.Check == checklog.Call && e.Verdict == "proceed"
 		})
 }

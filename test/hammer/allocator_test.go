@@ -47,7 +47,7 @@ type allocator struct {
 	owner  lease.Owner
 	term   *lease.Term
 	cursor nonce.Cursor
-	sent   map[chain.Hash]time.Time // when this tenure broadcast a transaction last
+	sent   map[chain.Hash]time.Time // when this lease term broadcast a transaction last
 }
 
 // The sizes of an allocator's work.
@@ -96,7 +96,7 @@ func newAllocator(ctx context.Context) (*allocator, error) {
 	return &allocator{db: db, node: node, key: keys[0], owner: lease.NewOwner(fmt.Sprint(os.Getpid()))}, err
 }
 
-// run holds one tenure after the other until ctx ends.
+// run holds one lease term after the other until ctx ends.
 func (a *allocator) run(ctx context.Context) error {
 	metrics := lease.NewMetrics(prometheus.NewRegistry())
 	for ctx.Err() == nil {
@@ -108,7 +108,7 @@ func (a *allocator) run(ctx context.Context) error {
 		}
 		err = a.serve(ctx)
 		if lease.Lost(err) {
-			fmt.Println("tenure lost:", err)
+			fmt.Println("lease term lost:", err)
 		}
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		_ = a.term.Release(last) // it runs out by itself
@@ -117,7 +117,7 @@ func (a *allocator) run(ctx context.Context) error {
 	return nil
 }
 
-// serve works under the tenure until it is over. Whatever else fails is begun again from what is stored.
+// serve works under the lease term until it is over. Whatever else fails is begun again from what is stored.
 func (a *allocator) serve(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.term.Keep(ctx) })

@@ -79,7 +79,7 @@ func (g *rig) connected(do func(ctx context.Context, c *pgx.Conn) error) {
 	}
 }
 
-// audit demands of the chain and of the rows what the package promises, and returns how many tenures there were.
+// audit demands of the chain and of the rows what the package promises, and returns how many lease terms there were.
 func (g *rig) audit(jobs int) (terms int64) {
 	g.t.Helper()
 	n := g.node

@@ -74,11 +74,11 @@ func (g *rig) report(processes []*process, what string, terms int64) {
 	var kills, freezes, lost int
 	for _, p := range processes {
 		kills, freezes, lost = kills+int(p.kills.Load()), freezes+int(p.freezes.Load()),
-			lost+p.countLogged("tenure lost")
+			lost+p.countLogged("lease term lost")
 	}
 	requests, replies := g.database.lost(loseRequest)+g.rpc.lost(loseRequest),
 		g.database.lost(loseReply)+g.rpc.lost(loseReply)
-	g.t.Logf("%s: %d tenures, %d of them fenced out; %d kills, %d freezes, %d requests and %d replies lost", what,
+	g.t.Logf("%s: %d lease terms, %d of them fenced out; %d kills, %d freezes, %d requests and %d replies lost", what,
 		terms, lost, kills, freezes, requests, replies)
 	if terms < 2 || kills+freezes == 0 || requests == 0 || replies == 0 {
 		g.t.Error("the hammer has proved nothing")

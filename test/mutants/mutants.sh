@@ -67,8 +67,8 @@ mutant "liquidations without a limit" pkg/pg/outbox/intent_claim.go "s/WHERE kin
 mutant "a liquidation that is called an order takes no place" pkg/pg/outbox/intent_claim.go "s/AND t\.kind <> 'liquidation'\`/\`/" "$store"
 mutant "a database behind the chain is believed" pkg/pg/outbox/lease_takeover.go 's/if latest <= stored\.Next \{/if true {/' "$store"
 mutant "another database is believed" pkg/pg/outbox/lease_takeover.go 's/if systemWas == system && timelineWas == timeline \{/if true {/' "$store"
-mutant "a tenure outlives a promoted standby" pkg/pg/outbox/lease.go 's/paused_reason IS NOT NULL$/true/' './pkg/pg/outbox -run TestTenureEndsInAnotherDatabase'
-mutant "an idle signer does not look at a promoted standby" pkg/txmgr/txmanager/tenure.go 's/cursor\.doubted\.Store\(w\.lost\)/cursor.doubted.Store(false)/' \
+mutant "a lease term outlives a promoted standby" pkg/pg/outbox/lease.go 's/paused_reason IS NOT NULL$/true/' './pkg/pg/outbox -run TestTermEndsInAnotherDatabase'
+mutant "an idle signer does not look at a promoted standby" pkg/txmgr/txmanager/term.go 's/cursor\.unverified\.Store\(w\.lost\)/cursor.unverified.Store(false)/' \
   './services/sender -run TestPromotionIsNoticedByWhoeverRuns'
 mutant "a signer that nobody holds stays so" services/sender/adoption.go 's/time\.Since\(free\) >= /false \&\& time.Since(free) >= /' \
   './services/sender -run TestSendersWithKeysOfTheirOwn'
@@ -76,7 +76,7 @@ mutant "broadcast before it is stored" pkg/txmgr/txmanager/claim.go \
   's/^(\t+)c\.expect\(t\.Tx\.Hash\)$/\1c.expect(t.Tx.Hash)\n\1_ = c.node.SendRaw(ctx, t.Tx.Raw)/' \
   './services/sender -run TestKilledAnywhere/before_claim'
 mutant "a raise is broadcast and not stored" pkg/txmgr/txmanager/renew.go \
-  's/if err := r\.store\.Replace\(ctx, r\.tenure\.Fence\(\), next\); err != nil \{/_ = next\n\tif err != nil {/' \
+  's/if err := r\.store\.Replace\(ctx, r\.term\.Fence\(\), next\); err != nil \{/_ = next\n\tif err != nil {/' \
   './services/sender -run TestTrouble/nodes_want_more'
 mutant "a number is given to what may not pay" pkg/txmgr/txmanager/claim.go 's/if !fee\.Pays\(lane, t\.Call\.Gas, paid\) \{/if false {/' \
   './pkg/txmgr/txmanager -run TestNoNonceForWhoMayNotPay'
@@ -95,9 +95,9 @@ mutant "a lost claim is not looked up" pkg/txmgr/txmanager/claim.go 's/if err :=
   './services/sender -run TestTrouble/the_answer_to_a_claim'
 
 mutant "the turn is not asked again before the claim" pkg/txmgr/txmanager/drain.go \
-  '/^func \(d \*drain\) stillOurs/,/^}/s/if v\.Kind == Onward \{/if v.Kind >= Onward {/' './pkg/txmgr/txmanager -run TestDrainClaimsNothingLate'
+  '/^func \(d \*drain\) stillOurs/,/^}/s/if v\.Kind == Proceed \{/if v.Kind >= Proceed {/' './pkg/txmgr/txmanager -run TestDrainClaimsNothingLate'
 mutant "a raise does not ask the gate" services/sender/preflight/gate.go \
-  '/^func \(g Gate\) Recheck/,/^}/s/v\.Kind != txmanager\.Onward/v.Kind != txmanager.Onward \&\& false/' './services/sender/preflight -run TestRecheckAsksTheGate'
+  '/^func \(g Gate\) Recheck/,/^}/s/v\.Kind != txmanager\.Proceed/v.Kind != txmanager.Proceed \&\& false/' './services/sender/preflight -run TestRecheckAsksTheGate'
 mutant "an adoption does not ask the gate" pkg/txmgr/txmanager/renew.go 's/if p\.closed \&\& f\.Newest\(\)\.Sends == 0 \{/if false {/' \
   './pkg/txmgr/txmanager -run TestAdoptionAsksTheGate'
 mutant "a job is pressed in another tier's window" pkg/txmgr/txm/next.go 's/case s\.Over \&\& !f\.Leaving\(\):/case false:/' './pkg/txmgr/txm -run TestNextOfAnothersWindow'
@@ -110,9 +110,9 @@ mutant "a life that is over has an owner" pkg/tier/turn.go 's/j\.LifeEndsMs > 0 
 mutant "the last window of a life is not cut" pkg/tier/turn.go 's/next = min\(next, j\.LifeEndsMs\)/next += 0/' './pkg/tier -run TestLifeEnds'
 mutant "a stored life that is over never ends" services/sender/turns/ask.go 's/case t\.lapsed\(turn\):/case false:/' \
   './services/sender/turns -run TestStoredLifeThatIsOverEnds'
-mutant "a stranger's nonce is not seen" pkg/txmgr/txmanager/foreign_use.go 's/sure \&\& next > given/sure \&\& next > given+99/' './pkg/txmgr/txmanager -run TestStrangersAreSeen'
-mutant "one endpoint's word makes a stranger" pkg/txmgr/txmanager/foreign_use.go 's/sure \&\& next > given/(sure || true) \&\& next > given/' './pkg/txmgr/txmanager -run TestStrangersAreSeen'
-mutant "a doubted cursor is not read anew" pkg/txmgr/txmanager/cursor.go 's/if c\.doubted\.Swap\(false\) \{/if false {/' './pkg/txmgr/txmanager -run TestDoubtedCursorIsReadAnew'
+mutant "a stranger's nonce is not seen" pkg/txmgr/txmanager/external_use.go 's/sure \&\& next > given/sure \&\& next > given+99/' './pkg/txmgr/txmanager -run TestExternalUseIsSeen'
+mutant "one endpoint's word makes a stranger" pkg/txmgr/txmanager/external_use.go 's/sure \&\& next > given/(sure || true) \&\& next > given/' './pkg/txmgr/txmanager -run TestExternalUseIsSeen'
+mutant "an unverified cursor is not read anew" pkg/txmgr/txmanager/cursor.go 's/if c\.unverified\.Swap\(false\) \{/if false {/' './pkg/txmgr/txmanager -run TestUnverifiedCursorIsReadAnew'
 mutant "a stranger's nonce does not pause the signer" pkg/txmgr/txmanager/cursor.go \
   's/return c, errors\.Join\(err, w\.Intents\.Pause\(ctx, f, err\.Error\(\)\)\)/return c, errors.Join(err)/' './services/sender -run TestSameKeyInTwoRegions'
 mutant "what is private goes to everybody" pkg/txmgr/txmanager/private.go 's/return max\(until\.Sub\(p\.clock\(\)\), 0\)$/return 0/' \
@@ -120,7 +120,7 @@ mutant "what is private goes to everybody" pkg/txmgr/txmanager/private.go 's/ret
 mutant "what is private never goes to everybody" pkg/txmgr/txmanager/private.go 's/return max\(until\.Sub\(p\.clock\(\)\), 0\)$/return max(until.Sub(p.clock()), time.Hour)/' \
   './pkg/txmgr/txmanager -run TestPrivateUntilTheDeadline'
 mutant "a broken lease keeps its token" pkg/pg/outbox/lease.go 's/fencing_token = fencing_token \+ 1, expires_at/expires_at/' './pkg/pg/outbox -run TestBrokenLeaseFencesItsHolder'
-mutant "another tenure than the one that was seen is broken" pkg/pg/outbox/lease.go \
+mutant "another lease term than the one that was seen is broken" pkg/pg/outbox/lease.go \
   '/-infinity/,/WHERE/s/owner = \$2 AND fencing_token = \$3 AND/(owner = $2 AND fencing_token = $3 OR true) AND/' './pkg/pg/outbox -run TestBrokenLeaseFencesItsHolder'
 mutant "retries come all after two seconds" pkg/txmgr/txm/retry.go 's/return firstRetry << tries/return firstRetry/' \
   './pkg/txmgr/txmanager -run TestRetriesComeAfterTwoFourAndEightSeconds'
@@ -135,15 +135,15 @@ mutant "one host's word is enough" pkg/evm/agreement/agreement.go 's/return min\
 
 # Nothing urgent waits behind anything slower (LIQ-19), and money follows evidence (NON-16).
 room="./pkg/txmgr/txmanager -run"
-mutant "what waits is asked again before all others were" pkg/txmgr/txmanager/passed_over.go \
-  's/return slices\.Collect\(maps\.Keys\(p\.asleep\)\)/p.nextRound()\n\treturn slices.Collect(maps.Keys(p.asleep))/; s/int64 \{ p\.next/int64 {\n\tp.next/' "$room TestWaitingTasksStarveNobody"
+mutant "what waits is asked again before all others were" pkg/txmgr/txmanager/deferred.go \
+  's/return slices\.Collect\(maps\.Keys\(p\.deferrals\)\)/p.nextRound()\n\treturn slices.Collect(maps.Keys(p.deferrals))/; s/int64 \{ p\.next/int64 {\n\tp.next/' "$room TestWaitingTasksStarveNobody"
 mutant "a check that fails for ever never ends" pkg/txmgr/txmanager/drain.go 's/lease\.Lost\(s\.err\) \|\| d\.waited\(i\) < d\.maxWait/true/' "$room TestFailingChecksEnd"
-mutant "what is urgent has no room of its own" pkg/txmgr/txmanager/drain.go 's/pick\.Limit <= 0 \&\& !d\.crowded \{/false {/' "$room TestSlowCallsHoldNobody"
+mutant "what is urgent has no room of its own" pkg/txmgr/txmanager/drain.go 's/pick\.Limit <= 0 \&\& !d\.slotsFull \{/false {/' "$room TestSlowCallsHoldNobody"
 mutant "what is launched ends with its pass" pkg/txmgr/txmanager/drain.go 's/d\.take\(ctx, steps\)/d.take(checking, steps)/' "$room TestSlowCallsHoldNobody"
 mutant "a pass that never ends counts nothing" pkg/txmgr/txmanager/drain.go 's/d\.busy\(\) == 0 \|\| since >= 0 \&\& since < idle/since < 2*since+1/' "$room TestEndlessPassCounts"
 mutant "a slow signer signs for all" pkg/txmgr/txmanager/claim.go 's/c\.budget\.clock\(\)\.Sub\(begun\) >= signFor/c.budget.clock().Sub(begun) < 0/' "$room TestSlowSignerHoldsNobody"
-mutant "what cannot be decided makes no way" pkg/txmgr/txmanager/renew.go 's/case !ready \&\& s\.Cedes\(f\):/case err == nil \&\& !ready \&\& s.Cedes(f):/' "$room TestWhatCannotGoOnMakesWay"
-mutant "what cannot be paid for makes no way" pkg/txmgr/txmanager/renew.go 's/if s\.Cedes\(f\) \&\& r\.broadcast\.poor.*\{/if false {/' "$room TestWhatCannotGoOnMakesWay"
+mutant "what cannot be decided makes no way" pkg/txmgr/txmanager/renew.go 's/case !ready \&\& s\.CancelsForUrgent\(f\):/case err == nil \&\& !ready \&\& s.CancelsForUrgent(f):/' "$room TestWhatCannotGoOnMakesWay"
+mutant "what cannot be paid for makes no way" pkg/txmgr/txmanager/renew.go 's/if s\.CancelsForUrgent\(f\) \&\& r\.broadcast\.poor.*\{/if false {/' "$room TestWhatCannotGoOnMakesWay"
 mutant "a receipt may burn anything" pkg/txmgr/txmanager/looks.go 's/min\(r\.GasUsed, signed\.Gas\)/r.GasUsed/' "$room TestReceiptBurnsNoMoreThanWasSigned"
 mutant "what was paid by us is a market" pkg/txmgr/txmanager/market.go 's/^\treturn ours$/\treturn ours \&\& false/' "$room TestKeeperDoesNotOutbidItself"
 mutant "what costs no more than before needs money" pkg/txmgr/txm/money.go 's/return wei\.IsZero\(\) \|\| /return /' './pkg/txmgr/txm -run TestBudget'

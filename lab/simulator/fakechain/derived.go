@@ -60,7 +60,7 @@ func look[T any](d *Derived, what string, ask func(c *Chain, s headAt) (T, error
 	return ask(c, d.mark())
 }
 
-// Standing returns how far the state has come.
+// Progress returns how far the state has come.
 func (d *Derived) Progress(context.Context) (pg.Progress, error) {
 	return look(d, "asking how far the state is", func(_ *Chain, s headAt) (pg.Progress, error) {
 		return d.progress(s),

@@ -89,9 +89,9 @@ func (l *Ledger) recorded(signer chain.Address, r txm.Receipt) *intent {
 	return nil
 }
 
-// TakeBack implements txm.Flights.
+// Unmine implements txm.Flights.
 func (l *Ledger) Unmine(_ context.Context, f lease.Fence, r txm.Receipt) error {
-	return l.fenced("take_back", f, func(a *account) bool {
+	return l.fenced("unmine", f, func(a *account) bool {
 		i := l.recorded(f.Signer, r)
 		if i == nil || i.State != txm.Mined {
 			return false
@@ -119,9 +119,9 @@ func (l *Ledger) Finish(_ context.Context, f lease.Fence, finals ...txm.FinalRec
 	})
 }
 
-// Disown implements txm.Flights.
+// NonceLost implements txm.Flights.
 func (l *Ledger) NonceLost(_ context.Context, f lease.Fence, id int64, e txm.Ending) error {
-	return l.fenced("disown", f, func(a *account) bool {
+	return l.fenced("nonce_lost", f, func(a *account) bool {
 		i := l.intents[id]
 		if i == nil || i.Signer != f.Signer || !i.State.To(txm.Foreign) {
 			return false

@@ -107,15 +107,15 @@ func (w *twins) judge(long bool) {
 	common := []string{
 		"enqueue queued", "enqueue refreshed", "enqueue in_flight", "enqueue cooling", "enqueue unknown signer",
 		"claim ok", "claim lost",
-		"replace ok", "replace refused moved", "noted ok", "record ok", "record refused moved", "take back ok",
-		"finish ok", "disown ok", "skip ok", "skip lost",
+		"replace ok", "replace refused moved", "noted ok", "record ok", "record refused moved", "unmine ok",
+		"finish ok", "nonce_lost ok", "skip ok", "skip lost",
 		"fill ok", "fill refused moved", "pause ok", "take over ok", "resync ok", "acquire ok", "acquire held",
 		"report ok", "release ok", "renew ok", "renew lost",
 	}
 	rare := []string{
 		"claim refused moved", "claim refused cursor_moved", "claim refused signer_full", "claim refused key_busy",
 		"claim refused account_busy",
-		"claim refused keeper_full", "take back refused moved", "take over behind", "resync failed",
+		"claim refused keeper_full", "unmine refused moved", "take over behind", "resync failed",
 	}
 	if long {
 		common = append(common, rare...)
@@ -188,7 +188,7 @@ type call func(ctx context.Context, s *store) string
 // tickets are the names of the calls, each as often as it is to be drawn.
 var tickets = func() (all []string) {
 	often := map[string]int{
-		"enqueue": 14, "claim": 12, "record": 12, "finish": 8, "take back": 6, "replace": 6, "skip": 4, "heads": 4,
+		"enqueue": 14, "claim": 12, "record": 12, "finish": 8, "unmine": 6, "replace": 6, "skip": 4, "heads": 4,
 		"flights": 4, "noted": 4, "unreported": 3,
 		"report": 3, "fill": 3, "acquire": 4, "take over": 3, "resync": 3,
 	}
@@ -208,9 +208,9 @@ var calls = map[string]func(w *twins) call{
 	"noted":      (*twins).noted,
 	"replace":    (*twins).replace,
 	"record":     (*twins).record,
-	"take back":  (*twins).unmine,
+	"unmine":     (*twins).unmine,
 	"finish":     (*twins).finish,
-	"disown":     (*twins).nonceLost,
+	"nonce_lost": (*twins).nonceLost,
 	"skip":       (*twins).skip,
 	"fill":       (*twins).fill,
 	"retry":      (*twins).retry,

@@ -85,8 +85,8 @@ func Sighting(ctx context.Context, node Accounts, signer chain.Address) (seen no
 	return seen, nil
 }
 
-// Resync moves a signer's cursor to the chain's number, ends every earlier tenure and lifts the pause. Every sender of
-// the signer has to be stopped, also those of another copy of the database: the caller has asked for that. It is
+// Resync moves a signer's cursor to the chain's number, ends every earlier lease term and lifts the pause. Every sender
+// of the signer has to be stopped, also those of another copy of the database: the caller has asked for that. It is
 // refused while transactions wait to be mined.
 func Resync(ctx context.Context, db *pg.DB, signer chain.Address, seen nonce.ChainNonces) (next uint64, err error) {
 	if err := seen.Settled(); err != nil {

@@ -51,7 +51,7 @@ type Story struct {
 	Lines []Line       // in no order until Sort
 
 	births  map[string][]uint64 // chain's ms, by job id: those that are known
-	mortal  map[string]bool     // jobs that are born again while they are due
+	mortal  map[string]bool     // jobs that are renewed while they are due
 	signers map[chain.Address]bool
 }
 
@@ -84,7 +84,7 @@ func (y *Story) Sort() {
 	slices.SortStableFunc(y.Lines, func(a, b Line) int { return a.At.Compare(b.At) })
 }
 
-// Age is how long after the birth of its job a line happened, the last one that was then over where it was born again;
+// Age is how long after the birth of its job a line happened, the last one that was then over where it was renewed;
 // unknown where the birth is.
 func (y *Story) Age(l Line) (age time.Duration, known bool) {
 	births := y.births[l.Job]
@@ -175,14 +175,14 @@ func (y *Story) attempts(ctx context.Context, db *pg.DB, w outbox.Wanted) ([]out
 }
 
 // Turn is the tier whose window a line is in, by the age of its job, where keepers share by windows, as if nobody were
-// suspected; nobody's where the job is to be born again.
+// suspected; nobody's where the job is to be renewed.
 func (y *Story) Turn(l Line, age time.Duration) string {
 	t := y.Tier
 	switch {
 	case !t.Enabled || t.Policy != "windows" || age < 0:
 		return "-"
 	case y.mortal[l.Job] && age >= job.RenewedAfter:
-		return "nobody until it is born again"
+		return "nobody until it is renewed"
 	}
 	tier := int(age/t.Window)%t.Tiers + 1
 	if tier == t.Priority {
@@ -208,7 +208,7 @@ func (y *Story) addAttempt(a outbox.Attempt) {
 		i.Job.Account, i.Signer, i.Tries)
 	for n, s := range a.Txs {
 		if n > 0 && s.Token != a.Txs[n-1].Token {
-			y.addf(s.At, id, i.Attempt, "taken over", row, "another sender holds signer %s now: tenure %d, after %d",
+			y.addf(s.At, id, i.Attempt, "taken over", row, "another sender holds signer %s now: lease term %d, after %d",
 				i.Signer, s.Token, a.Txs[n-1].Token)
 		}
 		what := "signed"
@@ -216,7 +216,7 @@ func (y *Story) addAttempt(a outbox.Attempt) {
 			what = "signed again"
 		}
 		y.addf(s.At, id, i.Attempt, what, "tx "+s.Hash.Hex(),
-			"nonce %d, %s, gas %d at up to %d wei (tip %d), tenure %d",
+			"nonce %d, %s, gas %d at up to %d wei (tip %d), lease term %d",
 			s.Nonce, strings.ToLower(s.Kind), s.Gas, s.Cap, s.Tip, s.Token)
 		if s.First != nil {
 			y.addf(*s.First, id, i.Attempt, "sent", "tx "+s.Hash.Hex(), "%d times, last %s: %s", s.Sends, s.Last.UTC().

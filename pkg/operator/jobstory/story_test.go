@@ -8,7 +8,7 @@ import (
 	"perpkeeper/pkg/tier"
 )
 
-// The turn is that of the age, by windows of 30 s in turn; a job that is to be born again is nobody's meanwhile.
+// The turn is that of the age, by windows of 30 s in turn; a job that is to be renewed is nobody's meanwhile.
 func TestTurnOfAnAge(t *testing.T) {
 	y := &Story{Source: Source{Tier: tier.DefaultConfig()}, births: map[string][]uint64{}, mortal: map[string]bool{}}
 	order, liquidation := Line{Job: "order"}, Line{Job: "liquidation"}
@@ -29,7 +29,7 @@ func TestTurnOfAnAge(t *testing.T) {
 	if got := y.Turn(order, 300*time.Second); got != "2, ours" {
 		t.Errorf("the order at 300 s: %s", got)
 	}
-	if got := y.Turn(liquidation, 300*time.Second); got != "nobody until it is born again" {
+	if got := y.Turn(liquidation, 300*time.Second); got != "nobody until it is renewed" {
 		t.Errorf("the liquidation at 300 s: %s", got)
 	}
 }

@@ -125,7 +125,7 @@ func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
 		b := births[name]
 		what := "said due"
 		if y.born(b.job) > 1 {
-			what = "born again"
+			what = "renewed"
 		}
 		y.addf(b.first.Time, b.job.ID, 0, what, placeOf(topic, b.first),
 			"%s; born %s, by block %d and reports %s, "+

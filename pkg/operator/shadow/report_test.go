@@ -79,7 +79,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A job that was born again is the same job to the one execution that ends it; another job of the same key is not.
+// A job that was renewed is the same job to the one execution that ends it; another job of the same key is not.
 func TestWhichTrialAnExecutionIsOf(t *testing.T) {
 	again := found(1, 150, 150)
 	again.BirthMs, again.ObservedMs = 150_000, 150_000

@@ -108,7 +108,7 @@ func TestArchiveTakesWhatHasEnded(t *testing.T) {
 	}
 	if unsigned, err := outbox.NewIntents(d.DB).Unsigned(t.Context(), []chain.Hash{txs[0].Hash, {9}}); err != nil ||
 		!slices.Equal(unsigned, []chain.Hash{{9}}) {
-		t.Errorf("strangers %v, %v", unsigned, err)
+		t.Errorf("unsigned %v, %v", unsigned, err)
 	}
 	if o, err := d.DB.Overview(t.Context()); err != nil || o.Sent != 4 {
 		t.Errorf("%d were sent, %v", o.Sent, err)

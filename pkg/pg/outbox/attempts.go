@@ -51,7 +51,7 @@ type Signed struct {
 	Seq           uint32
 	Kind          string
 	Tip, Cap, Gas uint64 // wei per gas; gas
-	Token         int64  // of the tenure that signed it
+	Token         int64  // of the lease term that signed it
 	Sends         int
 	LastClass     string // what the last broadcast was answered with
 	At            time.Time

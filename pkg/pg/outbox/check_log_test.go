@@ -22,13 +22,13 @@ func TestChecksComeBack(t *testing.T) {
 	log := outbox.NewCheckLog(pgtest.OpenAs(t, pg.RoleSender, address))
 	now := time.Now().Truncate(time.Microsecond)
 	all := []checklog.Entry{
-		{Intent: 2, At: now, Check: checklog.Call, Verdict: "onward", Detail: "the call passes", By: "https://a/",
+		{Intent: 2, At: now, Check: checklog.Call, Verdict: "proceed", Detail: "the call passes", By: "https://a/",
 			Block: 9},
 		{Intent: 1, At: now, Check: checklog.Pending, Verdict: "waiting", Detail: "a\x00b\x1b[2J\xff", By: "a\x00",
 			Block: 8},
 		{Intent: 2, At: now, Check: checklog.Gate, Verdict: "closed", Detail: "no head"},
 		{Intent: 2, At: now.Add(-time.Hour), Check: checklog.Call, Verdict: "reverted"},
-		{Intent: 3, At: now, Check: checklog.Turn, Verdict: "yielding"},
+		{Intent: 3, At: now, Check: checklog.Turn, Verdict: "deferred"},
 	}
 	if err := log.Save(t.Context(), all); err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ var (
 				excluded.reason, seen_at = excluded.seen_at,
 			settlement = excluded.settlement)
 		SELECT (SELECT count(*) FROM held), `+allOf("mined"))
-	unmineReceipt = pg.Register("take back receipt", `WITH `+fenceHeld+`, gone AS (
+	unmineReceipt = pg.Register("unmine receipt", `WITH `+fenceHeld+`, gone AS (
 		DELETE FROM keeper.tx_receipt r USING held, keeper.tx_attempt a
 		WHERE a.hash = $4 AND r.intent = a.intent AND r.tx_hash = a.hash AND r.block_hash = $5 AND NOT r.final
 			AND EXISTS (SELECT FROM keeper.tx_intent t WHERE t.id = r.intent AND t.signer = $1 AND t.state = 'MINED')
@@ -72,7 +72,7 @@ var (
 		UPDATE keeper.signer_nonce_allocation n SET state = 'CONSUMED', updated_at = clock_timestamp()
 		FROM ended WHERE n.signer = $1 AND n.nonce = ended.nonce AND n.state = 'SIGNED')
 		SELECT (SELECT count(*) FROM held), `+allOf("ended"))
-	loseNonce = pg.Register("disown intent", `WITH `+fenceHeld+`, ended AS (
+	loseNonce = pg.Register("lose nonce", `WITH `+fenceHeld+`, ended AS (
 		UPDATE keeper.tx_intent t SET state = 'FOREIGN', outcome = $5, reason = $6, ended_at = clock_timestamp(),
 			updated_at = clock_timestamp(),
 			rearm_ms = $7, given_up = $8, reported_at = CASE WHEN t.kind = '`+string(txm.Filler)+`' THEN clock_timestamp() END
@@ -171,9 +171,9 @@ func (s Intents) Record(ctx context.Context, f lease.Fence, receipts ...txm.Rece
 		c.gasUsed, c.gasPrices, c.outcomes, c.reasons, from, c.settlements))
 }
 
-// TakeBack implements txm.Flights.
+// Unmine implements txm.Flights.
 func (s Intents) Unmine(ctx context.Context, f lease.Fence, r txm.Receipt) error {
-	return fenced(ctx, s.db, "take_back", f, unmineReceipt, r.TxHash[:], r.Block.Hash[:])
+	return fenced(ctx, s.db, "unmine", f, unmineReceipt, r.TxHash[:], r.Block.Hash[:])
 }
 
 // Finish implements txm.Flights. Every state that a receipt leads to has the same before it.
@@ -184,9 +184,9 @@ func (s Intents) Finish(ctx context.Context, f lease.Fence, finals ...txm.FinalR
 		c.givenUp, predecessors(txm.FinalOK)))
 }
 
-// Disown implements txm.Flights.
+// NonceLost implements txm.Flights.
 func (s Intents) NonceLost(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {
-	return fenced(ctx, s.db, "disown", f, loseNonce, intent, e.Outcome, pg.Escape(e.Reason), e.RetryAfterMs,
+	return fenced(ctx, s.db, "nonce_lost", f, loseNonce, intent, e.Outcome, pg.Escape(e.Reason), e.RetryAfterMs,
 		e.GivenUp, predecessors(txm.Foreign))
 }
 

@@ -62,7 +62,7 @@ func TestWriteWaitsForATakeover(t *testing.T) {
 			return outbox.NewIntents(d.DB).Noted(t.Context(), d.Fence, receipt(d, 0).TxHash, "accepted", true)
 		},
 		"record": func(d holder) error { return outbox.NewIntents(d.DB).Record(t.Context(), d.Fence, receipt(d, 0)) },
-		"disown": func(d holder) error {
+		"nonce_lost": func(d holder) error {
 			return outbox.NewIntents(d.DB).NonceLost(t.Context(), d.Fence, d.Intents[0],
 				txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign}})
 		},

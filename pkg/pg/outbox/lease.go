@@ -57,7 +57,7 @@ var (
 		SELECT false, owner_label, fencing_token, `+writtenAhead+`,
 			`+holderGone+`, owner, updated_at
 			FROM keeper.signer_lease WHERE signer = $1 AND NOT EXISTS (SELECT FROM won)`)
-	// In another database than the signer's, such as a standby promoted meanwhile, no tenure lives on: the next
+	// In another database than the signer's, such as a standby promoted meanwhile, no lease term lives on: the next
 	// one compares the database with the chain. A signer that is paused does not come so far.
 	renewLease = pg.Register("renew lease", `UPDATE keeper.signer_lease SET
 			expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond', updated_at = clock_timestamp(),
@@ -132,7 +132,7 @@ func (s Leases) Release(ctx context.Context, f lease.Fence) error {
 }
 
 var (
-	leaseStatus = pg.Register("standing of a lease", `SELECT owner, owner_label, fencing_token,
+	leaseStatus = pg.Register("status of a lease", `SELECT owner, owner_label, fencing_token,
 			(extract(epoch FROM greatest(expires_at, here.now) - here.now) * 1000000)::bigint,
 			(extract(epoch FROM here.now - updated_at) * 1000000)::bigint
 		FROM keeper.signer_lease, (SELECT clock_timestamp()) AS here (now) WHERE signer = $1`)
@@ -142,7 +142,7 @@ var (
 		RETURNING fencing_token`)
 )
 
-// LeaseStanding is the state of a signer's lease, by the database's clock.
+// LeaseStatus is the state of a signer's lease, by the database's clock.
 type LeaseStatus struct {
 	Signer chain.Address
 	Owner  uuid.UUID // the process that has it, or had it last
@@ -154,7 +154,7 @@ type LeaseStatus struct {
 	Written time.Duration
 }
 
-// Standing returns how the lease of a signer stands.
+// Status returns how the lease of a signer stands.
 func (s Leases) Status(ctx context.Context, signer chain.Address) (LeaseStatus, error) {
 	doing := fmt.Sprintf("reading the lease of signer %s", signer)
 	at, err := pg.One(ctx, s.db, doing, pg.Columns(func(at *LeaseStatus) []any {
@@ -167,9 +167,9 @@ func (s Leases) Status(ctx context.Context, signer chain.Address) (LeaseStatus, 
 	return at, err
 }
 
-// Break ends the tenure that was seen, whoever has it and however long it would last, and returns the token that is
+// Break ends the lease term that was seen, whoever has it and however long it would last, and returns the token that is
 // above it: whatever its owner still writes under its own is refused. Who asked for it is recorded with the signer's
-// events. It is refused where nobody has the lease, or another tenure has begun since.
+// events. It is refused where nobody has the lease, or another lease term has begun since.
 func (s Leases) Break(ctx context.Context, seen LeaseStatus, by string) (token int64, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, breakLease.SQL(), seen.Signer[:], seen.Owner, seen.Token, uuid.Nil, "broken by "+by).

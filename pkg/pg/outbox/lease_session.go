@@ -65,7 +65,7 @@ var ErrPooled = errors.New("the database is reached through a pooler")
 const checkEvery = lease.Moment / 2
 
 // Attend keeps a session by which others can tell that the owner lives, until ctx ends. A session that is lost is begun
-// again, and ends no tenure. The only other error is [ErrPooled].
+// again, and ends no lease term. The only other error is [ErrPooled].
 func (s Leases) Attend(ctx context.Context, owner lease.Owner) error {
 	err := retry.Do(ctx, retry.Policy{Initial: 10 * time.Millisecond, Max: 200 * time.Millisecond},
 		func(ctx context.Context) error {

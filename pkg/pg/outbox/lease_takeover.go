@@ -27,7 +27,7 @@ var (
 		`UPDATE keeper.signer_lease SET next_nonce = $2, updated_at = clock_timestamp() WHERE signer = $1`)
 	insertEvent = pg.Register("signer event",
 		`INSERT INTO keeper.signer_event (signer, token, what, detail) VALUES ($1, $2, $3, $4)`)
-	// A tenure that cannot begin, for want of a second endpoint, is tried again twice a second: that is noted once.
+	// A lease term that cannot begin, for want of a second endpoint, is tried again twice a second: that is noted once.
 	insertTakeover = pg.Register("signer event of a takeover", `
 		INSERT INTO keeper.signer_event (signer, token, what, detail) SELECT $1, $2, 'take_over', $3
 		WHERE NOT EXISTS (
@@ -84,7 +84,7 @@ func openAccount(ctx context.Context, tx pgx.Tx, f lease.Fence) (stored nonce.Cu
 const thisDatabase = `(SELECT system_identifier FROM pg_control_system()),
 	('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::integer`
 
-// tokenLeap is by how much a resync raises the token: more tenures than a lost stretch of time can have had.
+// tokenLeap is by how much a resync raises the token: more lease terms than a lost stretch of time can have had.
 const tokenLeap = 1 << 20
 
 var (

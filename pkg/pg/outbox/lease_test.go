@@ -115,7 +115,7 @@ func TestDatabaseGoneBackInTimeIsRefused(t *testing.T) {
 	}
 }
 
-// A database that is another, or is promoted or goes back under a running sender: the tenure ends with its next
+// A database that is another, or is promoted or goes back under a running sender: the lease term ends with its next
 // renewal, and the next one looks. A signer that is paused for it is left alone.
 func TestTermEndsInAnotherDatabase(t *testing.T) {
 	address := pgtest.URL(t)

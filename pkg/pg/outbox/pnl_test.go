@@ -65,7 +65,7 @@ func (d holder) receipt(t *testing.T, l *ledgerOf, intent int64, hash chain.Hash
 
 // P&L is the fees and gas of the signers' transactions in final blocks of the last while: by kind where this keeper
 // made them, and what was lost or only freed a nonce apart. What left no log is known from the keeper's own receipts.
-// Strangers and what is not final are left out.
+// External transactions and what is not final are left out.
 func TestProfitAndLoss(t *testing.T) {
 	d := newHolder(t, 4)
 	won, lost := d.MustClaim(t, d.Intents[0], 0, 0), d.MustClaim(t, d.Intents[1], 1, 1)

@@ -46,7 +46,7 @@ var (
 			SELECT p.signer, l.fencing_token, 'paused', $2 FROM paused p JOIN keeper.signer_lease l
 				ON l.signer = p.signer)
 		SELECT coalesce(paused_reason, '') FROM keeper.signer WHERE signer = $1`)
-	// Strangers below the number of the last resync are known to have been there.
+	// External transactions below the number of the last resync are known to have been there.
 	lockPause = pg.Register("lock pause", `SELECT coalesce(s.paused_reason, ''), coalesce((
 			SELECT min(t.nonce) FROM keeper.tx_intent t WHERE t.signer = s.signer AND t.state = 'FOREIGN'
 				AND t.nonce >= s.expected_below), -1)
@@ -70,7 +70,7 @@ var (
 		WHERE l.signer = $1 ORDER BY n.n LIMIT $3`)
 )
 
-// SignerStanding is the state of a signer.
+// SignerStatus is the state of a signer.
 type SignerStatus struct {
 	Signer  chain.Address
 	ChainID uint64
@@ -166,7 +166,7 @@ func unknownSigner(signer chain.Address) error {
 		"signer list shows those that are)", signer)
 }
 
-// NumberStanding is the state of one nonce of a signer.
+// NumberStatus is the state of one nonce of a signer.
 type NumberStatus struct {
 	Nonce uint64
 	State nonce.State // empty if nobody was ever given the number

@@ -62,7 +62,7 @@ func TestSignersAreShownAsTheyStand(t *testing.T) {
 	}
 }
 
-// What an operator says is kept and recorded; the tenure goes on, and so does what is in flight.
+// What an operator says is kept and recorded; the lease term goes on, and so does what is in flight.
 func TestPauseAndResumeByHand(t *testing.T) {
 	d := newHolder(t, 2)
 	signers := outbox.NewSigners(d.DB)

@@ -80,13 +80,13 @@ func TestOnlyWhatChangesIsWritten(t *testing.T) {
 		note(1, checklog.Price, "waiting", "the report is of second 42")
 		note(1, checklog.Call, "waiting", "the report is of second 42")
 		note(2, checklog.Price, "waiting", "the report is of second 43")
-		note(1, checklog.Price, "onward", "the report is of second 44")
+		note(1, checklog.Price, "proceed", "the report is of second 44")
 		if got := store.told(); len(got) != 0 {
 			t.Errorf("Note has written: %v", got)
 		}
 		after(2 * time.Second)
 		want := []string{"1 price waiting: the report is of second 41", "1 call waiting: the report is of second 42",
-			"2 price waiting: the report is of second 43", "1 price onward: the report is of second 44"}
+			"2 price waiting: the report is of second 43", "1 price proceed: the report is of second 44"}
 		if got := store.told(); !slices.Equal(got, want) {
 			t.Errorf("written: %q, want %q", got, want)
 		}
@@ -97,9 +97,9 @@ func TestOnlyWhatChangesIsWritten(t *testing.T) {
 func TestToAndFroIsBounded(t *testing.T) {
 	running(t, func(l *checklog.Log, store *memory) {
 		for n := range 1000 {
-			l.Note(checklog.Entry{Intent: 1, Check: checklog.Call, Verdict: []string{"onward", "waiting"}[n%2]})
+			l.Note(checklog.Entry{Intent: 1, Check: checklog.Call, Verdict: []string{"proceed", "waiting"}[n%2]})
 		}
-		l.Note(checklog.Entry{Intent: 2, Check: checklog.Call, Verdict: "onward"})
+		l.Note(checklog.Entry{Intent: 2, Check: checklog.Call, Verdict: "proceed"})
 		after(2 * time.Second)
 		if got := len(store.told()); got != 129 {
 			t.Errorf("%d entries, want 128 of the first attempt and 1 of the second", got)
@@ -126,7 +126,7 @@ func TestStoreThatIsAway(t *testing.T) {
 	running(t, func(l *checklog.Log, store *memory) {
 		store.away = true
 		for n := range 17000 {
-			l.Note(checklog.Entry{Intent: int64(n), Check: checklog.Pending, Verdict: "onward"})
+			l.Note(checklog.Entry{Intent: int64(n), Check: checklog.Pending, Verdict: "proceed"})
 		}
 		after(2 * time.Second)
 		if n := len(store.told()); n != 0 {

@@ -17,11 +17,11 @@ func TestAbsenceLasts(t *testing.T) {
 		after       time.Duration
 		lasts       bool
 	}{
-		"a moment later":       {gone, gone, Moment, true},
-		"too soon":             {gone, gone, Moment - 1, false},
-		"written meanwhile":    {gone, Sighting{owner, 3, at.Add(1)}, time.Hour, false},
-		"another tenure of it": {gone, Sighting{owner, 4, at}, time.Hour, false},
-		"another holder":       {gone, Sighting{NewOwner("b").ID, 3, at}, time.Hour, false},
+		"a moment later":     {gone, gone, Moment, true},
+		"too soon":           {gone, gone, Moment - 1, false},
+		"written meanwhile":  {gone, Sighting{owner, 3, at.Add(1)}, time.Hour, false},
+		"another term of it": {gone, Sighting{owner, 4, at}, time.Hour, false},
+		"another holder":     {gone, Sighting{NewOwner("b").ID, 3, at}, time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var a Absences

@@ -15,16 +15,16 @@
 //   - A holder whose process is gone is succeeded before its lease ends, by evidence: it had a session with the store,
 //     and has had none for a [Moment]. One that lost its session, and lives, is not, nor is one that never had any; and
 //     if it were, the token would stop its writes as ever.
-//   - A [Tenure] ends here before its lease ends in the database: its deadline counts from before the request was sent.
+//   - A [Term] ends here before its lease ends in the database: its deadline counts from before the request was sent.
 //
 // # Not guaranteed
 //
 //   - A store's clock that goes back makes leases last longer, by as much: those of holders that are gone. Whoever asks
-//     gets a [HeldError], and an operator may end such a tenure.
-//   - The deadline is no fence. A process may be paused between asking [Tenure.Check] and acting; what stops it then is
+//     gets a [HeldError], and an operator may end such a term.
+//   - The deadline is no fence. A process may be paused between asking [Term.Check] and acting; what stops it then is
 //     the token.
 //   - The chain compares no tokens. A paused owner may still broadcast what it had signed, which is why nothing is
 //     signed that is not stored with its nonce and its job first.
-//   - A machine that sleeps stops its monotonic clock, so that a process may hold a tenure for valid after its lease
+//   - A machine that sleeps stops its monotonic clock, so that a process may hold a term for valid after its lease
 //     has ended. The token stops its writes.
 package lease

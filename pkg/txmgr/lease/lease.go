@@ -33,7 +33,7 @@ func NewOwner(label string) Owner { return Owner{ID: uuid.New(), Label: label} }
 type Fence struct {
 	Signer chain.Address
 	Owner  uuid.UUID
-	// Token is the count of the signer's tenures up to this one.
+	// Token is the count of the signer's terms up to this one.
 	Token int64
 }
 
@@ -43,10 +43,10 @@ type Store interface {
 	// with the next token, or extends the owner's own, with the same one. The error of a lease that somebody else holds
 	// is a [HeldError]; a signer that was never registered is another error.
 	Acquire(ctx context.Context, signer chain.Address, owner Owner, ttl time.Duration) (Fence, error)
-	// Renew extends the tenure of the fence, if it has not ended: otherwise the error is a [LostError], also for the
+	// Renew extends the term of the fence, if it has not ended: otherwise the error is a [LostError], also for the
 	// same owner.
 	Renew(ctx context.Context, f Fence, ttl time.Duration) error
-	// Release ends the tenure of the fence, so that the next owner need not wait. A tenure that has ended is left as it
+	// Release ends the term of the fence, so that the next owner need not wait. A term that has ended is left as it
 	// is, with no error.
 	Release(ctx context.Context, f Fence) error
 }
@@ -90,8 +90,8 @@ func Held(err error) bool {
 	return is
 }
 
-// LostError reports that a tenure is over, or was over when a write presented its fence: the write changed nothing. It
-// is no failure of the job, which the next tenure finds as it was (NON-8).
+// LostError reports that a term is over, or was over when a write presented its fence: the write changed nothing. It
+// is no failure of the job, which the next term finds as it was (NON-8).
 type LostError struct {
 	Fence Fence
 	Op    string // what was refused
@@ -103,7 +103,7 @@ func (e *LostError) Error() string {
 		e.Fence.Signer, e.Fence.Token)
 }
 
-// Lost reports whether an error says that the tenure is over.
+// Lost reports whether an error says that the term is over.
 func Lost(err error) bool {
 	_, is := errors.AsType[*LostError](err)
 	return is

@@ -83,7 +83,7 @@ func TestKeepAsksAgainUntilTheDeadline(t *testing.T) {
 				term := acquired(t, &scripted{renew: func(ctx context.Context, _ int) error { return answer(ctx) }})
 				err := term.Keep(t.Context())
 				if !Lost(err) {
-					t.Fatalf("got %v, want a lost tenure", err)
+					t.Fatalf("got %v, want a lost term", err)
 				}
 				if waited := time.Since(start); waited != trusted(DefaultTTL) {
 					t.Errorf("given up after %s, want %s", waited, trusted(DefaultTTL))

@@ -50,7 +50,7 @@ func result(err error, success string) string {
 	return "error"
 }
 
-// standing is the state of a lease that somebody else holds.
+// holderState is the state of a lease that somebody else holds.
 func holderState(err error) string {
 	held, _ := errors.AsType[*HeldError](err)
 	switch {

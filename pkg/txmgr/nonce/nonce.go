@@ -1,16 +1,16 @@
 // Package nonce decides which number the next transaction of a signer gets.
 //
 // The numbers come from one cursor per signer, which lives in the signer's lease row and is advanced in the statement
-// that stores the signed transaction. What is here is the part that needs no database: where a tenure starts, which
+// that stores the signed transaction. What is here is the part that needs no database: where a lease term starts, which
 // number it promises, and how an allocation may change.
 //
 // # Guaranteed, given a [Store] that passes the suite in noncetest and a claim that takes only what the cursor promises
 //
 //   - No number is given to two jobs (NON-6, NON-14): the claim compares the cursor under the lease row's lock.
 //   - A number with a signed transaction is never given again, whatever the time that has passed (NON-13).
-//   - A tenure starts at or above the chain's own number.
-//   - A store that knows less than the chain, or is not the database it was, opens no tenure until it was resynced: see
-//     [Behind].
+//   - A lease term starts at or above the chain's own number.
+//   - A store that knows less than the chain, or is not the database it was, opens no lease term until it was resynced:
+//     see [Behind].
 //
 // # Not guaranteed
 //
@@ -64,8 +64,8 @@ type Cursor struct {
 	Released []uint64
 }
 
-// Begin returns the cursor of a new tenure: what the store remembers, or what the chain has reached if that is further.
-// Gaps that the chain has passed are gone: somebody else filled them.
+// Begin returns the cursor of a new lease term: what the store remembers, or what the chain has reached if that is
+// further. Gaps that the chain has passed are gone: somebody else filled them.
 func Begin(stored Cursor, latest uint64) Cursor {
 	return Cursor{
 		Next:     max(stored.Next, latest),
@@ -95,18 +95,18 @@ func (c Cursor) Taken(n uint64) Cursor {
 
 // Store keeps cursors and allocations.
 type Store interface {
-	// TakeOver begins a tenure's work on its signer, in one transaction under the lease's lock: allocations that are
-	// held without any signed transaction are released and their intents queued again, and the cursor moves to where
-	// [Begin] says. Latest is the chain's own number of the signer. The error of a tenure that is over is a
+	// TakeOver begins a lease term's work on its signer, in one transaction under the lease's lock: allocations that
+	// are held without any signed transaction are released and their intents queued again, and the cursor moves to
+	// where [Begin] says. Latest is the chain's own number of the signer. The error of a lease term that is over is a
 	// lease.LostError, that of a store that has gone back in time a [BehindError].
 	TakeOver(ctx context.Context, f lease.Fence, latest uint64) (Cursor, error)
 }
 
 // Resyncer reconciles a store with the chain after the database went back in time.
 type Resyncer interface {
-	// Resync ends whatever tenure there is, raises the token beyond all that a lost stretch of time may have given out,
-	// moves the cursor to the chain's number if that is further, takes the database for what it now is, and lifts the
-	// signer's pause. Whoever calls it vouches that no sender of another copy of the database is alive. It refuses
+	// Resync ends whatever lease term there is, raises the token beyond all that a lost stretch of time may have given
+	// out, moves the cursor to the chain's number if that is further, takes the database for what it now is, and lifts
+	// the signer's pause. Whoever calls it vouches that no sender of another copy of the database is alive. It refuses
 	// while the numbers in seen differ: transactions that the store does not know are still under way.
 	Resync(ctx context.Context, signer chain.Address, seen ChainNonces) (Cursor, error)
 }

@@ -36,7 +36,7 @@ func drawCursor(t *rapid.T) Cursor {
 	return Cursor{Next: next, Released: released}
 }
 
-// NON-6: gaps are reused lowest first, no number is promised twice, and a tenure starts at or above the chain.
+// NON-6: gaps are reused lowest first, no number is promised twice, and a lease term starts at or above the chain.
 func TestCursorPromisesEachNumberOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stored := drawCursor(t)

@@ -400,8 +400,8 @@ func TestRemoteThatIsSlow(t *testing.T) {
 	s := v.open(func(c *Config) { c.RemoteTimeout = 50 * time.Millisecond })
 	mustRefuse(t, s, "no answer within 50ms")
 	stopped, stop := context.WithCancelCause(t.Context())
-	stop(errors.New("the tenure is over"))
-	if _, _, err := s.Sign(stopped, someTx()); err == nil || !strings.Contains(err.Error(), "the tenure is over") {
+	stop(errors.New("the lease term is over"))
+	if _, _, err := s.Sign(stopped, someTx()); err == nil || !strings.Contains(err.Error(), "the lease term is over") {
 		t.Errorf("told %v", err)
 	}
 }

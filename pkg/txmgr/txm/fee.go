@@ -27,8 +27,8 @@ type Policy struct {
 	JobCost uint64 `toml:"max_job_cost" help:"most that one transaction may cost, gas limit times price, in wei"`
 	Budget  Budget `toml:"budget"`
 
-	// Doubt is how long a nonce must have been spent in finalized blocks, with no receipt of ours to be found, before
-	// that is believed.
+	// LostAfter is how long a nonce must have been spent in finalized blocks, with no receipt of ours to be found,
+	// before that is believed.
 	LostAfter time.Duration `toml:"-"`
 }
 

@@ -6,8 +6,8 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// Sight is what the chain and its nodes show of one flight. Final and FinalNonce are asked for before the receipts: a
-// nonce that was spent in a final block then has its receipt.
+// Observation is what the chain and its nodes show of one flight. Final and FinalNonce are asked for before the
+// receipts: a nonce that was spent in a final block then has its receipt.
 type Observation struct {
 	// Receipt is that of any of the flight's hashes, in a block that the node takes for canonical; nil when there is
 	// none.
@@ -18,7 +18,7 @@ type Observation struct {
 	FinalNonce uint64
 	// Missing is how long FinalNonce has been above the flight's nonce without a receipt.
 	Missing time.Duration
-	// Sent is what this tenure has done about the newest transaction.
+	// Sent is what this lease term has done about the newest transaction.
 	Sent Sending
 	// Over is true when the job is another keeper's for now: nothing is broadcast that could execute it.
 	Over bool
@@ -28,7 +28,7 @@ type Observation struct {
 	Lane job.Lane
 }
 
-// Sending is what became of the broadcasts of one transaction in this tenure. The zero Sending was never broadcast.
+// Sending is what became of the broadcasts of one transaction in this lease term. The zero Sending was never broadcast.
 type Sending struct {
 	// First and Last are the heads at its first and its last broadcast; 0 while no head had come. What was taken after
 	// it had been refused is as good as new: First is then that head.
@@ -64,8 +64,8 @@ const (
 	Wait Step = iota
 	// Broadcast the newest transaction, the bytes as they are stored.
 	Broadcast
-	// Adopt a flight that another tenure has left, or that no node has: cancel it if its job is no longer to be done,
-	// and else broadcast the newest transaction as it stands.
+	// Adopt a flight that another lease term has left, or that no node has: cancel it if its job is no longer to be
+	// done, and else broadcast the newest transaction as it stands.
 	Adopt
 	// Replace the newest transaction by one that pays more, if the job is still to be done and the caps leave room, and
 	// else broadcast it again.
@@ -77,16 +77,16 @@ const (
 	Free
 	// Record the receipt, in place of the stored one if there is one.
 	Record
-	// TakeBack the stored receipt: its block left the chain. The flight is Sent again, at the same nonce.
+	// Unmine the stored receipt: its block left the chain. The flight is Sent again, at the same nonce.
 	Unmine
 	// Finish the intent: its receipt's block is final.
 	Finish
-	// Disown the nonce: somebody else's transaction spent it, in a final block.
+	// NonceLost: somebody else's transaction spent it, in a final block.
 	NonceLost
 )
 
-var stepNames = [...]string{"wait", "broadcast", "adopt", "replace", "yield", "free", "record", "take back", "finish",
-	"disown"}
+var stepNames = [...]string{"wait", "broadcast", "adopt", "replace", "yield", "free", "record", "unmine", "finish",
+	"nonce lost"}
 
 // String names the step.
 func (s Step) String() string { return stepNames[s] }

@@ -13,7 +13,7 @@ import (
 
 // Store keeps intents, their transactions and receipts. Its parts are what the stages of a sender need one by one.
 //
-// Every write but Enqueue presents a fence. If the tenure is over the write changes nothing and the error is a
+// Every write but Enqueue presents a fence. If the lease term is over the write changes nothing and the error is a
 // lease.LostError; if the intent has moved on meanwhile it changes nothing and the error is a [RefusedError]. Any other
 // error of a write leaves open whether it happened.
 type Store interface {
@@ -127,7 +127,7 @@ type Flights interface {
 	// Record stores receipts, each in place of an earlier one of the same nonce: all of them or, where an intent has
 	// moved on, none.
 	Record(ctx context.Context, f lease.Fence, receipts ...Receipt) error
-	// TakeBack removes a stored receipt whose block left the chain.
+	// Unmine removes a stored receipt whose block left the chain.
 	Unmine(ctx context.Context, f lease.Fence, r Receipt) error
 	// MinedBelow reports that all of a signer's numbers below one are in mined blocks, as far as two hosts agree now.
 	// What is in flight below it takes no place any more, of the signer's or of the keeper's liquidations. A number
@@ -137,7 +137,7 @@ type Flights interface {
 	// Finish ends the intents of stored receipts whose blocks are final, and consumes their nonces: all of them or,
 	// where an intent has moved on, none.
 	Finish(ctx context.Context, f lease.Fence, finals ...FinalReceipt) error
-	// Disown ends an intent whose nonce was spent by somebody else, and pauses the signer, unless a resync has found
+	// NonceLost ends an intent whose nonce was spent by somebody else, and pauses the signer, unless a resync has found
 	// that this may come. One that an operator gives up with its nonce unspent ends as withdrawn.
 	NonceLost(ctx context.Context, f lease.Fence, intent int64, e Ending) error
 	// Pause keeps a signer from claiming, until an operator has looked. What it has in flight goes on.

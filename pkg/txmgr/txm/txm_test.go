@@ -161,12 +161,12 @@ func TestNextOfACalledOff(t *testing.T) {
 		observed Observation
 		want     Step
 	}{
-		"just sent":                      {f, Observation{Head: 9, Sent: just}, Free},
-		"left by another tenure":         {f, Observation{Head: 9}, Free},
-		"mined meanwhile":                {f, Observation{Head: 9, Receipt: receiptAt(9, 0), Sent: just}, Record},
-		"spent meanwhile, receipt late":  {f, Observation{Head: 9, Final: 9, FinalNonce: 6, Sent: just}, Wait},
-		"being freed":                    {leaving, Observation{Head: 9, Sent: just}, Wait},
-		"being freed, by another tenure": {leaving, Observation{Head: 9}, Adopt},
+		"just sent":                          {f, Observation{Head: 9, Sent: just}, Free},
+		"left by another lease term":         {f, Observation{Head: 9}, Free},
+		"mined meanwhile":                    {f, Observation{Head: 9, Receipt: receiptAt(9, 0), Sent: just}, Record},
+		"spent meanwhile, receipt late":      {f, Observation{Head: 9, Final: 9, FinalNonce: 6, Sent: just}, Wait},
+		"being freed":                        {leaving, Observation{Head: 9, Sent: just}, Wait},
+		"being freed, by another lease term": {leaving, Observation{Head: 9}, Adopt},
 	} {
 		if got := p.Next(c.flight, c.observed); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -211,7 +211,7 @@ func TestRefusalsSlowThemselvesDown(t *testing.T) {
 	}
 }
 
-// Whatever the chain shows, an intent ends only on a final block, and a nonce with a receipt is never disowned.
+// Whatever the chain shows, an intent ends only on a final block, and a nonce with a receipt is never lost.
 func TestNextNeverEndsEarly(t *testing.T) {
 	p := DefaultPolicy()
 	maybe := func(t *rapid.T, label string) *Receipt {
@@ -240,7 +240,7 @@ func TestNextNeverEndsEarly(t *testing.T) {
 			}
 		case NonceLost:
 			if s.Receipt != nil || f.Mined != nil || s.FinalNonce <= f.Intent.Nonce || s.Missing < p.LostAfter {
-				t.Fatal("disowned in spite of doubt")
+				t.Fatal("lost too early")
 			}
 		case Replace:
 			if s.Sent.Answer != Pooled && s.Sent.Answer != TooCheap {

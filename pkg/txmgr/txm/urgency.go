@@ -47,8 +47,8 @@ func (s Observation) For(f Flight) job.Lane {
 	return s.Lane
 }
 
-// Cedes reports whether a flight makes way for what is behind it, if it cannot be mined otherwise: that is more urgent
-// than what it is to execute.
+// CancelsForUrgent reports whether a flight makes way for what is behind it, if it cannot be mined otherwise: that is
+// more urgent than what it is to execute.
 func (s Observation) CancelsForUrgent(f Flight) bool {
 	return !f.Leaving() && Above(s.For(f), f.Intent.Job.Kind.Lane())
 }

@@ -84,14 +84,14 @@ func TestInheritedPatience(t *testing.T) {
 	deposit := Flight{Intent: Intent{Job: job.Job{Kind: job.Deposit}}, Txs: []Tx{{Kind: Exec}}}
 	s := Observation{Head: 12, Sent: Sending{Ever: true, First: 10, Last: 11, Answer: Pooled}}
 	if got := p.Next(deposit, s); got != Wait || s.CancelsForUrgent(deposit) {
-		t.Errorf("with nothing behind it: %s, cedes %t", got, s.CancelsForUrgent(deposit))
+		t.Errorf("with nothing behind it: %s, cancels for it: %t", got, s.CancelsForUrgent(deposit))
 	}
 	s.Lane = job.LiquidationLane
 	if got := p.Next(deposit, s); got != Replace || !s.CancelsForUrgent(deposit) {
-		t.Errorf("before a liquidation: %s, cedes %t", got, s.CancelsForUrgent(deposit))
+		t.Errorf("before a liquidation: %s, cancels for it: %t", got, s.CancelsForUrgent(deposit))
 	}
 	deposit.Txs[0].Kind = Cancel
 	if s.CancelsForUrgent(deposit) {
-		t.Error("what has ceded cedes again")
+		t.Error("what was cancelled for it is so again")
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
-// TIER-8: a transaction that no tenure is known to have broadcast is adopted only when something may be sent; one that
-// is public already is broadcast as it stands, and one whose job waits for another reason keeps no nonce from landing.
+// TIER-8: a transaction that no lease term is known to have broadcast is adopted only when something may be sent; one
+// that is public already is broadcast as it stands, and one whose job waits for another reason keeps no nonce from
+// landing.
 func TestAdoptionAsksTheGate(t *testing.T) {
 	o := newQueueTest(t, func(job.Job) (Verdict, error) { return Verdict{}, nil })
 	if claimed := o.claimOf(t, 1, devKey(t), 1e18); len(claimed) != 1 {

@@ -7,7 +7,7 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
-// ages are since when things have been as they are with what is in flight, as this tenure has seen it.
+// ages are since when things have been as they are with what is in flight, as this lease term has seen it.
 type ages struct {
 	clock   func() time.Time
 	timeout time.Duration  // after how long without a receipt people are told (LIQ-10); it frees nothing

@@ -37,7 +37,7 @@ type broadcast struct {
 	stuck bool                // the signer's transactions do not land, see stall
 }
 
-// sent is at which heads this tenure first and last broadcast a transaction, or set out to, 0 before the first head
+// sent is at which heads this lease term first and last broadcast a transaction, or set out to, 0 before the first head
 // came; and the class of the last answer, empty if there was none.
 type sent struct {
 	first, last uint64
@@ -49,9 +49,9 @@ type sent struct {
 	hidden      int64  // the intent, if only private endpoints were given it the last time
 }
 
-// send broadcasts the bytes of a flight and notes the answer. It returns an error when the tenure is over or the note
-// could not be made; the broadcast may have been made all the same. What the nodes answer is never an error: whatever
-// is not an acceptance leaves the transaction as it was, to be broadcast again.
+// send broadcasts the bytes of a flight and notes the answer. It returns an error when the lease term is over or the
+// note could not be made; the broadcast may have been made all the same. What the nodes answer is never an error:
+// whatever is not an acceptance leaves the transaction as it was, to be broadcast again.
 func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) error {
 	if err := b.term.Check("broadcast"); err != nil {
 		return err

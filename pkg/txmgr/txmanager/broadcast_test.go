@@ -22,7 +22,7 @@ func TestBroadcastRemembersWhatItSent(t *testing.T) {
 	one, two := chain.Hash{1}, chain.Hash{2}
 	b := &broadcast{last: map[chain.Hash]sent{}, duty: duty{heads: headsAt(nowMs, time.Now())}} // at block 100
 	if b.sending(one).Ever {
-		t.Error("an adopted transaction was never broadcast by this tenure")
+		t.Error("an adopted transaction was never broadcast by this lease term")
 	}
 	b.expect(one)
 	b.heads.Set(chain.BlockRef{Number: 103}, time.Now())

@@ -160,8 +160,8 @@ func (c *confirm) press(ctx context.Context, l *look) error {
 	return nil
 }
 
-// watch notifies people of what waits for its receipt for too long in this tenure. How long it was queued before, for
-// its turn or its price, is no matter here.
+// watch notifies people of what waits for its receipt for too long in this lease term. How long it was queued before,
+// for its turn or its price, is no matter here.
 func (c *confirm) watch(f txm.Flight, s txm.Observation) {
 	if s.Receipt != nil || !c.ages.late(f.Intent.ID) {
 		return
@@ -172,11 +172,11 @@ func (c *confirm) watch(f txm.Flight, s txm.Observation) {
 }
 
 func (c *confirm) unmine(ctx context.Context, f txm.Flight, s txm.Observation) error {
-	failpoint.Hit("sender.take_back.before")
+	failpoint.Hit("sender.unmine.before")
 	if err := c.store.Unmine(ctx, c.term.Fence(), *f.Mined); err != nil {
 		return err
 	}
-	failpoint.Hit("sender.take_back.after")
+	failpoint.Hit("sender.unmine.after")
 	c.logged("the block left the chain", f, *f.Mined)
 	c.ages.see(f.Intent.ID).lost = c.ages.clock()
 	c.broadcast.restart(f.Newest().Hash)
@@ -186,7 +186,7 @@ func (c *confirm) unmine(ctx context.Context, f txm.Flight, s txm.Observation) e
 	return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
 
-// disown believes that somebody else has the key, if enough hosts say so, each for itself. While they do not,
+// nonceLost believes that somebody else has the key, if enough hosts say so, each for itself. While they do not,
 // whoever says it may be wrong, and the transaction is broadcast as ever.
 func (c *confirm) nonceLost(ctx context.Context, f txm.Flight, s txm.Observation) error {
 	foreign := func(one evm.Reader) bool { return c.view.foreign(ctx, one, f) }
@@ -208,8 +208,8 @@ func (c *confirm) nonceLost(ctx context.Context, f txm.Flight, s txm.Observation
 	return nil
 }
 
-// disowned logs that a nonce is somebody else's: an alarm where it has paused the signer, and no more where the last
-// resync has found that it may come.
+// logNonceLost logs that a nonce is somebody else's: an alarm where it has paused the signer, and no more where the
+// last resync has found that it may come.
 func (c *confirm) logNonceLost(ctx context.Context, f txm.Flight) {
 	level, text := zerolog.ErrorLevel, "somebody else uses this signer's key: the signer is paused until "+
 		"`keeperctl signer resync`"

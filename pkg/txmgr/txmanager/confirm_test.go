@@ -160,7 +160,7 @@ func TestNothingIsBroadcastLate(t *testing.T) {
 	}
 }
 
-// disowning is a store that takes the end of what is somebody else's, and knows why the signer is paused.
+// losing is a store that takes the end of what is somebody else's, and knows why the signer is paused.
 type losing struct {
 	txm.Store
 	paused string

@@ -12,13 +12,13 @@ import (
 	"perpkeeper/pkg/txmgr/nonce"
 )
 
-// cursor is the tenure's memory of the next nonces. It is read from the store when the tenure begins and whenever it
-// turned out to be old, and used by one goroutine, except where stated otherwise.
+// cursor is the lease term's memory of the next nonces. It is read from the store when the lease term begins and
+// whenever it turned out to be old, and used by one goroutine, except where stated otherwise.
 type cursor struct {
 	known *nonce.Cursor
 	open  func(ctx context.Context) (nonce.Cursor, error)
-	// given is the lowest number that was never given, 0 before it is known, for whoever else looks at it, and doubted
-	// is set by whoever has seen the chain beyond it.
+	// given is the lowest number that was never given, 0 before it is known, for whoever else looks at it, and
+	// unverified is set by whoever has seen the chain beyond it.
 	given      atomic.Uint64
 	unverified atomic.Bool
 	opened     atomic.Bool
@@ -53,9 +53,9 @@ func (c *cursor) lose() {
 	c.given.Store(0)
 }
 
-// opening reads the cursor of a tenure: the store's or the chain's, whichever is further. A store that has gone back in
-// time pauses the signer. One endpoint's word moves nothing where there are several, as no number comes back: the
-// store's own then has to do, and a signer that never had one waits for a second endpoint.
+// opening reads the cursor of a lease term: the store's or the chain's, whichever is further. A store that has gone
+// back in time pauses the signer. One endpoint's word moves nothing where there are several, as no number comes back:
+// the store's own then has to do, and a signer that never had one waits for a second endpoint.
 func (w *worker) opening(f lease.Fence) func(context.Context) (nonce.Cursor, error) {
 	return func(ctx context.Context) (nonce.Cursor, error) {
 		latest, sure, err := reached(ctx, w.Node, f.Signer)
@@ -84,8 +84,8 @@ const restPatience = time.Minute
 
 // adopt takes a promoted standby for the database it was where nothing was lost, so that nobody need be asked: all that
 // the signer has under way has landed, and the chain names no number beyond what this store gave out. It returns what
-// ends this try, a lost tenure among them: the next one begins with a token that no lost time had. It returns nil where
-// a person has to look.
+// ends this try, a lost lease term among them: the next one begins with a token that no lost time had. It returns nil
+// where a person has to look.
 func (w *worker) adopt(ctx context.Context, f lease.Fence, seen nonce.ChainNonces, next uint64, cause error) error {
 	resyncer, is := w.Nonces.(nonce.Resyncer)
 	if !is {

@@ -8,7 +8,7 @@
 //	           broadcasts
 //	confirm    follows what is in flight, by receipts over all hashes of a nonce, until a block is final; broadcasts
 //	           again what is not mined, raises its price, and frees the nonce of what is not to be done any more
-//	strangers  looks, also while nothing is sent, whether somebody else uses the signer's key
+//	external_use  looks, also while nothing is sent, whether somebody else uses the signer's key
 //	record     publishes what has ended
 //	retry      has what failed for a cause that may pass tried again when its pause is over
 //
@@ -21,8 +21,8 @@
 //     fenced statement, and an attempt that has a nonce keeps it.
 //   - Only stored bytes are broadcast (NON-13).
 //   - An intent ends only on a final block, or before it has a nonce; how it ended is published at least once.
-//   - A write that the store refuses because the lease has moved on ends the tenure and is counted; the intent goes on
-//     with the next owner (NON-8).
+//   - A write that the store refuses because the lease has moved on ends the lease term and is counted; the intent goes
+//     on with the next owner (NON-8).
 //   - What waits or is refused keeps nothing else from being sent, unless a stage decides that nothing can be.
 //
 // # Not guaranteed

@@ -40,7 +40,7 @@ type dispatch struct {
 
 // pass takes tasks until there is none left to take, or the gate is closed. What is to be counted is counted
 // afterwards, while no job waits for it. Until then the budget knows less than it may spend rather than more: what was
-// taken from it counts at once. The first pass of a tenure, and one after a failure, cannot rely on that and counts
+// taken from it counts at once. The first pass of a lease term, and one after a failure, cannot rely on that and counts
 // first.
 func (d *drain) pass(ctx context.Context) error {
 	if !d.counted {
@@ -271,7 +271,7 @@ func (d *drain) send(ctx context.Context, tasks []*Task) (left []*Task, open boo
 	return append(left, tasks[first:]...), open, err
 }
 
-// obey does what a verdict asks for an intent. It returns false where it holds for every other one too.
+// applyVerdict does what a verdict asks for an intent. It returns false where it holds for every other one too.
 func (d *drain) applyVerdict(ctx context.Context, stage string, i txm.Intent, v Verdict) (open bool, err error) {
 	if v.Kind == PauseAll {
 		d.metrics.waits.WithLabelValues(stage).Inc()

@@ -50,8 +50,8 @@ type observed struct {
 func (o *observed) Observe(t txm.Taken) { o.taken = append(o.taken, t) }
 
 // LIQ-6: the store is told of each new number that two hosts have, also of a lower one after a reorg, and of none that
-// one host says alone. What was not written is told again. The first look of a tenure frees places too: what the drain
-// found full before it may have been mined since.
+// one host says alone. What was not written is told again. The first look of a lease term frees places too: what the
+// drain found full before it may have been mined since.
 func TestPlacesFollowWhatTwoHostsSay(t *testing.T) {
 	node, store, seen, freed := &minedCount{}, &told{}, &observed{}, 0
 	on := duty{term: newQueueTest(t, nil).term, node: node, store: store, heads: headsAt(nowMs, time.Now()),
@@ -65,7 +65,7 @@ func TestPlacesFollowWhatTwoHostsSay(t *testing.T) {
 		below []uint64
 		freed int
 	}{
-		{"the first look of a tenure", evm.MinedNonce{Agreed: 5, Sure: true, Newest: 5}, nil, []uint64{5}, 1},
+		{"the first look of a lease term", evm.MinedNonce{Agreed: 5, Sure: true, Newest: 5}, nil, []uint64{5}, 1},
 		{"nothing new", evm.MinedNonce{Agreed: 5, Sure: true, Newest: 7}, nil, []uint64{5}, 1},
 		{"one host alone", evm.MinedNonce{Newest: 9}, nil, []uint64{5}, 1},
 		{"three more", evm.MinedNonce{Agreed: 8, Sure: true, Newest: 9}, nil, []uint64{5, 8}, 2},

@@ -40,7 +40,7 @@ func (b *broadcast) launch(ctx context.Context, tasks []*Task) {
 	l.running.Wait()
 }
 
-// err returns, once, what went wrong: the tenure is over, or an answer could not be noted.
+// err returns, once, what went wrong: the lease term is over, or an answer could not be noted.
 func (l *launches) err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -58,7 +58,7 @@ func TestLaunchWaitsForNoAnswer(t *testing.T) {
 	n.answer <- struct{}{}
 	<-ended
 	if err := b.launches.err(); err == nil {
-		t.Error("the tenure ended before its launches")
+		t.Error("the lease term ended before its launches")
 	}
 }
 

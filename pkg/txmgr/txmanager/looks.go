@@ -29,7 +29,8 @@ type look struct {
 	observed txm.Observation
 	found    *evm.Receipt // of the one of its transactions that was mined; nil for none
 	step     txm.Step     // what it needs
-	// doubt is why it is not known whether its nonce was spent for good, and err why nothing can be done about it now.
+	// unsettled is why it is not known whether its nonce was spent for good, and err why nothing can be done about it
+	// now.
 	unsettled, err error
 }
 
@@ -62,7 +63,7 @@ func that(looks []*look, need txm.Step) []*look {
 }
 
 // see finds out what flights need now. While no two endpoints agree on how many nonces were spent for good, a flight's
-// own is not: it is broadcast and replaced as ever, which costs nothing if it was, and the doubt is reported.
+// own is not: it is broadcast and replaced as ever, which costs nothing if it was, and that is reported.
 func (c *confirm) see(ctx context.Context, looks []*look, at tip) error {
 	each(looks, func(l *look) { c.view.see(ctx, l, at) })
 	var unsettled []error
@@ -115,8 +116,8 @@ func together(looks []*look, store func([]*look) error) (stored []*look, err err
 	return stored, errors.Join(problems...)
 }
 
-// record writes the receipts down that were found. One whose block is final by now, because this tenure or its node was
-// late, is then to be finished in the same pass.
+// record writes the receipts down that were found. One whose block is final by now, because this lease term or its node
+// was late, is then to be finished in the same pass.
 func (c *confirm) record(ctx context.Context, looks []*look) error {
 	mined := that(looks, txm.Record)
 	each(mined, func(l *look) { l.observed.Receipt, l.err = c.judged(ctx, l) })

@@ -48,7 +48,7 @@ type Parts struct {
 	// Open begins the work of one signer. Look has its queue looked at again, because something changed that a task
 	// waits for.
 	Open func(account chain.Address, look func()) Work
-	// Results begins to publish, for one tenure, all that has ended, and what was given up.
+	// Results begins to publish, for one lease term, all that has ended, and what was given up.
 	Results func() (ended, givenUp Publisher)
 	// Notice sets, for readiness, why a part is not doing its work; an empty reason means that all is well with it.
 	Notice  func(part, reason string)
@@ -82,6 +82,6 @@ func (m *Manager) Run(ctx context.Context, changed func(context.Context) error) 
 // Wake has the queue of a signer looked at now, if the signer is worked here.
 func (m *Manager) Wake(account chain.Address) { m.roster.wake(account) }
 
-// Work holds the lease of a signer, one tenure after the other, and does its work until ctx ends. In the end the lease
-// is given back, so that the next owner need not wait for it to run out.
+// Work holds the lease of a signer, one lease term after the other, and does its work until ctx ends. In the end the
+// lease is given back, so that the next owner need not wait for it to run out.
 func (m *Manager) Work(ctx context.Context, key signer.Signer) error { return m.worker(key).run(ctx) }

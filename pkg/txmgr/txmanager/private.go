@@ -19,8 +19,8 @@ type Private struct {
 	Deadline time.Duration
 }
 
-// privacy keeps the transactions of jobs from the public nodes for their time. It is of one tenure: an heir, which does
-// not know when the time began, begins it anew. It is safe for concurrent use.
+// privacy keeps the transactions of jobs from the public nodes for their time. It is of one lease term: an heir, which
+// does not know when the time began, begins it anew. It is safe for concurrent use.
 //
 // Not guaranteed: what relays do with a transaction is not in our hands, and the call it makes was simulated by the
 // public endpoints before.

@@ -84,7 +84,7 @@ func (s *rpcServer) count(tx txm.SignedTx) (n int) {
 	return n
 }
 
-// privateTest is a tenure's broadcasts to a public and a private endpoint, by a clock of the test's own.
+// privateTest is a lease term's broadcasts to a public and a private endpoint, by a clock of the test's own.
 type privateTest struct {
 	*broadcast
 	t             *testing.T

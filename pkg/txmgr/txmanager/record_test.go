@@ -159,7 +159,7 @@ func TestWhatHasMovedOnIsLeftOut(t *testing.T) {
 	}
 }
 
-// A pass ends where the store says that the tenure is over: nothing is written or sent after that.
+// A pass ends where the store says that the lease term is over: nothing is written or sent after that.
 func TestNothingIsDoneAfterTheTerm(t *testing.T) {
 	store := &written{lost: true}
 	c := confirming(t, &minedAt{final: 9}, store, looksAtOnce+1)

@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
-// signing is what transactions of a tenure are signed with, and paid from.
+// signing is what transactions of a lease term are signed with, and paid from.
 type signing struct {
 	duty
 	key     signer.Signer
@@ -41,10 +41,10 @@ type plan struct {
 	closed bool // nothing can be sent now, whatever the job
 }
 
-// adopt looks at a flight that another tenure has left, or that no node has. Bytes that were broadcast may be anywhere:
-// they are broadcast as they stand, unless the job is done or gone. Where no broadcast was noted this is as good as the
-// first: it waits until anything may be sent. What the signer cannot pay for makes way for what is more urgent: to free
-// its nonce costs less.
+// adopt looks at a flight that another lease term has left, or that no node has. Bytes that were broadcast may be
+// anywhere: they are broadcast as they stand, unless the job is done or gone. Where no broadcast was noted this is as
+// good as the first: it waits until anything may be sent. What the signer cannot pay for makes way for what is more
+// urgent: to free its nonce costs less.
 func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Observation) error {
 	if s.CancelsForUrgent(f) && r.broadcast.poor(f.Newest().Hash) {
 		return r.renew(ctx, f, s, r.cancelForUrgent(ctx))
@@ -138,7 +138,8 @@ func (r renewal) plan(ctx context.Context, f txm.Flight) (p plan, ready bool, er
 	return plan{kind: txm.Exec, call: t.Call}, true, nil
 }
 
-// cede gives up a job that is in the way of more urgent ones: what frees its nonce burns little, and may so pay more.
+// cancelForUrgent gives up a job that is in the way of more urgent ones: what frees its nonce burns little, and may so
+// pay more.
 func (r renewal) cancelForUrgent(ctx context.Context) plan {
 	return r.leave(ctx, txm.Cancel, txm.Verdict{Outcome: job.Withdrawn,
 		Reason: "it cannot be mined at a price that it may pay, and more urgent transactions wait for its nonce"})
@@ -219,7 +220,7 @@ func (r renewal) fill(ctx context.Context, n uint64) error {
 	return r.broadcast.send(ctx, txm.Intent{Job: job.Job{ID: "gap"}, Nonce: n}, tx)
 }
 
-// sign makes a transaction that offers one price as tip and as cap, if the tenure is not over.
+// sign makes a transaction that offers one price as tip and as cap, if the lease term is not over.
 func (s signing) sign(ctx context.Context, n uint64, what Call, price uint64) (txm.SignedTx, error) {
 	if err := s.term.Check("sign"); err != nil {
 		return txm.SignedTx{}, err

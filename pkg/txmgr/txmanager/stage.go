@@ -11,7 +11,8 @@ import (
 
 // Stage is one stretch of the pipeline from a queued intent to a claimed nonce. It fills in what the next one needs.
 //
-// An error means that the stage could not decide: something is away, or the tenure is over. The intent stays queued.
+// An error means that the stage could not decide: something is away, or the lease term is over. The intent stays
+// queued.
 type Stage struct {
 	Name string
 	Run  func(ctx context.Context, t *Task) (Verdict, error)
@@ -48,7 +49,7 @@ type Call struct {
 // Verdict is what a stage decided. The zero verdict lets the task go on.
 type Verdict struct {
 	Kind    Decision
-	Outcome job.Outcome // set where Kind is Ended
+	Outcome job.Outcome // set where Kind is Drop
 	Reason  string
 	// Premature is true when the venue would do it, or do it well, a little later.
 	Premature bool
@@ -78,7 +79,7 @@ func (v Verdict) Word() string {
 	if v.Kind == Drop {
 		return string(v.Outcome)
 	}
-	return [...]string{Proceed: "onward", Retry: "waiting", Defer: "yielding", PauseAll: "closed"}[v.Kind]
+	return [...]string{Proceed: "proceed", Retry: "waiting", Defer: "deferred", PauseAll: "closed"}[v.Kind]
 }
 
 // Wait holds a task back for the usual pause.

@@ -11,7 +11,7 @@ import (
 )
 
 // A pass counts after it has served the jobs that wait, and before them where nothing has been counted since something
-// may have been spent: in a tenure's first pass, and after one that failed.
+// may have been spent: in a lease term's first pass, and after one that failed.
 func TestPassCountsWhileNoJobWaits(t *testing.T) {
 	var steps []string
 	o := newQueueTest(t, func(job.Job) (Verdict, error) {
@@ -28,7 +28,7 @@ func TestPassCountsWhileNoJobWaits(t *testing.T) {
 		want      []string
 		err       error
 	}{
-		{"the first of a tenure", succeeds, []string{"count", "job", "count"}, nil},
+		{"the first of a lease term", succeeds, []string{"count", "job", "count"}, nil},
 		{"one after it", succeeds, []string{"job", "count"}, nil},
 		{"one that fails", fails, nil, failure},
 		{"one after a failure", succeeds, []string{"count", "job", "job", "count"}, nil},
@@ -54,7 +54,7 @@ func TestCountingKeepsNoJobWaiting(t *testing.T) {
 		later      time.Duration
 		want       int
 	}{
-		{"the first of a tenure counts before", false, false, 0, 1},
+		{"the first of a lease term counts before", false, false, 0, 1},
 		{"nothing was taken", false, false, 0, 0},
 		{"a job was taken", true, false, 0, 1},
 		{"a job was taken, and the next one waits", true, true, 0, 0},

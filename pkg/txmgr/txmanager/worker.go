@@ -37,7 +37,7 @@ type worker struct {
 	// Signals: something was queued, something has ended. One that is not taken yet stands for all later ones.
 	queued, ended chan struct{}
 	retries       *retries
-	lost          bool      // the tenure before was, perhaps to another database: the next one looks at once
+	lost          bool      // the lease term before was, perhaps to another database: the next one looks at once
 	promoted      time.Time // since when the database is a promoted standby that is not adopted; zero while it is not
 }
 
@@ -53,7 +53,7 @@ func (m *Manager) worker(key signer.Signer) *worker {
 	return w
 }
 
-// run holds one tenure after the other until ctx ends.
+// run holds one lease term after the other until ctx ends.
 func (w *worker) run(ctx context.Context) error {
 	defer w.roster.join(w)()
 	defer w.work.Close()
@@ -65,7 +65,7 @@ func (w *worker) run(ctx context.Context) error {
 			return err
 		}
 		w.Notice(w.name, "")
-		w.log.Info().Int64("token", t.Fence().Token).Msg("tenure begins")
+		w.log.Info().Int64("token", t.Fence().Token).Msg("lease term begins")
 		err = w.serve(ctx, t)
 		w.leave(ctx, t, err)
 		w.lost = lease.Lost(err)
@@ -94,23 +94,23 @@ func (w *worker) acquire(ctx context.Context) (t *lease.Term, err error) {
 	return t, err
 }
 
-// leave ends a tenure: it is given back if it is still ours, and what was refused is counted.
+// leave ends a lease term: it is given back if it is still ours, and what was refused is counted.
 func (w *worker) leave(ctx context.Context, t *lease.Term, why error) {
 	w.Metrics.Leases.Rejected(why)
 	w.retries.rest()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	if lease.Lost(why) {
-		w.log.Warn().Err(why).Str("node", w.cfg.Owner.Label).Int64("token", t.Fence().Token).Msg("tenure lost")
+		w.log.Warn().Err(why).Str("node", w.cfg.Owner.Label).Int64("token", t.Fence().Token).Msg("lease term lost")
 	} else {
-		w.log.Info().Int64("token", t.Fence().Token).Msg("tenure ends")
+		w.log.Info().Int64("token", t.Fence().Token).Msg("lease term ends")
 	}
 	if err := t.Release(ctx); err != nil {
 		w.log.Warn().Err(err).Msg("the lease was not given back; it runs out by itself")
 	}
 }
 
-// serve runs the loops of one tenure until ctx ends or the tenure is over.
+// serve runs the loops of one lease term until ctx ends or the lease term is over.
 func (w *worker) serve(ctx context.Context, t *lease.Term) error {
 	defer w.Notice(w.gate(), "")
 	group, ctx := errgroup.WithContext(ctx)
@@ -124,8 +124,8 @@ func (w *worker) serve(ctx context.Context, t *lease.Term) error {
 	return group.Wait()
 }
 
-// loop makes a pass whenever it is woken, and at least once a period, until ctx ends or the tenure is over. What else
-// fails is tried again.
+// loop makes a pass whenever it is woken, and at least once a period, until ctx ends or the lease term is over. What
+// else fails is tried again.
 func (w *worker) loop(ctx context.Context, p pass) error {
 	defer w.Notice(w.part(p), "")
 	reported := ""

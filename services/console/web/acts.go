@@ -32,7 +32,7 @@ func (c *console) acts() map[string]act {
 			WhyNeeded: true,
 			Warning: "Stop every sender of this signer first, also those of another copy of this database: a sender " +
 				"that " +
-				"runs on could send a transaction twice. Every earlier tenure ends, and the pause is lifted.",
+				"runs on could send a transaction twice. Every earlier lease term ends, and the pause is lifted.",
 			state: c.resyncState, will: resyncWill, do: c.onSigner(c.resync)},
 		{name: "nonce-cancel", Title: "Call a transaction off", needs: signin.Operator, back: "/signers",
 			WhyNeeded: true,

@@ -184,7 +184,7 @@ var planted = []struct {
 	{"sharing is off, and there are peers", "!tier-off", func(f *Facts) { f.Settings.Tier.Enabled = false }},
 	{"a tier without signers", "tier-peers", func(f *Facts) { f.Settings.Tier.Peers = f.Settings.Tier.Peers[:1] }},
 
-	{"a peer's signer that is not listed executes", "tier-strangers", func(f *Facts) { f.State.Seen.Executed[0] = 6 }},
+	{"a peer's signer that is not listed executes", "tier-unlisted", func(f *Facts) { f.State.Seen.Executed[0] = 6 }},
 	{"a backup that does not wait for its window", "tier-windows", func(f *Facts) {
 		f.State.Seen.Ages[2] = []AgeCount{{time.Second, 20}, {30 * time.Second, 21}, {60 * time.Second, 30}}
 	}},

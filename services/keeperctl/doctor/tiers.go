@@ -31,7 +31,7 @@ var tierChecks = []check{
 		}
 	})},
 	// Executions by nobody that is configured: a peer's signer that is not listed looks like that.
-	{"tier-strangers", "failover", true, sharing(func(f *Facts, _ tier.Config, found report) {
+	{"tier-unlisted", "failover", true, sharing(func(f *Facts, _ tier.Config, found report) {
 		if f.State == nil {
 			return
 		}

@@ -32,7 +32,7 @@ type Gate struct {
 	// head's own where no evidence is asked for, 0 while the past is still being read.
 	EvidenceMs func(headMs uint64) uint64
 	State      interface {
-		// Standing returns up to which block Postgres has come.
+		// Progress returns up to which block Postgres has come.
 		Progress(ctx context.Context) (pg.Progress, error)
 	}
 	// Endpoints tell of the heads that each of them has named.
@@ -41,7 +41,7 @@ type Gate struct {
 }
 
 // Stage is the gate before a signer's tasks. Held returns why the nodes would take nothing more of the signer, or is
-// empty; reconciled, whether its nonces were compared with the chain in this tenure.
+// empty; reconciled, whether its nonces were compared with the chain in this lease term.
 func (g Gate) Stage(held func() string, reconciled func() bool) txmanager.Stage {
 	return txmanager.Stage{Name: "gate", Run: func(ctx context.Context, t *txmanager.Task) (txmanager.Verdict,
 		error) {
@@ -108,7 +108,7 @@ func (g Gate) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// sight is what concerns every job.
+// freshness is what concerns every job.
 func (g Gate) freshness(progress pg.Progress, reconciled bool) tier.Freshness {
 	head, age := g.Head.Newest()
 	f := tier.Freshness{

@@ -43,7 +43,7 @@ func horizonAt(ms uint64, arrived time.Time) *headtrack.Tracker {
 	return h
 }
 
-// standingAt is a state that has come up to a time of the chain; none at all for 0.
+// progressAt is a state that has come up to a time of the chain; none at all for 0.
 type progressAt uint64
 
 func (at progressAt) Progress(context.Context) (pg.Progress, error) {

@@ -97,14 +97,14 @@ func TestChecksAreNoted(t *testing.T) {
 		cancel()
 		<-ended
 	})
-	passes := fmt.Sprintf("price onward %q by streams at 100", "reports "+report.ID())
+	passes := fmt.Sprintf("price proceed %q by streams at 100", "reports "+report.ID())
 	want := []string{
-		`1 gate onward "the head is 20 ms old" by this keeper at 98`,
-		`1 pending onward "" by this keeper at 98`, "1 " + passes,
-		`1 call onward "the simulated call succeeds with %d gas" by https://a/ at 100`,
-		`2 pending onward "" by this keeper at 98`,
+		`1 gate proceed "the head is 20 ms old" by this keeper at 98`,
+		`1 pending proceed "" by this keeper at 98`, "1 " + passes,
+		`1 call proceed "the simulated call succeeds with %d gas" by https://a/ at 100`,
+		`2 pending proceed "" by this keeper at 98`,
 		`2 price waiting "no price report of ` + weth.Hex() + `" by this keeper at 100`,
-		`3 pending onward "" by this keeper at 98`, "3 " + passes,
+		`3 pending proceed "" by this keeper at 98`, "3 " + passes,
 		`3 call unknown "connection refused" by  at 100`,
 	}
 	want[3] = fmt.Sprintf(want[3], reckoned().limit(j, gmx.OrderWork(order, nil), 0))

@@ -46,7 +46,7 @@ type Node interface {
 type State interface {
 	looker
 	gasState
-	// Standing returns up to which block Postgres has come.
+	// Progress returns up to which block Postgres has come.
 	Progress(ctx context.Context) (pg.Progress, error)
 }
 

@@ -151,7 +151,7 @@ func TestVerdictsOnOlderStatesEndNothing(t *testing.T) {
 	}
 }
 
-// What was said a while ago counts no more, and a question that nobody answers ends with the tenure.
+// What was said a while ago counts no more, and a question that nobody answers ends with the lease term.
 func TestSecondWordsGrowOld(t *testing.T) {
 	now, heard := time.Unix(1000, 0), make(chan struct{}, 1)
 	o := newSecondCalls(sources{names: []evm.Source{"a", "b"}}, func() time.Time { return now },

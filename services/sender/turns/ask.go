@@ -22,7 +22,7 @@ func (t *Tracker) Ask(j job.Job) txmanager.Turn {
 	return txmanager.Turn{Mine: turn.Mine, Passed: passed, Verdict: t.verdict(j, turn)}
 }
 
-// rebornWithinMs is for how long (ms, chain's clock) the next birth is awaited after a life is over.
+// renewedWithinMs is for how long (ms, chain's clock) the next birth is awaited after a life is over.
 const renewedWithinMs = uint64(3 * job.SaidEvery / time.Millisecond)
 
 // lapsed reports whether the life of a job is over and no planner has published the next one: its condition is gone.
@@ -47,7 +47,7 @@ func (t *Tracker) verdict(j job.Job, turn tier.Turn) txmanager.Verdict {
 		return txmanager.End(job.Expired, "the venue takes no reports for it any more")
 	case t.lapsed(turn):
 		return txmanager.End(job.DroppedRecovered,
-			"its life is over, and no planner has published that it is born again")
+			"its life is over, and no planner has published that it is renewed")
 	}
 	v := txmanager.Verdict{Kind: txmanager.Defer, Reason: waitingFor(turn)}
 	if now := t.now(); turn.NextMs > now {

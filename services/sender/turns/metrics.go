@@ -26,7 +26,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		evidence: evidence.NewMetrics(reg),
 		takeovers: in.Counters("sender_tier_takeovers_total",
 			"Jobs claimed here after another tier had its chance, by that tier.", "from"),
-		external: in.Counters("sender_tier_own_elsewhere_total",
+		external: in.Counters("sender_external_key_use_total",
 			"Jobs executed with this keeper's key that it did not sign: another keeper has the key.", "signer"),
 		waitingJobs: in.Gauge("sender_tier_queue_length", "Jobs that wait for this tier's turn."),
 		suspected: in.Gauges("sender_tier_suspected",

@@ -58,7 +58,7 @@ func TestStoredLifeThatIsOverEnds(t *testing.T) {
 	b.Admit(dip)
 	turn := b.head(birth + 300_000).Ask(dip)
 	if turn.Mine || turn.Passed || turn.Verdict.Kind != txmanager.Defer ||
-		turn.Verdict.Reason != "it is nobody's until it is born again" {
+		turn.Verdict.Reason != "it is nobody's until it is renewed" {
 		t.Errorf("its life has just ended: %+v", turn)
 	}
 	turn = b.head(birth + 330_000).Ask(dip)
@@ -69,11 +69,11 @@ func TestStoredLifeThatIsOverEnds(t *testing.T) {
 	again.BirthMs = birth + 300_000
 	b.Published(again)
 	if turn = b.Ask(dip); !turn.Mine {
-		t.Errorf("it is born again, and 30 s old: %+v", turn)
+		t.Errorf("it is renewed, and 30 s old: %+v", turn)
 	}
 	order := orderAt(1, birth+30_000)
 	order.ExpiresMs = birth + 900_000
 	if turn = b.Ask(order); !turn.Mine {
-		t.Errorf("an order that is never born again: %+v", turn)
+		t.Errorf("an order that is never renewed: %+v", turn)
 	}
 }

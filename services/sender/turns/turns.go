@@ -109,7 +109,7 @@ func (t *Tracker) now() uint64 {
 	return t.cfg.Head.Time()
 }
 
-// Published notes that a job was published. Every time counts: a job that is born anew begins its windows anew.
+// Published notes that a job was published. Every time counts: a job that is renewed begins its windows anew.
 func (t *Tracker) Published(j job.Job) {
 	if !t.cfg.Tier.Enabled {
 		return
@@ -152,7 +152,7 @@ func (t *Tracker) Admit(j job.Job) bool {
 func waitingFor(turn tier.Turn) string {
 	switch {
 	case turn.EndedMs > 0:
-		return "it is nobody's until it is born again"
+		return "it is nobody's until it is renewed"
 	case turn.Owner == 0:
 		return "waiting for this tier's delay to pass"
 	}

@@ -289,7 +289,7 @@ func TestOnlySuccessIsProof(t *testing.T) {
 	}
 }
 
-// TIER-9: a liquidation that is born anew begins its windows anew, also where an intent of its former life is stored.
+// TIER-9: a liquidation that is renewed begins its windows anew, also where an intent of its former life is stored.
 func TestTurnOfTheRenewed(t *testing.T) {
 	b := newBench().head(birth + 40_000)
 	old := job.Job{ID: "liquidation:x:1", Kind: job.Liquidation, BirthMs: birth}

@@ -30,7 +30,7 @@ func Run(t *testing.T, setup Setup) {
 		"own lease is kept":                repeat,
 		"release lets the next in at once": release,
 		"expiry lets the next in":          expiry,
-		"a late owner is a new tenure":     returning,
+		"a late owner is a new term":       returning,
 		"renewal raises nobody":            noResurrection,
 		"a crowd has one winner a round":   crowd,
 		"an unknown signer is an error":    unknown,
@@ -76,7 +76,7 @@ func (b fixture) refused(t *testing.T, o lease.Owner) (holder string, token int6
 func (b fixture) lost(t *testing.T, f lease.Fence) {
 	t.Helper()
 	if err := b.store.Renew(t.Context(), f, long); !lease.Lost(err) {
-		t.Fatalf("renewing under token %d: got %v, want a lost tenure", f.Token, err)
+		t.Fatalf("renewing under token %d: got %v, want a lost term", f.Token, err)
 	}
 }
 
@@ -85,7 +85,7 @@ func oneOwner(b fixture) {
 	t := b.t
 	f := b.take(t, b.alice, long)
 	if f.Token != 1 {
-		t.Errorf("the first tenure has token %d", f.Token)
+		t.Errorf("the first term has token %d", f.Token)
 	}
 	if holder, token := b.refused(t, b.bob); holder != "alice" || token != 1 {
 		t.Errorf("bob's error names %s under token %d", holder, token)
@@ -95,7 +95,7 @@ func oneOwner(b fixture) {
 	}
 }
 
-// NON-3: a repeated acquire, as after a lost reply, is the same tenure, and its time counts from the repetition.
+// NON-3: a repeated acquire, as after a lost reply, is the same term, and its time counts from the repetition.
 func repeat(b fixture) {
 	t := b.t
 	first := b.take(t, b.alice, long)
@@ -107,7 +107,7 @@ func repeat(b fixture) {
 	}
 }
 
-// NON-2, S9: released is not forgotten, and the old tenure cannot end the new one.
+// NON-2, S9: released is not forgotten, and the old term cannot end the new one.
 func release(b fixture) {
 	t := b.t
 	a := b.take(t, b.alice, long)
@@ -120,7 +120,7 @@ func release(b fixture) {
 	}
 	b.lost(t, a)
 	if err := b.store.Release(t.Context(), a); err != nil {
-		t.Errorf("releasing a tenure that is over: %v", err)
+		t.Errorf("releasing a term that is over: %v", err)
 	}
 	b.refused(t, b.alice)
 }
@@ -172,7 +172,7 @@ func returning(b fixture) {
 	b.lost(t, before)
 }
 
-// S12: a renewal extends its own tenure or nothing.
+// S12: a renewal extends its own term or nothing.
 func noResurrection(b fixture) {
 	t := b.t
 	f := b.take(t, b.alice, short)

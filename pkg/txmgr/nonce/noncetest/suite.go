@@ -17,11 +17,11 @@ type Setup func(t *testing.T) (nonce.Store, lease.Store, chain.Address)
 func Run(t *testing.T, setup Setup) {
 	t.Helper()
 	for name, test := range map[string]func(fixture){
-		"a tenure starts at the chain's nonce":      startsAtChain,
-		"a cursor never falls":                      neverFalls,
-		"a store behind the chain waits for resync": backInTime,
-		"a former owner moves no cursor":            fenced,
-		"a tenure may be opened more than one time": repeatable,
+		"a lease term starts at the chain's nonce":      startsAtChain,
+		"a cursor never falls":                          neverFalls,
+		"a store behind the chain waits for resync":     backInTime,
+		"a former owner moves no cursor":                fenced,
+		"a lease term may be opened more than one time": repeatable,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +105,7 @@ func backInTime(b fixture) {
 		t.Fatalf("resynced to %+v, %v", c, err)
 	}
 	if _, err := b.nonces.TakeOver(t.Context(), f, 20); !lease.Lost(err) {
-		t.Errorf("got %v, want the tenure of before to be over", err)
+		t.Errorf("got %v, want the lease term of before to be over", err)
 	}
 	next := b.acquire(t)
 	if next.Token < f.Token+1000 {
@@ -122,7 +122,7 @@ func fenced(b fixture) {
 	b.release(t, old)
 	f := b.acquire(t)
 	if _, err := b.nonces.TakeOver(t.Context(), old, 99); !lease.Lost(err) {
-		t.Fatalf("got %v, want a lost tenure", err)
+		t.Fatalf("got %v, want a lost lease term", err)
 	}
 	b.takeOver(t, f, 0, 0)
 }

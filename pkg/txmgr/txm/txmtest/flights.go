@@ -19,19 +19,19 @@ func staleWrites(b *bench) {
 	successor.land(ended)
 	ctx, end := b.Context(), txm.Ending{Verdict: txm.Verdict{Outcome: job.SkippedDone}}
 	for what, write := range map[string]func() error{
-		"noted":     func() error { return old.Intents.Noted(ctx, old.fence, sent.Hash, "accepted", true) },
-		"record":    func() error { return old.Intents.Record(ctx, old.fence, minedAt(sent, 4, 0)) },
-		"take back": func() error { return old.Intents.Unmine(ctx, old.fence, minedAt(mined, 4, 0)) },
+		"noted":  func() error { return old.Intents.Noted(ctx, old.fence, sent.Hash, "accepted", true) },
+		"record": func() error { return old.Intents.Record(ctx, old.fence, minedAt(sent, 4, 0)) },
+		"unmine": func() error { return old.Intents.Unmine(ctx, old.fence, minedAt(mined, 4, 0)) },
 		"finish": func() error {
 			return old.Intents.Finish(ctx, old.fence, txm.FinalReceipt{Receipt: minedAt(mined, 4, 0), Rest: settled})
 		},
 		"finish what the successor finished": func() error {
 			return old.Intents.Finish(ctx, old.fence, txm.FinalReceipt{Receipt: minedAt(ended, 5, 0), Rest: settled})
 		},
-		"disown": func() error { return old.Intents.NonceLost(ctx, old.fence, intents[0].ID, end) },
-		"skip":   func() error { return old.Intents.Skip(ctx, old.fence, intents[3].ID, end) },
-		"report": func() error { return old.Intents.Reported(ctx, old.fence, []int64{intents[2].ID}) },
-		"pause":  func() error { return old.Intents.Pause(ctx, old.fence, "by a ghost") },
+		"nonce lost": func() error { return old.Intents.NonceLost(ctx, old.fence, intents[0].ID, end) },
+		"skip":       func() error { return old.Intents.Skip(ctx, old.fence, intents[3].ID, end) },
+		"report":     func() error { return old.Intents.Reported(ctx, old.fence, []int64{intents[2].ID}) },
+		"pause":      func() error { return old.Intents.Pause(ctx, old.fence, "by a ghost") },
 	} {
 		b.mustBeLost(what, write())
 	}
@@ -46,8 +46,8 @@ func staleWrites(b *bench) {
 	b.ended(signer, 1)
 }
 
-// S7, S12: what a process began under one tenure it cannot end under a later one by accident: the fence is the
-// tenure's, not the process's.
+// S7, S12: what a process began under one lease term it cannot end under a later one by accident: the fence is the
+// lease term's, not the process's.
 func ownPast(b *bench) {
 	n, signer := b.sender()
 	intents := b.queue(anOrder(signer, 1), anOrder(signer, 2))
@@ -55,9 +55,9 @@ func ownPast(b *bench) {
 	past := *n
 	n.expire()
 	n.begin(signer)
-	b.mustBeLost("a late write of an earlier tenure", n.Intents.Record(b.Context(), past.fence, minedAt(tx, 4, 0)))
+	b.mustBeLost("a late write of an earlier lease term", n.Intents.Record(b.Context(), past.fence, minedAt(tx, 4, 0)))
 	_, err := past.claim(intents[1])
-	b.mustBeLost("a late claim of an earlier tenure", err)
+	b.mustBeLost("a late claim of an earlier lease term", err)
 	b.onlyFlight(signer, txm.Signed)
 	n.land(tx)
 }
@@ -162,9 +162,9 @@ func guards(b *bench) {
 	final := txm.FinalReceipt{Receipt: r, Rest: settled}
 	b.mustBeRefused("finishing without a receipt", n.Intents.Finish(ctx, n.fence, final), txm.Moved)
 	b.mustBeRefused("taking back what is not there", n.Intents.Unmine(ctx, n.fence, r), txm.Moved)
-	b.mustBeRefused("disowning what has no number", n.Intents.NonceLost(ctx, n.fence, intents[1].ID, end), txm.Moved)
+	b.mustBeRefused("losing the nonce of what has no number", n.Intents.NonceLost(ctx, n.fence, intents[1].ID, end), txm.Moved)
 	b.must(n.Intents.Record(ctx, n.fence, r))
-	b.mustBeRefused("disowning what was mined", n.Intents.NonceLost(ctx, n.fence, intents[0].ID, end), txm.Moved)
+	b.mustBeRefused("losing the nonce of what was mined", n.Intents.NonceLost(ctx, n.fence, intents[0].ID, end), txm.Moved)
 	b.must(n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: r, Rest: settled}))
 	b.mustBeRefused("finishing twice", n.Intents.Finish(ctx, n.fence, final), txm.Moved)
 	b.mustBeRefused("recording what has ended", n.Intents.Record(ctx, n.fence, minedAt(tx, 6, 0)), txm.Moved)
@@ -192,6 +192,6 @@ func foreign(b *bench) {
 		b.Errorf("ended: %+v", i)
 	}
 	if n = n.succeed(); n.cursor.Promise() != tx.Nonce+1 {
-		b.Errorf("the disowned number is promised again: %+v", n.cursor)
+		b.Errorf("the lost number is promised again: %+v", n.cursor)
 	}
 }

@@ -147,7 +147,7 @@ func (r *ring) done(ctx context.Context) bool {
 	return depth+len(flights) == 0
 }
 
-// serve is one tenure. It adopts what is in flight, then claims until the lease is lost.
+// serve is one lease term. It adopts what is in flight, then claims until the lease is lost.
 func (r *ring) serve(ctx context.Context, fence lease.Fence, rnd *rand.Rand) error {
 	n := &node{bench: r.bench, fence: fence}
 	var err error
@@ -185,7 +185,7 @@ func (r *ring) execute(ctx context.Context, n *node, intents []txm.Intent, rnd *
 	case errors.Is(err, errLostReply):
 		hash, lookUp := r.Intents.Claimed(ctx, b.Claims[0].Intent)
 		if lookUp != nil || hash != b.Claims[0].Tx.Hash {
-			return errors.Join(err, lookUp) // the tenure begins again, from what is stored
+			return errors.Join(err, lookUp) // the lease term begins again, from what is stored
 		}
 	case txm.Refused(err) == txm.CursorMoved || txm.Refused(err) == txm.Moved || txm.Refused(err) == txm.SignerFull:
 		return errLostReply
@@ -283,7 +283,7 @@ func (r *ring) judge(jobOf map[int64]string) {
 			r.Errorf("ended as %+v", e.Intent)
 		}
 	}
-	r.Logf("%d jobs, %d tenures fenced out", jobs, r.fenced)
+	r.Logf("%d jobs, %d lease terms fenced out", jobs, r.fenced)
 }
 
 func upTo(rnd *rand.Rand, d time.Duration) time.Duration { return time.Duration(rnd.Int64N(int64(d))) }

@@ -44,47 +44,47 @@ func Run(t *testing.T, setup Setup) {
 }
 
 var tests = map[string]func(*bench){
-	"a claim stores number and bytes together":                 claimStores,
-	"S1: a former owner inserts nothing new":                   staleClaim,
-	"S2: a taken number is not taken again":                    takenNumber,
-	"S3: one tenure, one cursor":                               oneCursor,
-	"S4: a consumed number stays consumed":                     consumedStays,
-	"S5, S6: a former owner changes no row":                    staleWrites,
-	"S7, S12: a later tenure of the same owner is another one": ownPast,
-	"S13: time frees no number":                                nothingByTime,
-	"a lost answer is looked up":                               lookUp,
-	"a job is one job however often it is said":                oneJob,
-	"a crowd of senders stores one attempt":                    busyQueue,
-	"the next attempt waits for the last one":                  nextAttempt,
-	"what failed is tried again once":                          triedAgain,
-	"newer words reach a queued attempt":                       refresh,
-	"the queue is in the order of jobs":                        order,
-	"one liquidation per account":                              oneLiquidationPerAccount,
-	"one transaction per order":                                oneTransactionPerOrder,
-	"one deleveraging of a side":                               oneDeleveragingOfASide,
-	"so many liquidations per keeper":                          liquidationLimit,
-	"so many flights per signer":                               flightLimit,
-	"what is mined by agreement frees its place":               minedFreesPlaces,
-	"a reorg takes places again":                               reorgTakesPlaces,
-	"places are kept for liquidations":                         reservedPlaces,
-	"signers share the keeper's places":                        sharedPlaces,
-	"a signer that is out keeps no places":                     outKeepsNoPlaces,
-	"receipts come, go and stay":                               receipts,
-	"receipts are stored all or none":                          batchOfReceipts,
-	"a state is reached from its predecessors only":            guards,
-	"a foreign transaction pauses the signer":                  foreign,
-	"a paused signer claims nothing":                           paused,
-	"nobody looks for what would be refused":                   fullHouse,
-	"a batch is claimed whole or not at all":                   batches,
-	"a raise is stored before it is broadcast":                 replaced,
-	"one raise of several is stored":                           raceToReplace,
-	"a job that is given up stays given up":                    cancelled,
-	"a gap is filled once":                                     filled,
-	"what is spent is known":                                   spent,
-	"failures in a row are counted":                            tries,
-	"what ended is reported":                                   reports,
-	"a claim that waits for a refreshed intent is whole":       claimRacesRefresh,
-	"no number and no job twice under pauses and lost replies": hammer,
+	"a claim stores number and bytes together":                     claimStores,
+	"S1: a former owner inserts nothing new":                       staleClaim,
+	"S2: a taken number is not taken again":                        takenNumber,
+	"S3: one lease term, one cursor":                               oneCursor,
+	"S4: a consumed number stays consumed":                         consumedStays,
+	"S5, S6: a former owner changes no row":                        staleWrites,
+	"S7, S12: a later lease term of the same owner is another one": ownPast,
+	"S13: time frees no number":                                    nothingByTime,
+	"a lost answer is looked up":                                   lookUp,
+	"a job is one job however often it is said":                    oneJob,
+	"a crowd of senders stores one attempt":                        busyQueue,
+	"the next attempt waits for the last one":                      nextAttempt,
+	"what failed is tried again once":                              triedAgain,
+	"newer words reach a queued attempt":                           refresh,
+	"the queue is in the order of jobs":                            order,
+	"one liquidation per account":                                  oneLiquidationPerAccount,
+	"one transaction per order":                                    oneTransactionPerOrder,
+	"one deleveraging of a side":                                   oneDeleveragingOfASide,
+	"so many liquidations per keeper":                              liquidationLimit,
+	"so many flights per signer":                                   flightLimit,
+	"what is mined by agreement frees its place":                   minedFreesPlaces,
+	"a reorg takes places again":                                   reorgTakesPlaces,
+	"places are kept for liquidations":                             reservedPlaces,
+	"signers share the keeper's places":                            sharedPlaces,
+	"a signer that is out keeps no places":                         outKeepsNoPlaces,
+	"receipts come, go and stay":                                   receipts,
+	"receipts are stored all or none":                              batchOfReceipts,
+	"a state is reached from its predecessors only":                guards,
+	"a foreign transaction pauses the signer":                      foreign,
+	"a paused signer claims nothing":                               paused,
+	"nobody looks for what would be refused":                       fullHouse,
+	"a batch is claimed whole or not at all":                       batches,
+	"a raise is stored before it is broadcast":                     replaced,
+	"one raise of several is stored":                               raceToReplace,
+	"a job that is given up stays given up":                        cancelled,
+	"a gap is filled once":                                         filled,
+	"what is spent is known":                                       spent,
+	"failures in a row are counted":                                tries,
+	"what ended is reported":                                       reports,
+	"a claim that waits for a refreshed intent is whole":           claimRacesRefresh,
+	"no number and no job twice under pauses and lost replies":     hammer,
 }
 
 const (
@@ -117,7 +117,7 @@ func (b *bench) signer() chain.Address {
 	return s
 }
 
-// node is one sender process with a tenure of a signer.
+// node is one sender process with a lease term of a signer.
 type node struct {
 	*bench
 	owner  lease.Owner
@@ -151,7 +151,7 @@ func (n *node) begin(signer chain.Address) {
 	}
 }
 
-// expire ends the tenure as time does, sooner.
+// expire ends the lease term as time does, sooner.
 func (n *node) expire() {
 	n.Helper()
 	if _, err := n.Leases.Acquire(n.Context(), n.fence.Signer, n.owner, short); err != nil {

@@ -23,7 +23,7 @@ var (
 		WHERE block <= $2 GROUP BY block, hash, parent, time_ms HAVING count(*) = $1 ORDER BY block DESC LIMIT 1`)
 )
 
-// Standing is how far a generation has come.
+// Progress is how far a generation has come.
 type Progress struct {
 	Generation int
 	// Partitions is how many partitions the log topic has; 0 until the first claim.
@@ -87,7 +87,7 @@ func (db *DB) ProgressOf(ctx context.Context, generation int) (s Progress, err e
 	return s, err
 }
 
-// ActiveStanding returns where the active generation stands, read in a transaction of the caller.
+// ActiveProgress returns where the active generation stands, read in a transaction of the caller.
 func ActiveProgress(ctx context.Context, tx pgx.Tx) (Progress, error) {
 	generation, err := activeGeneration(ctx, tx)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"perpkeeper/pkg/retry"
 )
 
-// Tenure is the time during which this process owns a signer, from acquiring its lease until losing or releasing it.
-// [Tenure.Keep] must run while it is in use. Its methods are safe for concurrent use.
+// Term is the time during which this process owns a signer, from acquiring its lease until losing or releasing it.
+// [Term.Keep] must run while it is in use. Its methods are safe for concurrent use.
 type Term struct {
 	store   Store
 	fence   Fence
@@ -23,7 +23,7 @@ type Term struct {
 	until time.Time // monotonic; past it this process takes the lease for lost, whatever the database answers
 }
 
-// Acquire takes the lease of a signer and begins a tenure. See [Store.Acquire] for its errors.
+// Acquire takes the lease of a signer and begins a term. See [Store.Acquire] for its errors.
 func Acquire(ctx context.Context, store Store, signer chain.Address, owner Owner, ttl time.Duration,
 	m *Metrics) (*Term, error) {
 	return AcquireBy(ctx, time.Now, store, signer, owner, ttl, m)
@@ -46,10 +46,10 @@ func AcquireBy(ctx context.Context, now func() time.Time, store Store, signer ch
 // from later on.
 func trusted(ttl time.Duration) time.Duration { return ttl * 7 / 10 }
 
-// Fence returns the proof of ownership that writes of this tenure present.
+// Fence returns the proof of ownership that writes of this term present.
 func (t *Term) Fence() Fence { return t.fence }
 
-// Check returns a [LostError] once the tenure's deadline has passed. It is asked immediately before signing and before
+// Check returns a [LostError] once the term's deadline has passed. It is asked immediately before signing and before
 // broadcasting.
 func (t *Term) Check(op string) error {
 	if t.now().Before(t.deadline()) {
@@ -64,7 +64,7 @@ func (t *Term) deadline() time.Time {
 	return t.until
 }
 
-// Keep renews the lease at a third of its TTL until ctx ends, and returns nil then, or until the tenure is over, and
+// Keep renews the lease at a third of its TTL until ctx ends, and returns nil then, or until the term is over, and
 // returns a [LostError]. A database that does not answer is asked again, sooner, until the deadline.
 func (t *Term) Keep(ctx context.Context) error {
 	for rest := t.rest(); retry.Sleep(ctx, rest); {
@@ -76,8 +76,8 @@ func (t *Term) Keep(ctx context.Context) error {
 	return nil
 }
 
-// RenewOnce renews the lease once and returns how long to wait before the next renewal. [Tenure.Keep] calls it whenever
-// that time has passed. A database that does not answer is no error yet. The error is a [LostError]: the tenure is
+// RenewOnce renews the lease once and returns how long to wait before the next renewal. [Term.Keep] calls it whenever
+// that time has passed. A database that does not answer is no error yet. The error is a [LostError]: the term is
 // over.
 func (t *Term) RenewOnce(ctx context.Context) (rest time.Duration, err error) {
 	if err := t.Check("renew"); err != nil {
@@ -97,7 +97,7 @@ func (t *Term) RenewOnce(ctx context.Context) (rest time.Duration, err error) {
 // rest is how long to wait before the next renewal.
 func (t *Term) rest() time.Duration { return min(t.ttl/3, t.left()) }
 
-// left is the time until the tenure's deadline if nothing is renewed.
+// left is the time until the term's deadline if nothing is renewed.
 func (t *Term) left() time.Duration { return t.deadline().Sub(t.now()) }
 
 // renew asks the store once, and moves the deadline. An answer after the deadline is too late and counts as lost.
@@ -123,7 +123,7 @@ func (t *Term) extend(until time.Time) error {
 	return nil
 }
 
-// Release ends the tenure, here at once and at the database for the next owner's sake. Nothing of the tenure may be
+// Release ends the term, here at once and at the database for the next owner's sake. Nothing of the term may be
 // under way any more.
 func (t *Term) Release(ctx context.Context) error {
 	t.mu.Lock()

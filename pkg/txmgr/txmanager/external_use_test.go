@@ -10,15 +10,15 @@ import (
 	"perpkeeper/pkg/txmgr/nonce"
 )
 
-// The cursor is doubted for what two hosts say, and for nothing less; the chain is asked now and then, and not before
-// the cursor is known.
+// The cursor is unverified for what two hosts say, and for nothing less; the chain is asked now and then, and not
+// before the cursor is known.
 func TestExternalUseIsSeen(t *testing.T) {
 	for name, c := range map[string]struct {
 		given, next uint64
 		sure        bool
 		err         error
 		asked       int
-		doubted     bool
+		unverified  bool
 	}{
 		"not known yet":       {0, 9, true, nil, 0, false},
 		"at rest":             {5, 5, true, nil, 1, false},
@@ -37,8 +37,8 @@ func TestExternalUseIsSeen(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if node.asked != c.asked || s.cursor.unverified.Load() != c.doubted {
-			t.Errorf("%s: asked %d times, doubted %t", name, node.asked, s.cursor.unverified.Load())
+		if node.asked != c.asked || s.cursor.unverified.Load() != c.unverified {
+			t.Errorf("%s: asked %d times, unverified %t", name, node.asked, s.cursor.unverified.Load())
 		}
 		now = now.Add(externalUsePause)
 		if _ = s.pass(t.Context()); node.asked != 2*c.asked {
@@ -47,7 +47,7 @@ func TestExternalUseIsSeen(t *testing.T) {
 	}
 }
 
-// A doubted cursor is read anew, and one that is lost is nothing to hold the chain against.
+// An unverified cursor is read anew, and one that is lost is nothing to hold the chain against.
 func TestUnverifiedCursorIsReadAnew(t *testing.T) {
 	read := 0
 	c := &cursor{open: func(context.Context) (nonce.Cursor, error) {

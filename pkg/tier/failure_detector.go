@@ -89,7 +89,7 @@ func (e *FailureDetector) Born(id string, birthMs uint64) {
 //
 // A job this keeper does not know was born and executed while it was away. Its windows are unknown, but whoever goes
 // before its executor had one and let it pass. This is how a keeper that comes back learns what the others hold against
-// it: if it did not, both it and its deputy would act.
+// it: if it did not, both it and its substitute would act.
 func (e *FailureDetector) Executed(id string, by int, atMs uint64) {
 	c := e.jobs[id]
 	known := c != nil

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// foreignUsePause is how often it is looked whether somebody else uses a signer's key.
+// externalUsePause is how often it is looked whether somebody else uses a signer's key.
 const externalUsePause = 5 * time.Second
 
-// foreignUse looks, also while nothing is sent, whether the chain has numbers of the signer that were never given out
+// externalUse looks, also while nothing is sent, whether the chain has numbers of the signer that were never given out
 // here: somebody else has sent with its key. What becomes of it the cursor finds out, which is then read anew: the
 // store compares its numbers with the chain's, and pauses the signer. It is used by one goroutine.
 type externalUse struct {

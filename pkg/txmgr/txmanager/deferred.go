@@ -12,7 +12,7 @@ import (
 // pause is how long a task that has to wait is passed over.
 const pause = 300 * time.Millisecond
 
-// passedOver are the tasks that have to wait.
+// deferred are the tasks that have to wait.
 type deferred struct {
 	clock     func() time.Time
 	head      func() uint64       // the newest head's number
@@ -20,7 +20,7 @@ type deferred struct {
 	yielded   map[int64]time.Time // when a task was last told that it is another keeper's
 }
 
-// nap is how long a task is passed over: until a time, or a head where one is named, or some news.
+// deferral is how long a task is passed over: until a time, or a head where one is named, or some news.
 type deferral struct {
 	until time.Time
 	head  uint64

@@ -13,7 +13,7 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
-// pass is what one loop of a tenure does each time it is woken.
+// pass is what one loop of a lease term does each time it is woken.
 type pass struct {
 	name string
 	run  func(context.Context) error
@@ -21,7 +21,7 @@ type pass struct {
 	wake func() [2]<-chan struct{}
 }
 
-// duty is what all that is done in one tenure works with.
+// duty is what all that is done in one lease term works with.
 type duty struct {
 	term    *lease.Term
 	signer  chain.Address
@@ -35,12 +35,12 @@ type duty struct {
 }
 
 // abandoned reports whether a flight is another tier's for good until that one has had its window. What is claimed
-// behind it makes way for itself, see [txm.Sight]; so nobody has to wait until it lands.
+// behind it makes way for itself, see [txm.Observation]; so nobody has to wait until it lands.
 func (d duty) abandoned(f txm.Flight) bool {
 	return d.turns.Ask(f.Intent.Job).Passed && !f.Leaving()
 }
 
-// passes are the loops of a tenure, in the order in which work goes through them.
+// passes are the loops of a lease term, in the order in which work goes through them.
 func (w *worker) passes(b *broadcast) []pass {
 	signing := signing{duty: b.duty, key: w.key, chainID: w.cfg.ChainID, market: w.market,
 		budget:  &budget{duty: b.duty, limit: w.Limits.Fee().Budget, clock: w.Clock},
@@ -58,7 +58,7 @@ func (w *worker) passes(b *broadcast) []pass {
 		{"drain", w.drain(renewal, waiting, cursor).pass,
 			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.Heads.Next()} }},
 		{"confirm", w.confirm(renewal, waiting).pass, heads},
-		{"strangers", externalUse.pass, heads},
+		{"external_use", externalUse.pass, heads},
 		{"record", r.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }},
 		{"retry", w.retries.pass, heads},
 	}
@@ -119,7 +119,7 @@ func (w *worker) rest(i txm.Intent, o job.Outcome) txm.Rest {
 	return txm.After(o, i.Tries, w.Heads.Now(), w.cfg.Cooldown)
 }
 
-// tidy looks again at a cursor that is doubted, and fills the gaps that nobody has a job for.
+// tidy looks again at a cursor that is unverified, and fills the gaps that nobody has a job for.
 func (w *worker) tidy(ctx context.Context, cursor *cursor, gaps gaps) error {
 	if cursor.unverified.Load() {
 		if _, err := cursor.get(ctx); err != nil {

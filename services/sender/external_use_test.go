@@ -128,7 +128,7 @@ func stolenKey(t *testing.T, s *site, by chain.Address, key secret.String) {
 	})
 	s.eventually("the reason is given", func(context.Context) bool { return sn.notices.has("paused") })
 	if n := sn.count("sender_foreign_total"); n != 1 {
-		t.Errorf("%.0f strangers were counted", n)
+		t.Errorf("%.0f external transactions were counted", n)
 	}
 	if heads, err := sn.intents.Heads(t.Context(), by, txm.Pick{Limit: 9}); len(heads) != 0 || err != nil {
 		t.Errorf("a paused signer has %+v to do, %v", heads, err)
@@ -146,7 +146,7 @@ func loneWitness(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
 	forgets.Store(true)
 	s.payMyself(key)
-	s.eventually("the doubt is told", func(context.Context) bool { return sn.notices.has("1 of 2 hosts") })
+	s.eventually("one host is told of", func(context.Context) bool { return sn.notices.has("1 of 2 hosts") })
 	before := len(w.broadcasts())
 	s.eventually("it is broadcast all the same", func(context.Context) bool { return len(w.broadcasts()) > before+1 })
 	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 1 {
