@@ -16,6 +16,6 @@ plot for [p in "scanner statevm planner sender console"] of("process", p, "resid
 set title "topics, MB"
 plot for [p in "log price job result"] of("topic", p, "bytes") using ($1/3600):($5/1048576) with lines linewidth 2 title p
 set title "tables with indexes, MB"
-plot for [p in "keeper.tx_intent keeper.tx_attempt state_g1.perp_order state_g1.undo state_g1.kept_block"] \
+plot for [p in "keeper.tx_intent keeper.signed_tx state_g1.perp_order state_g1.undo state_g1.kept_block"] \
      of("table", p, "bytes") using ($1/3600):($5/1048576) with lines linewidth 2 title p noenhanced
 unset multiplot

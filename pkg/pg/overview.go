@@ -17,7 +17,7 @@ var (
 	countOrders = Register("count of orders by kind and status",
 		`SELECT CASE order_type WHEN 7 THEN 'liquidation' ELSE 'order' END, status, count(*)
 		FROM {state}.perp_order WHERE deleted_at IS NULL GROUP BY 1, 2`)
-	countSent = Register("count of transactions sent", `SELECT (SELECT count(*) FROM keeper.tx_attempt WHERE sends > 0)
+	countSent = Register("count of transactions sent", `SELECT (SELECT count(*) FROM keeper.signed_tx WHERE sends > 0)
 			+ (SELECT coalesce(sum(sent), 0)::bigint FROM keeper.archive_week)`)
 	countRequests = Register("count of requests by kind and status", `SELECT kind, status, count(*)
 		FROM {state}.request WHERE deleted_at IS NULL GROUP BY kind, status`)
@@ -177,7 +177,7 @@ func (db *DB) SentSince(ctx context.Context, accounts []chain.Address, since tim
 
 // The derived state does not show what a keeper intends: a position that is being liquidated is Active in it until
 // the chain closes it.
-var selectLiquidations = Register("liquidations", `SELECT v.key, v.account, v.job_id, v.arm, v.status,
+var selectLiquidations = Register("liquidations", `SELECT v.key, v.account, v.job_id, v.attempt, v.status,
 	coalesce(v.outcome, ''), coalesce(v.reason, ''), v.ended_at
 	FROM keeper.liquidation v JOIN {state}.position p ON p.key = v.key
 	WHERE v.status IS NOT NULL AND p.status = 'Active' AND p.deleted_at IS NULL ORDER BY v.key`)

@@ -66,8 +66,8 @@ func (p Passwords) roles() []role {
 		{RolePlanner, p.Planner, all, []string{"delayed_job", "delayed_scan", "wallet", "wallet_entry", "commission"},
 			nil},
 		{RoleSender, p.Sender, all, []string{
-			"signer", "signer_lease", "signer_event", "signer_nonce_allocation", "tx_intent", "tx_attempt",
-			"tx_receipt", "notified", "shadow_trial", "archived_intent", "archived_attempt", "archived_receipt",
+			"signer", "signer_lease", "signer_event", "signer_nonce_allocation", "tx_intent", "signed_tx",
+			"tx_receipt", "notified", "shadow_trial", "archived_intent", "archived_signed_tx", "archived_receipt",
 			"archived_allocation", "archive_week", "archive_mark", "archived_nonce",
 			"archived_job", "pnl_day", "preflight_check",
 		}, archiveFunctions},

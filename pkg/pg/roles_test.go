@@ -59,7 +59,7 @@ func TestRolesMayDoTheirWorkAlone(t *testing.T) {
 		`UPDATE keeper.signer_lease SET next_nonce = 0 WHERE false`:               "sender ops",
 		`UPDATE keeper.signer_nonce_allocation SET state = state WHERE false`:     "sender ops",
 		`UPDATE keeper.tx_intent SET state = state WHERE false`:                   "sender ops",
-		`SELECT FROM keeper.tx_attempt`:                                           "planner sender ops",
+		`SELECT FROM keeper.signed_tx`:                                           "planner sender ops",
 		`UPDATE keeper.delayed_job SET version = 0 WHERE false`:                   "planner ops",
 		`INSERT INTO keeper.wallet SELECT * FROM keeper.wallet WHERE false`:       "planner ops",
 		`SELECT FROM public.perpkeeper_schema`:                                    "statevm planner sender ops",

@@ -14,7 +14,7 @@ import (
 )
 
 // growing are the tables that get a row for each job or transaction, forever.
-var growing = []string{"tx_intent", "tx_attempt", "tx_receipt", "signer_nonce_allocation", "preflight_check"}
+var growing = []string{"tx_intent", "signed_tx", "tx_receipt", "signer_nonce_allocation", "preflight_check"}
 
 // wholesale are the statements that may read a growing table from end to end: those of an operator's command, never
 // those of a process at work.
@@ -46,8 +46,8 @@ func TestNoStatementScansWhatGrows(t *testing.T) {
 			}
 		}
 	}
-	if got := scanned(t, conn, `SELECT hash FROM keeper.tx_attempt WHERE gas = $1`, partial); !slices.Equal(got,
-		[]string{"tx_attempt"}) {
+	if got := scanned(t, conn, `SELECT hash FROM keeper.signed_tx WHERE gas = $1`, partial); !slices.Equal(got,
+		[]string{"signed_tx"}) {
 		t.Errorf("a statement without an index scans %v", got)
 	}
 }

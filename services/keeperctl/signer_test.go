@@ -254,7 +254,7 @@ func TestSignerGaps(t *testing.T) {
 		b.claim(f, n)
 	}
 	b.want("gaps", "no gaps: every number")
-	pgtest.Tamper(t, b.address, `DELETE FROM keeper.tx_attempt WHERE nonce < 2`)
+	pgtest.Tamper(t, b.address, `DELETE FROM keeper.signed_tx WHERE nonce < 2`)
 	pgtest.Tamper(t, b.address, `UPDATE keeper.signer_nonce_allocation SET state = 'RELEASED' WHERE nonce = 0`)
 	pgtest.Tamper(t, b.address, `DELETE FROM keeper.signer_nonce_allocation WHERE nonce = 1`)
 	b.want("gaps", "signer nonce state for last given to behind it what happens",

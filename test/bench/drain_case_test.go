@@ -84,7 +84,7 @@ func (k *keeper) firstSent() map[nonceOf]time.Time {
 		k.t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	rows, err := conn.Query(k.t.Context(), `SELECT signer, nonce, created_at FROM keeper.tx_attempt WHERE seq = 1`)
+	rows, err := conn.Query(k.t.Context(), `SELECT signer, nonce, created_at FROM keeper.signed_tx WHERE seq = 1`)
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func (k *keeper) prices(d *drained) {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	var raised, most int64
-	if err := conn.QueryRow(k.t.Context(), `SELECT count(*) FILTER (WHERE seq > 1), max(cap) FROM keeper.tx_attempt
+	if err := conn.QueryRow(k.t.Context(), `SELECT count(*) FILTER (WHERE seq > 1), max(cap) FROM keeper.signed_tx
 		WHERE created_at > $1`, d.jump).Scan(&raised, &most); err != nil {
 		k.t.Fatal(err)
 	}

@@ -170,8 +170,8 @@ func (c *claimants) remember() {
 	for n, f := range c.fences {
 		c.exec(`WITH done AS (
 				INSERT INTO keeper.tx_intent
-					(job_id, arm, kind, key, account, class, ratio, birth_ms, job, signer, state, nonce, token,
-						outcome, ended_at, rearm_ms, reported_at)
+					(job_id, attempt, kind, key, account, class, ratio, birth_ms, job, signer, state, nonce, token,
+						outcome, ended_at, retry_after_ms, reported_at)
 				SELECT 'order:' || encode($1, 'hex') || ':' || n, 1, $2, decode(lpad(to_hex(n), 64, encode($1,
 					'hex')), 'hex'), $1, 3, 0, n, '{}', $1,
 					'FINAL_OK', n, 1, 'done', clock_timestamp(), 0, clock_timestamp()
@@ -180,7 +180,7 @@ func (c *claimants) remember() {
 				INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token)
 					SELECT $1, nonce, 'CONSUMED', id, 1 FROM done
 			)
-			INSERT INTO keeper.tx_attempt (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
+			INSERT INTO keeper.signed_tx (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
 			SELECT sha256(id::text::bytea), id, $1, nonce, 1, 'EXEC', decode(repeat('00', $4), 'hex'), 1, 1, 6000000,
 				1 FROM done`,
 			f.Signer[:], string(job.Order), each, rawBytes)
@@ -194,7 +194,7 @@ func (c *claimants) remember() {
 func (c *claimants) queue() {
 	for n, f := range c.fences {
 		rows, err := c.conn.Query(context.Background(), `INSERT INTO keeper.tx_intent
-				(job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer, state, said_ms)
+				(job_id, attempt, tries, kind, key, account, class, ratio, birth_ms, job, signer, state, said_ms)
 			SELECT 'order:' || encode($1, 'hex') || ':' || n, 1, 0, $2, decode(lpad(to_hex(n), 64, encode($1, 'hex')),
 				'hex'), $1, 3, 0, n, '{}', $1, 'QUEUED', 1
 			FROM generate_series($3::bigint, $4::bigint) n RETURNING
@@ -241,7 +241,7 @@ func bytesLike(id int64, n uint64) txm.SignedTx {
 func (c *claimants) end() {
 	c.exec(
 		`UPDATE keeper.tx_intent SET state = 'FINAL_OK', outcome = 'done', ended_at = clock_timestamp(), reported_at =
-			clock_timestamp(), rearm_ms = 0
+			clock_timestamp(), retry_after_ms = 0
 		WHERE state = 'SIGNED'`)
 	c.exec(`UPDATE keeper.signer_nonce_allocation SET state = 'CONSUMED' WHERE state = 'SIGNED'`)
 	c.exec(`UPDATE keeper.signer_lease SET mined_nonce = next_nonce`)

@@ -111,7 +111,7 @@ type verdict struct {
 }
 
 // live are the tables of what has not ended, or not for long.
-const live = `keeper\.(tx_intent|tx_attempt|tx_receipt|signer_nonce_allocation)`
+const live = `keeper\.(tx_intent|signed_tx|tx_receipt|signer_nonce_allocation)`
 
 // kept are the tables that a setting, or a decision, lets grow for longer than a soak takes, and which.
 var kept = []struct{ table, why string }{
@@ -240,7 +240,7 @@ func TestSoakJudge(t *testing.T) {
 		"goroutines leak": {series{"process", "planner", "goroutines"},
 			func(n float64) float64 { return 40 + n/2 }, true},
 		"kept": {series{"table", "keeper.tx_intent", "bytes"}, func(n float64) float64 { return n * 5 * mb }, false},
-		"kept, faster": {series{"table", "keeper.tx_attempt", "bytes"},
+		"kept, faster": {series{"table", "keeper.signed_tx", "bytes"},
 			func(n float64) float64 { return n * n * mb }, true},
 		"not kept": {series{"table", "state_g1.undo", "bytes"}, func(n float64) float64 { return n * 5 * mb }, true},
 	} {

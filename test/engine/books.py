@@ -51,10 +51,10 @@ for signer, by_nonce in chain.items():
 
 mined = {h: n for by_nonce in chain.values() for h, n in by_nonce.values()}
 succeeded = {r['transactionHash']: int(r['status'], 16) == 1 for r in rpc([('eth_getTransactionReceipt', [h]) for h in mined])}
-signed = {r[0] for r in sql("select '0x' || encode(hash, 'hex') from keeper.tx_attempt")}
+signed = {r[0] for r in sql("select '0x' || encode(hash, 'hex') from keeper.signed_tx")}
 foreign = [h for h in mined if h not in signed]
 if foreign:
-    wrong.append(f'{len(foreign)} mined transactions of our signers are not in tx_attempt: {foreign[:3]}')
+    wrong.append(f'{len(foreign)} mined transactions of our signers are not in signed_tx: {foreign[:3]}')
 
 noted = {h: (int(block), ok == 't') for h, block, ok in sql("select '0x' || encode(tx_hash, 'hex'), block, ok from keeper.tx_receipt")}
 settled = final - 20  # what is older must have been noted

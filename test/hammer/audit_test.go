@@ -136,7 +136,7 @@ func (g *rig) auditAttempts() {
 	var nonce uint64
 	var kind string
 	g.each(
-		`SELECT a.hash, a.nonce, a.kind, i.key FROM keeper.tx_attempt a JOIN keeper.tx_intent i ON i.id = a.intent
+		`SELECT a.hash, a.nonce, a.kind, i.key FROM keeper.signed_tx a JOIN keeper.tx_intent i ON i.id = a.intent
 			WHERE a.signer = $1`,
 		[]any{g.signer[:]}, []any{&hash, &nonce, &kind, &key}, func() {
 			h := common.BytesToHash(hash)

@@ -62,7 +62,7 @@ mutant "a cancelled job is executed after all" pkg/pg/outbox/intent_replace.go "
 mutant "one account, two liquidations" pkg/pg/migrations/00001_keeper.sql 's/UNIQUE (INDEX tx_intent_liquidation_account)/\1/' "$store"
 mutant "one order, two transactions" pkg/pg/migrations/00001_keeper.sql 's/UNIQUE (INDEX tx_intent_key_in_flight)/\1/' "$store"
 # Either of the two constraints would do by itself.
-mutant "one job, two live arms" pkg/pg/migrations/00001_keeper.sql 's/UNIQUE (INDEX tx_intent_live_arm)/\1/; /UNIQUE \(job_id, arm\),/d' "$store"
+mutant "one job, two live attempts" pkg/pg/migrations/00001_keeper.sql 's/UNIQUE (INDEX tx_intent_live_attempt)/\1/; /UNIQUE \(job_id, attempt\),/d' "$store"
 mutant "liquidations without a limit" pkg/pg/outbox/intent_claim.go "s/WHERE kind <> 'liquidation' OR slot IS NOT NULL/WHERE true/" "$store"
 mutant "a liquidation that is called an order takes no place" pkg/pg/outbox/intent_claim.go "s/AND t\.kind <> 'liquidation'\`/\`/" "$store"
 mutant "a database behind the chain is believed" pkg/pg/outbox/lease_takeover.go 's/if latest <= stored\.Next \{/if true {/' "$store"

@@ -98,11 +98,11 @@ CREATE TABLE keeper.signer_lease (
 CREATE TRIGGER signer_lease_stays BEFORE DELETE OR TRUNCATE ON keeper.signer_lease
     FOR EACH STATEMENT EXECUTE FUNCTION keeper.refuse_removal();
 
--- One arm of a job. Only txm.State says which state may follow which.
+-- One attempt at a job. Only txm.State says which state may follow which.
 CREATE TABLE keeper.tx_intent (
     id          bigint        GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     job_id      text          COLLATE "C" NOT NULL,
-    arm         integer       NOT NULL CHECK (arm > 0),
+    attempt         integer       NOT NULL CHECK (attempt > 0),
     kind        text          NOT NULL,
     key         bytea         NOT NULL,
     account     bytea         NOT NULL,
@@ -122,21 +122,21 @@ CREATE TABLE keeper.tx_intent (
     ended_at    timestamptz,
     reported_at timestamptz,            -- when the result was published
     updated_at  timestamptz   NOT NULL DEFAULT clock_timestamp(),
-    tries          integer NOT NULL DEFAULT 0 CHECK (tries >= 0), -- failed arms in a row before this one
-    given_up       boolean NOT NULL DEFAULT false, -- it failed, and no arm follows by itself: somebody has to look
-    cancel_outcome text,                           -- how the arm ends if what only frees its nonce is mined
+    tries          integer NOT NULL DEFAULT 0 CHECK (tries >= 0), -- failed attempts in a row before this one
+    given_up       boolean NOT NULL DEFAULT false, -- it failed, and no attempt follows by itself: somebody has to look
+    cancel_outcome text,                           -- how the attempt ends if what only frees its nonce is mined
     cancel_reason  text,
     said_ms        bigint  NOT NULL DEFAULT 0,     -- chain time of the state in which a planner last found the job
-    rearm_ms       bigint,                         -- the next arm needs the job to be found in a state from after this
-    called_off     text,                           -- an operator wants this arm's number back: who, and why
-    UNIQUE (job_id, arm),
+    retry_after_ms       bigint,                         -- the next attempt needs the job to be found in a state from after this
+    called_off     text,                           -- an operator wants this attempt's number back: who, and why
+    UNIQUE (job_id, attempt),
     CHECK ((nonce IS NULL) = (state IN ('QUEUED', 'SKIPPED'))),
     CHECK ((ended_at IS NULL) = (state IN ('QUEUED', 'SIGNED', 'SENT', 'MINED'))),
     CHECK ((outcome IS NULL) = (ended_at IS NULL)),
-    CHECK ((rearm_ms IS NULL) = (ended_at IS NULL)),
+    CHECK ((retry_after_ms IS NULL) = (ended_at IS NULL)),
     CHECK ((cancel_outcome IS NULL) = (cancel_reason IS NULL))
 );
-CREATE UNIQUE INDEX tx_intent_live_arm ON keeper.tx_intent (job_id) WHERE state IN ('QUEUED', 'SIGNED', 'SENT', 'MINED');
+CREATE UNIQUE INDEX tx_intent_live_attempt ON keeper.tx_intent (job_id) WHERE state IN ('QUEUED', 'SIGNED', 'SENT', 'MINED');
 -- An order that changes while it is being executed is another job and still the same order: only one transaction for it may be under way.
 CREATE UNIQUE INDEX tx_intent_key_in_flight ON keeper.tx_intent (key) WHERE state IN ('SIGNED', 'SENT', 'MINED');
 -- One that is mined has given its slot back, and what the next one is judged by holds what it did (LIQ-20). Slots from 16000 on are of those that a reorg has taken back:
@@ -170,7 +170,7 @@ CREATE TABLE keeper.signer_nonce_allocation (
 CREATE INDEX signer_nonce_allocation_open ON keeper.signer_nonce_allocation (signer, nonce) WHERE state IN ('HELD', 'RELEASED');
 
 -- Every transaction ever signed. Nothing is broadcast that is not here.
-CREATE TABLE keeper.tx_attempt (
+CREATE TABLE keeper.signed_tx (
     hash          bytea       PRIMARY KEY CHECK (octet_length(hash) = 32),
     intent        bigint      NOT NULL,
     signer        bytea       NOT NULL,
@@ -221,10 +221,10 @@ CREATE TABLE keeper.signer_event (
 );
 CREATE INDEX signer_event_signer ON keeper.signer_event (signer, id);
 
--- What others may know of liquidations (LIQ-8): the newest arm of each job that is in flight, or was given up. Whoever wants it of positions joins it to
+-- What others may know of liquidations (LIQ-8): the newest attempt of each job that is in flight, or was given up. Whoever wants it of positions joins it to
 -- the active generation's; see pg.Liquidations.
 CREATE VIEW keeper.liquidation AS
-    SELECT DISTINCT ON (key) key, account, job_id, arm, tries, outcome, reason, ended_at,
+    SELECT DISTINCT ON (key) key, account, job_id, attempt, tries, outcome, reason, ended_at,
         CASE WHEN ended_at IS NULL THEN 'LIQUIDATING' WHEN given_up THEN 'LIQUIDATION_FAILED' END AS status
     FROM keeper.tx_intent WHERE kind = 'liquidation' AND state <> 'QUEUED'
     ORDER BY key, id DESC;
@@ -383,7 +383,7 @@ CREATE INDEX console_action_run ON keeper.console_action (run);
 CREATE TRIGGER console_action_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON keeper.console_action
     FOR EACH STATEMENT EXECUTE FUNCTION keeper.refuse_change();
 
--- What was said of an arm before it got its nonce, for people. Written beside the road, and so without a reference to the arm.
+-- What was said of an attempt before it got its nonce, for people. Written beside the road, and so without a reference to the attempt.
 CREATE TABLE keeper.preflight_check (
     intent  bigint      NOT NULL,
     at      timestamptz NOT NULL, -- by the clock of the process that checked
@@ -407,10 +407,10 @@ CREATE INDEX archived_intent_account ON keeper.archived_intent (account);
 CREATE INDEX archived_intent_ended ON keeper.archived_intent (ended_at);
 
 -- What belongs to an intent is of its week, whenever it was written.
-CREATE TABLE keeper.archived_attempt (LIKE keeper.tx_attempt, ended_at timestamptz NOT NULL)
+CREATE TABLE keeper.archived_signed_tx (LIKE keeper.signed_tx, ended_at timestamptz NOT NULL)
     PARTITION BY RANGE (ended_at);
-ALTER TABLE keeper.archived_attempt ADD PRIMARY KEY (hash, ended_at);
-CREATE INDEX archived_attempt_number ON keeper.archived_attempt (signer, nonce);
+ALTER TABLE keeper.archived_signed_tx ADD PRIMARY KEY (hash, ended_at);
+CREATE INDEX archived_signed_tx_number ON keeper.archived_signed_tx (signer, nonce);
 
 CREATE TABLE keeper.archived_receipt (LIKE keeper.tx_receipt, ended_at timestamptz NOT NULL)
     PARTITION BY RANGE (ended_at);
@@ -425,8 +425,8 @@ ALTER TABLE keeper.archived_allocation ADD PRIMARY KEY (signer, nonce, ended_at)
 CREATE TABLE keeper.archive_week (
     week       date        PRIMARY KEY CHECK (extract(isodow FROM week) = 1), -- its Monday, UTC
     intents    bigint      NOT NULL DEFAULT 0,
-    attempts   bigint      NOT NULL DEFAULT 0,
-    sent       bigint      NOT NULL DEFAULT 0, -- of the attempts, those that were broadcast
+    signed     bigint      NOT NULL DEFAULT 0, -- transactions
+    sent       bigint      NOT NULL DEFAULT 0, -- of these, those that were broadcast
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     dropped_at timestamptz,
     bytes      bigint      -- that the drop gave back
@@ -435,7 +435,7 @@ CREATE TABLE keeper.archive_week (
 -- What has to be known of all that was ever archived, in one row.
 CREATE TABLE keeper.archive_mark (
     one       boolean PRIMARY KEY DEFAULT true CHECK (one),
-    rearm_ms  bigint  NOT NULL DEFAULT -1, -- the highest there is: no job that was found in a state up to then gets an arm
+    retry_after_ms  bigint  NOT NULL DEFAULT -1, -- the highest there is: no job that was found in a state up to then gets an attempt
     summed_ms bigint  NOT NULL DEFAULT 0   -- profit and loss of blocks up to this time stand in pnl_day
 );
 INSERT INTO keeper.archive_mark DEFAULT VALUES;
@@ -446,10 +446,10 @@ CREATE TABLE keeper.archived_nonce (
     below  bigint NOT NULL CHECK (below > 0)
 );
 
--- The last arms of jobs that may come up again: numbers of arms go on for as long as the archive knows of them.
+-- The last attempts of jobs that may come up again: numbers of attempts go on for as long as the archive knows of them.
 CREATE TABLE keeper.archived_job (
     job_id   text        COLLATE "C" PRIMARY KEY,
-    arm      integer     NOT NULL,
+    attempt      integer     NOT NULL,
     ended_at timestamptz NOT NULL
 );
 CREATE INDEX archived_job_ended ON keeper.archived_job (ended_at);
@@ -470,9 +470,9 @@ CREATE TABLE keeper.pnl_day (
 -- People see what is archived beside what is not.
 CREATE VIEW keeper.every_intent AS SELECT t.*, false AS archived FROM keeper.tx_intent t
     UNION ALL SELECT t.*, true FROM keeper.archived_intent t;
-CREATE VIEW keeper.every_attempt AS SELECT a.* FROM keeper.tx_attempt a
+CREATE VIEW keeper.every_signed_tx AS SELECT a.* FROM keeper.signed_tx a
     UNION ALL SELECT hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token, sends, first_sent_at, last_sent_at,
-        last_class, created_at FROM keeper.archived_attempt;
+        last_class, created_at FROM keeper.archived_signed_tx;
 CREATE VIEW keeper.every_receipt AS SELECT r.* FROM keeper.tx_receipt r
     UNION ALL SELECT intent, tx_hash, block, block_hash, ok, gas_used, gas_price, outcome, reason, final, seen_at, signer,
         settlement, kind FROM keeper.archived_receipt;
@@ -486,8 +486,8 @@ BEGIN
         IF EXISTS (SELECT FROM keeper.archived_intent a WHERE a.id = OLD.id AND a.ended_at = OLD.ended_at) THEN
             RETURN OLD;
         END IF;
-    ELSIF TG_TABLE_NAME = 'tx_attempt' THEN
-        IF EXISTS (SELECT FROM keeper.archived_attempt a WHERE a.hash = OLD.hash) THEN
+    ELSIF TG_TABLE_NAME = 'signed_tx' THEN
+        IF EXISTS (SELECT FROM keeper.archived_signed_tx a WHERE a.hash = OLD.hash) THEN
             RETURN OLD;
         END IF;
     ELSIF EXISTS (SELECT FROM keeper.archived_allocation a WHERE a.signer = OLD.signer AND a.nonce = OLD.nonce) THEN
@@ -499,13 +499,13 @@ END $$;
 -- +goose StatementEnd
 CREATE TRIGGER tx_intent_kept BEFORE DELETE ON keeper.tx_intent
     FOR EACH ROW EXECUTE FUNCTION keeper.refuse_loss();
-CREATE TRIGGER tx_attempt_kept BEFORE DELETE ON keeper.tx_attempt
+CREATE TRIGGER signed_tx_kept BEFORE DELETE ON keeper.signed_tx
     FOR EACH ROW EXECUTE FUNCTION keeper.refuse_loss();
 CREATE TRIGGER signer_nonce_allocation_kept BEFORE DELETE ON keeper.signer_nonce_allocation
     FOR EACH ROW EXECUTE FUNCTION keeper.refuse_loss();
 CREATE TRIGGER tx_intent_stays BEFORE TRUNCATE ON keeper.tx_intent
     FOR EACH STATEMENT EXECUTE FUNCTION keeper.refuse_removal();
-CREATE TRIGGER tx_attempt_stays BEFORE TRUNCATE ON keeper.tx_attempt
+CREATE TRIGGER signed_tx_stays BEFORE TRUNCATE ON keeper.signed_tx
     FOR EACH STATEMENT EXECUTE FUNCTION keeper.refuse_removal();
 CREATE TRIGGER signer_nonce_allocation_stays BEFORE TRUNCATE ON keeper.signer_nonce_allocation
     FOR EACH STATEMENT EXECUTE FUNCTION keeper.refuse_removal();
@@ -520,7 +520,7 @@ BEGIN
     IF EXISTS (SELECT FROM keeper.archive_week w WHERE w.week = open_archive_week.week AND w.dropped_at IS NULL) THEN
         RETURN;
     END IF;
-    FOREACH kind IN ARRAY ARRAY['intent', 'attempt', 'receipt', 'allocation'] LOOP
+    FOREACH kind IN ARRAY ARRAY['intent', 'signed_tx', 'receipt', 'allocation'] LOOP
         EXECUTE format('CREATE TABLE keeper.%I PARTITION OF keeper.%I FOR VALUES FROM (%L) TO (%L)',
             'archived_' || kind || '_' || to_char(week, 'YYYYMMDD'), 'archived_' || kind,
             week::timestamp AT TIME ZONE 'UTC', (week + 7)::timestamp AT TIME ZONE 'UTC');
@@ -540,7 +540,7 @@ BEGIN
         RAISE EXCEPTION 'week % of the archive is dropped before its profit and loss is summed up', week
             USING ERRCODE = 'integrity_constraint_violation';
     END IF;
-    FOREACH kind IN ARRAY ARRAY['intent', 'attempt', 'receipt', 'allocation'] LOOP
+    FOREACH kind IN ARRAY ARRAY['intent', 'signed_tx', 'receipt', 'allocation'] LOOP
         kind := 'keeper.archived_' || kind || '_' || to_char(week, 'YYYYMMDD');
         freed := freed + pg_total_relation_size(kind::regclass);
         EXECUTE 'DROP TABLE ' || kind;

@@ -54,8 +54,8 @@ var (
 	//nolint:unqueryvet // TestArchiveHasTheColumns holds the columns equal, in their order
 	archiveIntents = pg.Register("archive attempts", `INSERT INTO keeper.archived_intent SELECT i.* FROM `+archivedRows)
 	//nolint:unqueryvet // TestArchiveHasTheColumns holds the columns equal, in their order
-	archiveTxs = pg.Register("archive transactions", `INSERT INTO keeper.archived_attempt
-		SELECT a.*, i.ended_at FROM keeper.tx_attempt a, `+archivedRows+` AND `+txsOf("i"))
+	archiveTxs = pg.Register("archive transactions", `INSERT INTO keeper.archived_signed_tx
+		SELECT a.*, i.ended_at FROM keeper.signed_tx a, `+archivedRows+` AND `+txsOf("i"))
 	//nolint:unqueryvet // TestArchiveHasTheColumns holds the columns equal, in their order
 	archiveReceipts = pg.Register("archive receipts", `INSERT INTO keeper.archived_receipt
 		SELECT r.*, i.ended_at FROM keeper.tx_receipt r, `+archivedRows+` AND r.intent = i.id`)
@@ -63,26 +63,26 @@ var (
 	archiveNumbers = pg.Register("archive numbers", `INSERT INTO keeper.archived_allocation
 		SELECT n.*, i.ended_at FROM keeper.signer_nonce_allocation n, `+archivedRows+` AND `+numberOf)
 	markArchived = pg.Register("mark what is archived", `UPDATE keeper.archive_mark m
-		SET rearm_ms = greatest(m.rearm_ms, (SELECT max(i.rearm_ms) FROM `+archivedRows+`))`)
+		SET retry_after_ms = greatest(m.retry_after_ms, (SELECT max(i.retry_after_ms) FROM `+archivedRows+`))`)
 	markNumbers = pg.Register("mark archived numbers", `INSERT INTO keeper.archived_nonce AS m (signer, below)
 		SELECT i.signer, max(i.nonce) + 1 FROM `+archivedRows+` AND i.nonce IS NOT NULL GROUP BY i.signer
 		ON CONFLICT (signer) DO UPDATE SET below = greatest(m.below, excluded.below)`)
-	markJobs = pg.Register("mark archived jobs", `INSERT INTO keeper.archived_job AS j (job_id, arm, ended_at)
-		SELECT i.job_id, max(i.arm), max(i.ended_at) FROM `+archivedRows+` AND i.outcome <> ALL ($2) GROUP BY i.job_id
-		ON CONFLICT (job_id) DO UPDATE SET arm = greatest(j.arm, excluded.arm),
+	markJobs = pg.Register("mark archived jobs", `INSERT INTO keeper.archived_job AS j (job_id, attempt, ended_at)
+		SELECT i.job_id, max(i.attempt), max(i.ended_at) FROM `+archivedRows+` AND i.outcome <> ALL ($2) GROUP BY i.job_id
+		ON CONFLICT (job_id) DO UPDATE SET attempt = greatest(j.attempt, excluded.attempt),
 			ended_at = greatest(j.ended_at, excluded.ended_at)`)
 	countArchived = pg.Register("count what is archived",
 		`UPDATE keeper.archive_week w SET intents = w.intents + n.intents,
-			attempts = w.attempts + n.attempts, sent = w.sent + n.sent
+			signed = w.signed + n.signed, sent = w.sent + n.sent
 		FROM (SELECT date_trunc('week', i.ended_at AT TIME ZONE 'UTC')::date AS week, count(*) AS intents,
-				sum(made.attempts) AS attempts, sum(made.sent) AS sent
-			FROM keeper.tx_intent i CROSS JOIN LATERAL (SELECT count(*) AS attempts,
-					count(*) FILTER (WHERE a.sends > 0) AS sent FROM keeper.tx_attempt a WHERE `+txsOf("i")+`) made
+				sum(made.signed) AS signed, sum(made.sent) AS sent
+			FROM keeper.tx_intent i CROSS JOIN LATERAL (SELECT count(*) AS signed,
+					count(*) FILTER (WHERE a.sends > 0) AS sent FROM keeper.signed_tx a WHERE `+txsOf("i")+`) made
 			WHERE i.id = ANY ($1) GROUP BY 1) n WHERE w.week = n.week`)
 	removeReceipts = pg.Register("remove archived receipts",
 		`DELETE FROM keeper.tx_receipt r WHERE r.intent = ANY ($1)`)
 	removeTxs = pg.Register("remove archived transactions",
-		`DELETE FROM keeper.tx_attempt a USING `+archivedRows+` AND `+txsOf("i"))
+		`DELETE FROM keeper.signed_tx a USING `+archivedRows+` AND `+txsOf("i"))
 	removeNumbers = pg.Register("remove archived numbers",
 		`DELETE FROM keeper.signer_nonce_allocation n USING `+archivedRows+` AND `+numberOf)
 	removeIntents = pg.Register("remove archived attempts", `DELETE FROM keeper.tx_intent i WHERE i.id = ANY ($1)`)

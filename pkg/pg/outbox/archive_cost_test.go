@@ -159,7 +159,7 @@ func (s *site) grow(t *testing.T, days, kept int) {
 	sideBySide(t, "build", s.Address, build...)
 	s.jobs, s.orders = jobs, orders
 	execute(t, s.Address, "ALTER TABLE "+orderTable+" ADD PRIMARY KEY USING INDEX perp_order_pkey; ANALYZE "+orderTable+
-		", keeper.tx_intent, keeper.tx_attempt, keeper.tx_receipt, keeper.signer_nonce_allocation")
+		", keeper.tx_intent, keeper.signed_tx, keeper.tx_receipt, keeper.signer_nonce_allocation")
 }
 
 // sideBySide executes statements on connections of their own, as many at a time as -parallel says.
@@ -191,7 +191,7 @@ func jobCopies(archive, signer string) []copies {
 			"key": key, "nonce": number, "signer": signer, "ended_at": at, "reported_at": at}, nil},
 		{"signer_nonce_allocation", "allocation",
 			map[string]string{"intent": id, "nonce": number, "signer": signer}, nil},
-		{"tx_attempt", "attempt",
+		{"signed_tx", "signed_tx",
 			map[string]string{"hash": hash, "intent": id, "nonce": number, "signer": signer}, nil},
 		{"tx_receipt", "receipt",
 			map[string]string{"intent": id, "tx_hash": hash, "signer": signer, "seen_at": at}, nil},
@@ -275,5 +275,5 @@ func (s *site) readIndexes(t *testing.T) {
 func (s *site) vacuum(t *testing.T) {
 	t.Helper()
 	execute(t, s.Address, `VACUUM state_g1.undo, state_g1.kept_block, state_g1.stream_offset, keeper.signer_lease,
-		keeper.tx_intent, keeper.tx_attempt, keeper.tx_receipt, keeper.signer_nonce_allocation`)
+		keeper.tx_intent, keeper.signed_tx, keeper.tx_receipt, keeper.signer_nonce_allocation`)
 }

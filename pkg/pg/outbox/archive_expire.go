@@ -29,16 +29,16 @@ var (
 	selectMark = pg.Register("mark of what is summed up", `SELECT summed_ms FROM keeper.archive_mark`)
 	dropWeek   = pg.Register("drop week of the archive", `SELECT keeper.drop_archive_week($1)`)
 
-	selectWeeks = pg.Register("weeks of the archive", `SELECT w.week, w.intents, w.attempts, w.dropped_at,
+	selectWeeks = pg.Register("weeks of the archive", `SELECT w.week, w.intents, w.signed, w.dropped_at,
 			CASE WHEN w.dropped_at IS NULL THEN (
 				SELECT coalesce(sum(pg_total_relation_size(to_regclass('keeper.archived_' || k || '_' ||
 					to_char(w.week, 'YYYYMMDD')))), 0)
-				FROM unnest(ARRAY['intent', 'attempt', 'receipt', 'allocation']) AS k) ELSE coalesce(w.bytes, 0)
+				FROM unnest(ARRAY['intent', 'signed_tx', 'receipt', 'allocation']) AS k) ELSE coalesce(w.bytes, 0)
 			END::bigint
 		FROM keeper.archive_week w ORDER BY w.week`)
 	selectLive = pg.Register("what has ended and is not archived", `SELECT count(*), min(ended_at),
 			(SELECT sum(pg_total_relation_size(('keeper.' || t)::regclass))
-				FROM unnest(ARRAY['tx_intent', 'tx_attempt', 'tx_receipt', 'signer_nonce_allocation']) AS t)::bigint
+				FROM unnest(ARRAY['tx_intent', 'signed_tx', 'tx_receipt', 'signer_nonce_allocation']) AS t)::bigint
 		FROM keeper.tx_intent WHERE ended_at IS NOT NULL`)
 )
 

@@ -37,7 +37,7 @@ func yearsAgo(t *testing.T) (holder, *pg.Partition, *ledgerOf) {
 			hash = chain.Hash{0xcc}
 		}
 		execute(t, d.Address, `UPDATE keeper.tx_intent SET state = 'FINAL_OK', outcome = 'done', reason = '',
-			rearm_ms = 0, ended_at = to_timestamp($2::bigint / 1000) + interval '1 minute', reported_at = now()
+			retry_after_ms = 0, ended_at = to_timestamp($2::bigint / 1000) + interval '1 minute', reported_at = now()
 			WHERE id = $1`, id, int64(l.timeOf(n+1)))
 		l.block(l.tx(hash, ok, uint64(100+n), 3, uint64(1000*(n%5)))...)
 	}

@@ -54,8 +54,8 @@ func count(t *testing.T, address, table string) int64 {
 // stocked counts the rows of what is kept of intents, where they are worked with and in the archive.
 func stocked(t *testing.T, address string) (counts []int64) {
 	t.Helper()
-	for _, table := range []string{"tx_intent", "tx_attempt", "tx_receipt", "signer_nonce_allocation",
-		"archived_intent", "archived_attempt", "archived_receipt", "archived_allocation"} {
+	for _, table := range []string{"tx_intent", "signed_tx", "tx_receipt", "signer_nonce_allocation",
+		"archived_intent", "archived_signed_tx", "archived_receipt", "archived_allocation"} {
 		counts = append(counts, count(t, address, table))
 	}
 	return counts
@@ -155,7 +155,7 @@ func TestArchivedJobIsNotExecutedAgain(t *testing.T) {
 func TestArchivedArmsAreCountedOn(t *testing.T) {
 	d := newHolder(t, 3)
 	d.ended(t)
-	execute(t, d.Address, `UPDATE keeper.tx_intent SET outcome = 'reverted', arm = 7 WHERE id = $1`, d.Intents[0])
+	execute(t, d.Address, `UPDATE keeper.tx_intent SET outcome = 'reverted', attempt = 7 WHERE id = $1`, d.Intents[0])
 	age(t, d.Address, 200*daily)
 	moved(t, d.DB, 10, 2)
 	attempt := func(n byte) (attempt uint32) {
@@ -210,7 +210,7 @@ func TestKilledMoveLosesNothing(t *testing.T) {
 	execute(t, d.Address, `CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN OLD; END $$`)
 	want := stocked(t, d.Address)
-	for _, table := range []string{"tx_receipt", "tx_attempt", "signer_nonce_allocation", "tx_intent"} {
+	for _, table := range []string{"tx_receipt", "signed_tx", "signer_nonce_allocation", "tx_intent"} {
 		execute(t, d.Address, `CREATE TRIGGER die AFTER DELETE ON keeper.`+table+` FOR EACH ROW EXECUTE FUNCTION die()`)
 		if n, err := outbox.NewArchive(d.DB).Move(t.Context(), archive, 10); err == nil || n != 0 {
 			t.Errorf("dying at %s: moved %d, %v", table, n, err)
@@ -248,7 +248,7 @@ func TestOnlyWhatIsArchivedIsDeleted(t *testing.T) {
 	d := newHolder(t, 2)
 	d.ended(t)
 	conn := connect(t, d.Address)
-	for _, table := range []string{"tx_intent", "tx_attempt", "signer_nonce_allocation"} {
+	for _, table := range []string{"tx_intent", "signed_tx", "signer_nonce_allocation"} {
 		if _, err := conn.Exec(t.Context(), "DELETE FROM keeper."+table); err == nil ||
 			!strings.Contains(err.Error(), "never deleted before they are archived") {
 			t.Errorf("deleting from %s: %v", table, err)
@@ -270,7 +270,7 @@ func TestArchiveHasTheColumns(t *testing.T) {
 	}
 	const ended = "ended_at timestamp with time zone"
 	for live, names := range map[string][2]string{
-		"tx_intent": {"archived_intent", "every_intent"}, "tx_attempt": {"archived_attempt", "every_attempt"},
+		"tx_intent": {"archived_intent", "every_intent"}, "signed_tx": {"archived_signed_tx", "every_signed_tx"},
 		"tx_receipt": {"archived_receipt", "every_receipt"}, "signer_nonce_allocation": {"archived_allocation", ""},
 	} {
 		want, archived := columns(live), columns(names[0])
@@ -325,7 +325,7 @@ func dropWeek(t *testing.T, db *pg.DB, want bool) {
 func TestOldRowsAreFoundByTheIndex(t *testing.T) {
 	address := pgtest.URL(t)
 	if n := query[int](t, address, `SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND confrelid IN
-		('keeper.tx_intent'::regclass, 'keeper.tx_attempt'::regclass,
+		('keeper.tx_intent'::regclass, 'keeper.signed_tx'::regclass,
 		'keeper.signer_nonce_allocation'::regclass)`); n > 0 {
 		t.Errorf("%d foreign keys refer to what is archived", n)
 	}

@@ -13,7 +13,7 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
-const listedColumns = `i.id, i.job_id, i.arm, i.kind, i.class, i.account, i.signer, i.state, i.birth_ms, i.queued_at,
+const listedColumns = `i.id, i.job_id, i.attempt, i.kind, i.class, i.account, i.signer, i.state, i.birth_ms, i.queued_at,
 	i.ended_at, i.nonce, coalesce(i.outcome, ''), coalesce(i.reason, '')`
 
 // Those that have ended may be in the archive. Each has an index of its own; those that wait or are in flight are few
@@ -77,8 +77,8 @@ func scanListedAttempt(row pgx.CollectableRow) (a ListedAttempt, err error) {
 }
 
 var selectUnsigned = pg.Register("unsigned transactions", `SELECT asked.hash FROM unnest($1::bytea[]) AS asked (hash)
-	WHERE NOT EXISTS (SELECT FROM keeper.tx_attempt a WHERE a.hash = asked.hash)
-		AND NOT EXISTS (SELECT FROM keeper.archived_attempt a WHERE a.hash = asked.hash)`)
+	WHERE NOT EXISTS (SELECT FROM keeper.signed_tx a WHERE a.hash = asked.hash)
+		AND NOT EXISTS (SELECT FROM keeper.archived_signed_tx a WHERE a.hash = asked.hash)`)
 
 // Unsigned returns those of the hashes that are of no transaction this keeper has signed, as far back as the archive
 // reaches.

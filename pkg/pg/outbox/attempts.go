@@ -18,12 +18,12 @@ var (
 			i.ended_at, i.reported_at, r.seen_at, coalesce(r.final, false), i.archived
 		FROM keeper.every_intent i LEFT JOIN keeper.every_receipt r ON r.intent = i.id
 		WHERE i.job_id = $1 OR i.key = $2 OR i.account = $3
-			OR i.id = ANY (ARRAY(SELECT a.intent FROM keeper.every_attempt a WHERE a.hash = $2))
+			OR i.id = ANY (ARRAY(SELECT a.intent FROM keeper.every_signed_tx a WHERE a.hash = $2))
 		ORDER BY i.id DESC LIMIT $4`)
 	selectSigned = pg.Register("transactions of attempts",
 		`SELECT t.id, a.hash, a.nonce, a.seq, a.kind, a.tip, a.cap, a.gas, a.token, a.sends,
 			coalesce(a.last_class, ''), a.created_at, a.first_sent_at, a.last_sent_at
-		FROM keeper.every_intent t JOIN keeper.every_attempt a ON `+txsOf("t")+`
+		FROM keeper.every_intent t JOIN keeper.every_signed_tx a ON `+txsOf("t")+`
 		WHERE t.id = ANY ($1) ORDER BY t.id, a.seq`)
 	selectFeesOfTx = pg.Register("fees of a transaction",
 		`SELECT coalesce(sum(f.amount), 0)::text FROM {state}.keeper_fee f

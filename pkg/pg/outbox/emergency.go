@@ -31,13 +31,13 @@ var (
 	// The newest attempt of each liquidation of an active position, in the order in which they are taken up; then those
 	// that wait for their next try.
 	selectPending = pg.Register("pending liquidations",
-		`SELECT n.id, n.job_id, n.account, n.arm, n.state, coalesce(n.outcome, ''), n.ratio::text FROM (
-			SELECT DISTINCT ON (i.job_id) i.* FROM keeper.tx_intent i WHERE i.kind = $1 ORDER BY i.job_id, i.arm DESC
+		`SELECT n.id, n.job_id, n.account, n.attempt, n.state, coalesce(n.outcome, ''), n.ratio::text FROM (
+			SELECT DISTINCT ON (i.job_id) i.* FROM keeper.tx_intent i WHERE i.kind = $1 ORDER BY i.job_id, i.attempt DESC
 		) n JOIN {state}.position p ON p.key = n.key
 		WHERE p.status = 'Active' AND p.deleted_at IS NULL AND (n.ended_at IS NULL OR n.outcome = ANY ($2))
 		ORDER BY n.ended_at IS NOT NULL, n.class, n.ratio, n.birth_ms, n.job_id`)
-	retryNow = pg.Register("retry now", `UPDATE keeper.tx_intent SET rearm_ms = 0, updated_at = clock_timestamp()
-		WHERE id = ANY ($1) AND rearm_ms > 0 AND outcome = ANY ($2)`)
+	retryNow = pg.Register("retry now", `UPDATE keeper.tx_intent SET retry_after_ms = 0, updated_at = clock_timestamp()
+		WHERE id = ANY ($1) AND retry_after_ms > 0 AND outcome = ANY ($2)`)
 )
 
 // Emergencies keeps what was done in emergencies, and does what a keeper can do by itself.

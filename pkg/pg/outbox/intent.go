@@ -15,7 +15,7 @@ type Intents struct{ db *pg.DB }
 // NewIntents returns the store of intents, their transactions and receipts.
 func NewIntents(db *pg.DB) Intents { return Intents{db} }
 
-const intentColumns = `i.id, i.job, i.arm, i.tries, i.signer, i.state, i.said_ms,
+const intentColumns = `i.id, i.job, i.attempt, i.tries, i.signer, i.state, i.said_ms,
 	(extract(epoch FROM clock_timestamp() - i.queued_at) * 1000000)::bigint, coalesce(i.nonce, 0), coalesce(i.outcome,
 		''), coalesce(i.reason, ''),
 	i.given_up, coalesce(i.cancel_outcome, ''), coalesce(i.cancel_reason, ''), coalesce(i.called_off, '')`

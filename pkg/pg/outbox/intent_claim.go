@@ -51,7 +51,7 @@ var (
 		(SELECT next_nonce FROM keeper.signer_lease WHERE signer = $1),
 		`+pendingCount)
 	countPending  = pg.Register("pending transactions", `SELECT `+pendingCount)
-	selectClaimed = pg.Register("claimed intent", `SELECT a.hash FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON `+
+	selectClaimed = pg.Register("claimed intent", `SELECT a.hash FROM keeper.tx_intent i JOIN keeper.signed_tx a ON `+
 		txsOf("i")+`
 		WHERE i.id = $1 ORDER BY a.seq LIMIT 1`)
 )
@@ -101,7 +101,7 @@ func claimText(p claimParts) string {
 		SELECT $1, nonce, 'SIGNED', intent, $3 FROM signed` + p.placed + p.reuse + `
 		RETURNING 1
 	), stored AS (
-		INSERT INTO keeper.tx_attempt (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
+		INSERT INTO keeper.signed_tx (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
 		SELECT hash, intent, $1, nonce, 1, 'EXEC', raw, tip, cap, gas, $3 FROM signed WHERE (SELECT count(*)
 			FROM allocated) = cardinality($4::bigint[])
 		RETURNING 1

@@ -17,11 +17,11 @@ var (
 	selectFlights = pg.Register("flights", `SELECT `+intentColumns+`, `+receiptColumns+`,
 		a.hash, a.kind, a.raw, a.tip, a.cap, a.gas, a.seq, a.sends, coalesce(a.last_class, ''),
 		(extract(epoch FROM clock_timestamp() - a.created_at) * 1000000)::bigint
-		FROM keeper.tx_intent i JOIN keeper.tx_attempt a ON `+txsOf("i")+` LEFT JOIN keeper.tx_receipt r
+		FROM keeper.tx_intent i JOIN keeper.signed_tx a ON `+txsOf("i")+` LEFT JOIN keeper.tx_receipt r
 			ON r.intent = i.id
 		WHERE i.signer = $1 AND i.state IN `+inFlightStates+` ORDER BY i.nonce, a.seq`)
 	noteBroadcast = pg.Register("note broadcast", `WITH `+fenceHeld+`, noted AS (
-		UPDATE keeper.tx_attempt a SET sends = a.sends + 1, last_class = $5,
+		UPDATE keeper.signed_tx a SET sends = a.sends + 1, last_class = $5,
 			first_sent_at = coalesce(a.first_sent_at, clock_timestamp()), last_sent_at = clock_timestamp()
 		FROM held WHERE a.hash = $4 AND a.signer = $1
 		RETURNING a.intent
@@ -31,7 +31,7 @@ var (
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM noted)`)
 	recordReceipt = pg.Register("record receipt", `WITH `+fenceHeld+`, mined AS (
 		UPDATE keeper.tx_intent t SET state = 'MINED', updated_at = clock_timestamp()
-		FROM held, keeper.tx_attempt a, unnest($4::bytea[], $5::bigint[], $6::bytea[], $7::boolean[], $8::bigint[],
+		FROM held, keeper.signed_tx a, unnest($4::bytea[], $5::bigint[], $6::bytea[], $7::boolean[], $8::bigint[],
 			$9::bigint[], $10::text[], $11::text[], $13::text[])
 			AS w (hash, block, block_hash, ok, gas_used, gas_price, outcome, reason, settlement)
 		WHERE a.hash = w.hash AND a.signer = $1 AND t.id = a.intent AND t.state = ANY ($12)
@@ -48,7 +48,7 @@ var (
 			settlement = excluded.settlement)
 		SELECT (SELECT count(*) FROM held), `+allOf("mined"))
 	unmineReceipt = pg.Register("unmine receipt", `WITH `+fenceHeld+`, gone AS (
-		DELETE FROM keeper.tx_receipt r USING held, keeper.tx_attempt a
+		DELETE FROM keeper.tx_receipt r USING held, keeper.signed_tx a
 		WHERE a.hash = $4 AND r.intent = a.intent AND r.tx_hash = a.hash AND r.block_hash = $5 AND NOT r.final
 			AND EXISTS (SELECT FROM keeper.tx_intent t WHERE t.id = r.intent AND t.signer = $1 AND t.state = 'MINED')
 		RETURNING r.intent
@@ -58,11 +58,11 @@ var (
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM back)`)
 	finishIntent = pg.Register("finish intent", `WITH `+fenceHeld+`, ended AS (
 		UPDATE keeper.tx_intent t SET state = w.state, outcome = r.outcome, reason = r.reason, ended_at =
-			clock_timestamp(), updated_at = clock_timestamp(), rearm_ms = w.rearm_ms, given_up = w.given_up,
+			clock_timestamp(), updated_at = clock_timestamp(), retry_after_ms = w.retry_after_ms, given_up = w.given_up,
 			reported_at = CASE WHEN t.kind = '`+string(txm.Filler)+`' THEN clock_timestamp() END
-		FROM held, keeper.tx_attempt a, keeper.tx_receipt r,
+		FROM held, keeper.signed_tx a, keeper.tx_receipt r,
 			unnest($4::bytea[], $5::bytea[], $6::text[], $7::bigint[], $8::boolean[])
-			AS w (hash, block_hash, state, rearm_ms, given_up)
+			AS w (hash, block_hash, state, retry_after_ms, given_up)
 		WHERE a.hash = w.hash AND r.intent = a.intent AND r.tx_hash = a.hash AND r.block_hash = w.block_hash
 			AND t.id = r.intent AND t.signer = $1 AND t.state = ANY ($9)
 		RETURNING t.id, t.nonce
@@ -75,7 +75,7 @@ var (
 	loseNonce = pg.Register("lose nonce", `WITH `+fenceHeld+`, ended AS (
 		UPDATE keeper.tx_intent t SET state = 'FOREIGN', outcome = $5, reason = $6, ended_at = clock_timestamp(),
 			updated_at = clock_timestamp(),
-			rearm_ms = $7, given_up = $8, reported_at = CASE WHEN t.kind = '`+string(txm.Filler)+`' THEN clock_timestamp() END
+			retry_after_ms = $7, given_up = $8, reported_at = CASE WHEN t.kind = '`+string(txm.Filler)+`' THEN clock_timestamp() END
 		FROM held WHERE t.id = $4 AND t.signer = $1 AND t.state = ANY ($9)
 		RETURNING t.id, t.nonce
 	), consumed AS (

@@ -16,12 +16,12 @@ var (
 		SELECT r.kind, sum(r.gas_used::numeric * r.gas_price) AS wei FROM keeper.tx_receipt r
 		WHERE r.signer = $1 AND r.seen_at > clock_timestamp() - interval '24 hours' GROUP BY r.kind
 		UNION ALL
-		SELECT t.kind, max(a.gas::numeric * a.cap) FROM keeper.tx_intent t JOIN keeper.tx_attempt a
+		SELECT t.kind, max(a.gas::numeric * a.cap) FROM keeper.tx_intent t JOIN keeper.signed_tx a
 			ON `+txsOf("t")+`
 		WHERE t.signer = $1 AND t.state IN `+inFlightStates+` AND t.state = ANY ($2) GROUP BY t.id
 		) AS cost GROUP BY kind`)
 	selectEarned = pg.Register("earned by signer", `SELECT t.kind, sum(c.amount)::text
-		FROM keeper.commission c JOIN keeper.tx_attempt a ON a.hash = c.tx_hash
+		FROM keeper.commission c JOIN keeper.signed_tx a ON a.hash = c.tx_hash
 		JOIN keeper.tx_intent t ON t.id = a.intent
 		WHERE c.signer = $1 AND c.earned_at > clock_timestamp() - interval '24 hours' GROUP BY t.kind`)
 )

@@ -17,7 +17,7 @@ import (
 
 var (
 	enqueue = pg.Register("enqueue intent", `WITH newest AS (
-		SELECT id, arm, tries, state, outcome, rearm_ms FROM keeper.tx_intent WHERE job_id = $1 ORDER BY arm DESC
+		SELECT id, attempt, tries, state, outcome, retry_after_ms FROM keeper.tx_intent WHERE job_id = $1 ORDER BY attempt DESC
 			LIMIT 1
 	), refreshed AS (
 		UPDATE keeper.tx_intent t SET class = $5, ratio = $6, birth_ms = $7, job = $8, signer = $9, said_ms = $10,
@@ -25,13 +25,13 @@ var (
 		FROM newest WHERE t.id = newest.id AND t.state = 'QUEUED' AND t.said_ms <= $10
 		RETURNING t.id
 	), born AS (
-		INSERT INTO keeper.tx_intent (job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer,
+		INSERT INTO keeper.tx_intent (job_id, attempt, tries, kind, key, account, class, ratio, birth_ms, job, signer,
 			state, said_ms)
-		SELECT $1, coalesce(newest.arm, (SELECT j.arm FROM keeper.archived_job j WHERE j.job_id = $1), 0) + 1,
+		SELECT $1, coalesce(newest.attempt, (SELECT j.attempt FROM keeper.archived_job j WHERE j.job_id = $1), 0) + 1,
 			CASE WHEN newest.outcome = ANY ($11) THEN newest.tries + 1 ELSE 0 END,
 			$2, $3, $4, $5, $6, $7, $8, $9, 'QUEUED', $10
 		FROM (SELECT 1 AS one) AS always LEFT JOIN newest ON true
-		WHERE (newest.id IS NULL OR newest.rearm_ms < $10) AND $10 > `+archivedUpTo+`
+		WHERE (newest.id IS NULL OR newest.retry_after_ms < $10) AND $10 > `+archivedUpTo+`
 		ON CONFLICT DO NOTHING
 		RETURNING id
 	), told AS (
@@ -40,7 +40,7 @@ var (
 	SELECT CASE
 		WHEN (SELECT births FROM told) > 0 THEN 'queued'
 		WHEN EXISTS (SELECT FROM refreshed) THEN 'refreshed'
-		WHEN EXISTS (SELECT FROM newest WHERE rearm_ms IS NOT NULL) OR $10 <= `+archivedUpTo+` THEN 'cooling'
+		WHEN EXISTS (SELECT FROM newest WHERE retry_after_ms IS NOT NULL) OR $10 <= `+archivedUpTo+` THEN 'cooling'
 		ELSE 'in_flight' END`)
 	selectHeads = pg.Register("heads of the queue", `WITH room AS MATERIALIZED (
 		SELECT $4::integer - count(*) AS places FROM keeper.tx_intent f WHERE f.slot IS NOT NULL
@@ -65,7 +65,7 @@ var (
 	skipIntent = pg.Register("skip intent", `WITH `+fenceHeld+`, changed AS (
 		UPDATE keeper.tx_intent t SET state = 'SKIPPED', outcome = $5, reason = $6, ended_at = clock_timestamp(),
 			updated_at = clock_timestamp(),
-			rearm_ms = $7, given_up = $8
+			retry_after_ms = $7, given_up = $8
 		FROM held WHERE t.id = $4 AND t.signer = $1 AND t.state = ANY ($9)
 		RETURNING t.id)
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM changed)`)
@@ -73,7 +73,7 @@ var (
 
 // archivedUpTo is up to when a state may say of a job that it is due what an attempt has done that is archived, and
 // perhaps dropped: see [Archive].
-const archivedUpTo = `coalesce((SELECT m.rearm_ms FROM keeper.archive_mark m), -1)`
+const archivedUpTo = `coalesce((SELECT m.retry_after_ms FROM keeper.archive_mark m), -1)`
 
 // failures are the outcomes after which the next attempt is another try.
 func failures() (outcomes []string) {

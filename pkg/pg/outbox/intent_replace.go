@@ -19,10 +19,10 @@ var (
 		SELECT t.id, t.signer, t.nonce FROM held, keeper.tx_intent t WHERE t.id = $4 AND t.signer = $1
 			AND t.state = ANY ($14) AND t.nonce = $12 FOR UPDATE OF t
 	), newest AS (
-		SELECT a.hash, a.seq, a.kind, a.tip, a.cap FROM flying JOIN keeper.tx_attempt a ON `+txsOf("flying")+`
+		SELECT a.hash, a.seq, a.kind, a.tip, a.cap FROM flying JOIN keeper.signed_tx a ON `+txsOf("flying")+`
 			ORDER BY a.seq DESC LIMIT 1
 	), stored AS (
-		INSERT INTO keeper.tx_attempt (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
+		INSERT INTO keeper.signed_tx (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
 		SELECT $6, flying.id, $1, flying.nonce, newest.seq + 1, $7, $8, $9, $10, $11, $3 FROM flying, newest
 		WHERE newest.hash = $5 AND (newest.kind = $7 OR newest.kind = 'EXEC' AND $7 = 'CANCEL')
 			AND $9::bigint >= ceil(newest.tip * $13::numeric) AND $10::bigint >= ceil(newest.cap * $13::numeric)
@@ -41,9 +41,9 @@ var (
 			AND NOT EXISTS (SELECT FROM keeper.signer_nonce_allocation n WHERE n.signer = $1 AND n.nonce = $4
 				AND n.state <> 'RELEASED')
 	), filler AS (
-		INSERT INTO keeper.tx_intent (job_id, arm, kind, key, account, class, ratio, birth_ms, job, signer, state,
+		INSERT INTO keeper.tx_intent (job_id, attempt, kind, key, account, class, ratio, birth_ms, job, signer, state,
 			said_ms, nonce, token)
-		SELECT $5, coalesce((SELECT max(arm) FROM keeper.tx_intent
+		SELECT $5, coalesce((SELECT max(attempt) FROM keeper.tx_intent
 			WHERE job_id = $5), 0) + 1, $6, $7, $1, $8, 0, 0, $9, $1, 'SIGNED', 0, $4, $3 FROM gap
 		RETURNING id
 	), allocated AS (
@@ -54,7 +54,7 @@ var (
 			WHERE n.state = 'RELEASED'
 		RETURNING n.intent
 	), stored AS (
-		INSERT INTO keeper.tx_attempt (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
+		INSERT INTO keeper.signed_tx (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
 		SELECT $10, intent, $1, $4, 1, 'FILL', $11, $12, $13, $14, $3 FROM allocated
 		RETURNING intent
 	)
@@ -81,7 +81,7 @@ func (s Intents) Replace(ctx context.Context, f lease.Fence, r txm.Replacement) 
 }
 
 // indexTxSequence is the unique index that lets one transaction follow another.
-const indexTxSequence = "tx_attempt_signer_nonce_seq_key"
+const indexTxSequence = "signed_tx_signer_nonce_seq_key"
 
 // Fill implements txm.Flights.
 func (s Intents) Fill(ctx context.Context, f lease.Fence, tx txm.SignedTx) error {

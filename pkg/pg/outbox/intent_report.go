@@ -51,15 +51,15 @@ func (s Intents) Reported(ctx context.Context, f lease.Fence, intents []int64) e
 // a planner says again anyway. The outcomes are those of txm.Transient and of the index over them.
 const toRetry = `i.outcome IN ('reverted', 'foreign') AND NOT i.given_up
 	AND i.ended_at > clock_timestamp() - interval '1 hour' AND i.kind <> '` + string(txm.Filler) + `'
-	AND NOT EXISTS (SELECT FROM keeper.tx_intent n WHERE n.job_id = i.job_id AND n.arm > i.arm)`
+	AND NOT EXISTS (SELECT FROM keeper.tx_intent n WHERE n.job_id = i.job_id AND n.attempt > i.attempt)`
 
 var (
 	selectFailed = pg.Register("attempts to be tried again",
-		`SELECT i.id, i.rearm_ms FROM keeper.tx_intent i WHERE i.signer = $1 AND `+toRetry)
+		`SELECT i.id, i.retry_after_ms FROM keeper.tx_intent i WHERE i.signer = $1 AND `+toRetry)
 	retryIntent = pg.Register("retry intent", `WITH `+fenceHeld+`, born AS (
-		INSERT INTO keeper.tx_intent (job_id, arm, tries, kind, key, account, class, ratio, birth_ms, job, signer,
+		INSERT INTO keeper.tx_intent (job_id, attempt, tries, kind, key, account, class, ratio, birth_ms, job, signer,
 			state, said_ms)
-		SELECT i.job_id, i.arm + 1, i.tries + 1, i.kind, i.key, i.account, i.class, i.ratio, i.birth_ms, i.job,
+		SELECT i.job_id, i.attempt + 1, i.tries + 1, i.kind, i.key, i.account, i.class, i.ratio, i.birth_ms, i.job,
 			i.signer, 'QUEUED', i.said_ms
 		FROM keeper.tx_intent i, held WHERE i.id = $4 AND i.signer = $1 AND `+toRetry+`
 		ON CONFLICT DO NOTHING

@@ -130,7 +130,7 @@ func TestHeldNumbersAreReleasedAndReused(t *testing.T) {
 	run(t, hold,
 		`INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token)
 			VALUES ($1, 3, 'HELD', $2, 1)`, d.Fence.Signer[:], d.Intents[3])
-	run(t, hold, `INSERT INTO keeper.tx_attempt (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
+	run(t, hold, `INSERT INTO keeper.signed_tx (hash, intent, signer, nonce, seq, kind, raw, tip, cap, gas, token)
 		VALUES (decode(repeat('ab', 32), 'hex'), $2, $1, 3, 1, 'EXEC', '', 1, 1, 1,
 			1)`, d.Fence.Signer[:], d.Intents[3])
 	if err := hold.Commit(t.Context()); err != nil {

@@ -19,7 +19,7 @@ var (
 		WHERE signer = $1 AND owner = $2 AND fencing_token = $3 AND expires_at > clock_timestamp() FOR UPDATE`)
 	releaseHeld = pg.Register("release held nonces",
 		`UPDATE keeper.signer_nonce_allocation n SET state = 'RELEASED', updated_at = clock_timestamp()
-		WHERE signer = $1 AND state = 'HELD' AND NOT EXISTS (SELECT FROM keeper.tx_attempt a WHERE a.signer = n.signer
+		WHERE signer = $1 AND state = 'HELD' AND NOT EXISTS (SELECT FROM keeper.signed_tx a WHERE a.signer = n.signer
 			AND a.nonce = n.nonce)`)
 	selectReleased = pg.Register("released nonces",
 		`SELECT nonce FROM keeper.signer_nonce_allocation WHERE signer = $1 AND state = 'RELEASED' ORDER BY nonce`)

@@ -22,7 +22,7 @@ const ownTransactions = `SELECT t.key AS tx, t.tx_from AS signer, t.tx_ok AS ok,
 		UNION ALL
 		SELECT r.tx_hash, r.signer, r.ok, a.nonce, r.block, ceil(extract(epoch FROM r.seen_at) * 1000),
 			r.gas_used::numeric * r.gas_price
-		FROM keeper.every_receipt r JOIN keeper.every_attempt a ON a.hash = r.tx_hash
+		FROM keeper.every_receipt r JOIN keeper.every_signed_tx a ON a.hash = r.tx_hash
 		WHERE r.signer = ANY ($1) AND r.seen_at > to_timestamp($2::float8 / 1000) AND r.final
 			AND NOT EXISTS (SELECT FROM {state}.transaction t WHERE t.key = r.tx_hash AND t.deleted_at IS NULL)`
 
@@ -41,7 +41,7 @@ func pnlLines(within string) string {
 		), entry AS (
 			SELECT l.at, l.signer, coalesce(i.kind, '') AS kind, coalesce(i.job ->> 'market', '') AS market,
 				CASE WHEN a.kind <> 'EXEC' THEN 'freed' ELSE l.purpose END AS purpose, l.n, l.fee, l.gas
-			FROM line l LEFT JOIN keeper.every_attempt a ON a.hash = l.tx
+			FROM line l LEFT JOIN keeper.every_signed_tx a ON a.hash = l.tx
 				LEFT JOIN keeper.every_intent i ON i.id = a.intent
 			WHERE ` + within + `
 		)`

@@ -19,7 +19,7 @@ const strayRows = `SELECT
 	(SELECT count(*) FROM keeper.signer_nonce_allocation a WHERE NOT EXISTS (SELECT FROM keeper.signer_lease l
 		WHERE l.signer = a.signer)
 		OR NOT EXISTS (SELECT FROM keeper.tx_intent t WHERE t.id = a.intent AND t.signer = a.signer)) +
-	(SELECT count(*) FROM keeper.tx_attempt m WHERE NOT EXISTS (SELECT FROM keeper.tx_intent t WHERE t.id = m.intent
+	(SELECT count(*) FROM keeper.signed_tx m WHERE NOT EXISTS (SELECT FROM keeper.tx_intent t WHERE t.id = m.intent
 		AND t.nonce = m.nonce)
 		OR NOT EXISTS (SELECT FROM keeper.signer_nonce_allocation a WHERE a.signer = m.signer AND a.nonce = m.nonce)) +
 	(SELECT count(*) FROM keeper.tx_intent t WHERE t.nonce IS NOT NULL

@@ -66,7 +66,7 @@ var (
 			LEFT JOIN keeper.signer_nonce_allocation a ON a.signer = l.signer AND a.nonce = n.n
 			LEFT JOIN keeper.tx_intent t ON t.id = a.intent
 			CROSS JOIN LATERAL (SELECT count(*) AS attempts, (array_agg(last_class ORDER BY seq DESC))[1] AS newest
-				FROM keeper.tx_attempt m WHERE m.signer = l.signer AND m.nonce = n.n) AS made
+				FROM keeper.signed_tx m WHERE m.signer = l.signer AND m.nonce = n.n) AS made
 		WHERE l.signer = $1 ORDER BY n.n LIMIT $3`)
 )
 
@@ -195,10 +195,10 @@ var (
 			UPDATE keeper.tx_intent t SET called_off = $3, updated_at = clock_timestamp()
 			WHERE t.signer = $1 AND t.nonce = $2 AND t.state = ANY ($4) AND t.called_off IS NULL
 				AND t.cancel_outcome IS NULL
-			RETURNING t.signer, t.nonce, t.job_id, t.arm
+			RETURNING t.signer, t.nonce, t.job_id, t.attempt
 		), told AS (
 			INSERT INTO keeper.signer_event (signer, token, what, detail)
-			SELECT w.signer, l.fencing_token, 'called_off', 'nonce ' || w.nonce || ', attempt ' || w.arm || ' of ' ||
+			SELECT w.signer, l.fencing_token, 'called_off', 'nonce ' || w.nonce || ', attempt ' || w.attempt || ' of ' ||
 				w.job_id || ': ' || $3
 			FROM wished w JOIN keeper.signer_lease l ON l.signer = w.signer)
 		SELECT (SELECT count(*) FROM wished)`)

@@ -211,7 +211,7 @@ func TestNumbersAreShownAsTheyStand(t *testing.T) {
 		`UPDATE keeper.signer_lease SET next_nonce = 4`,
 		`INSERT INTO keeper.signer_nonce_allocation (signer, nonce, state, intent, token)
 			SELECT signer, 3, 'RELEASED', id, 1 FROM keeper.tx_intent LIMIT 1`,
-		`UPDATE keeper.tx_attempt SET last_class = 'accepted' WHERE nonce = 1`,
+		`UPDATE keeper.signed_tx SET last_class = 'accepted' WHERE nonce = 1`,
 	} {
 		if _, err := tx.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

@@ -23,5 +23,5 @@ osaka() { docker compose --env-file "$files/osaka.env" "$@"; }
 refused() {
 	docker logs keeper-osaka-sender-1 2>&1 | tail -n 3
 	docker logs keeper-osaka-sender-1 2>&1 | grep -m 1 'is in use elsewhere' &&
-		[ "$(sql "select count(*) from keeper.tx_attempt" keeper-osaka)" = 0 ]
+		[ "$(sql "select count(*) from keeper.signed_tx" keeper-osaka)" = 0 ]
 }
