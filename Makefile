@@ -20,7 +20,7 @@ UNRACED_TESTS := perpkeeper/lab/devnet/exchange
 PROPERTIES   := ^Test(RowsSurviveTheDatabase|RowsFollowTheFold|ChangesLeadToTheSnapshot|PartitionsJoinAndLeave|ViewsAreTheFold|StreamsFollowTheFold)
 # As many packages at a time as there are processors: tests with a chain keep time. The longest begin first, so that none of them is left to run alone at the end.
 PACKAGES     := $(shell getconf _NPROCESSORS_ONLN)
-LONGEST      := services/sender services/scanner pkg/pg services/keeperctl services/statevm pkg/pg/outbox
+LONGEST      := services/sender services/scanner pkg/pg services/keeperctl services/statevm pkg/pg/txstore
 
 .PHONY: help setup build demo demo-failover sim failover hammer hammer-long properties test test-kafka e2e upgrade-venue upgrade-test chaos liars liars-short mutants bench bench-peers bench-planners bench-history bench-plots soak kafka-up kafka-down lint fmt vet gen verify size contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker clean
 
@@ -119,7 +119,7 @@ bench-planners: setup ## four planners of 10 thousand to 10 million positions: l
 
 bench-history: setup ## the road's statements beside histories of a day to a year, and beside an empty database (17 GB of disk, half an hour)
 	@KEEPER_LONG=1 KEEPER_RESULTS="$(CURDIR)/docs/performance" \
-		go test -count=1 -v -parallel 8 -timeout 120m -run 'TestCostOfHistory$$' ./pkg/pg/outbox
+		go test -count=1 -v -parallel 8 -timeout 120m -run 'TestCostOfHistory$$' ./pkg/pg/txstore
 
 bench-plots: ## draw the pictures of docs/performance.md from the raw results beside them (needs gnuplot)
 	@command -v gnuplot >/dev/null || { echo "gnuplot is missing (Debian: gnuplot-nox)"; exit 1; }

@@ -5,7 +5,7 @@
 // offset up to which each partition of the log topic has been applied, and the journal that takes blocks back.
 //
 // The package itself holds what all of it stands on, the derived state, and what reads over both. What the sender does
-// stands in a package of its own below it, outbox. It runs registered statements on the pool; nobody above may.
+// stands in a package of its own below it, txstore. It runs registered statements on the pool; nobody above may.
 //
 // # Guaranteed
 //

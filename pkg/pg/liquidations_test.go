@@ -7,15 +7,15 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/pg/outbox/outboxtest"
+	"perpkeeper/pkg/pg/txstore"
+	"perpkeeper/pkg/pg/txstore/txstoretest"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
 // LIQ-8: in flight it is LIQUIDATING, after the last retry LIQUIDATION_FAILED, and the position's own row says Active
 // all the while.
 func TestLiquidationsAreSeenByOthers(t *testing.T) {
-	d := outboxtest.New(t, 0)
+	d := txstoretest.New(t, 0)
 	d.Kind = job.Liquidation
 	db, ctx := d.DB, t.Context()
 	part := claim(t, db, 0, 1)
@@ -23,7 +23,7 @@ func TestLiquidationsAreSeenByOthers(t *testing.T) {
 	block := follow(chain.BlockRef{Number: 10}, perp.Position{PositionKey: open, Status: perp.Active},
 		perp.Position{PositionKey: closed, Status: perp.Closed})
 	commit(t, part, block)
-	intents := outbox.NewIntents(db)
+	intents := txstore.NewIntents(db)
 	begin := func(position chain.Hash, foundMs uint64) int64 {
 		t.Helper()
 		j := job.Job{

@@ -7,16 +7,16 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/pg/outbox/outboxtest"
+	"perpkeeper/pkg/pg/txstore"
+	"perpkeeper/pkg/pg/txstore/txstoretest"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
 // What waits, what is in flight, what has ended, what it cost and what it brought: counted over the last while, for
 // this keeper's signers alone.
 func TestRecent(t *testing.T) {
-	d := outboxtest.New(t, 3)
-	ctx, intents := t.Context(), outbox.NewIntents(d.DB)
+	d := txstoretest.New(t, 3)
+	ctx, intents := t.Context(), txstore.NewIntents(d.DB)
 	tx := d.MustClaim(t, d.Intents[0], 0, 0)
 	r := txm.Receipt{TxHash: tx.Hash, Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, Outcome: job.Done,
 		OK: true, GasUsed: 21_000, GasPrice: 5}

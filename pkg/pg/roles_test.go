@@ -10,9 +10,9 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
-	"perpkeeper/pkg/pg/outbox/outboxtest"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/pg/txstore"
+	"perpkeeper/pkg/pg/txstore/txstoretest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/lease/leasetest"
@@ -34,15 +34,15 @@ func granted(t *testing.T) (address string) {
 func TestSenderRoleDoesItsJob(t *testing.T) {
 	leasetest.Run(t, func(t *testing.T) (lease.Store, chain.Address) {
 		db, signer := pgtest.OpenAs(t, pg.RoleSender, granted(t)), chain.Address{0xaa}
-		if err := outbox.NewLeases(db).Register(t.Context(), signer, outboxtest.ChainID); err != nil {
+		if err := txstore.NewLeases(db).Register(t.Context(), signer, txstoretest.ChainID); err != nil {
 			t.Fatal(err)
 		}
-		return outbox.NewLeases(db), signer
+		return txstore.NewLeases(db), signer
 	})
 	txmtest.Run(t, func(t *testing.T) txmtest.Stores {
 		db := pgtest.OpenAs(t, pg.RoleSender, granted(t))
-		return txmtest.Stores{Leases: outbox.NewLeases(db), Nonces: outbox.NewLeases(db),
-			Intents: outbox.NewIntents(db), Register: outboxtest.Registrar(db)}
+		return txmtest.Stores{Leases: txstore.NewLeases(db), Nonces: txstore.NewLeases(db),
+			Intents: txstore.NewIntents(db), Register: txstoretest.Registrar(db)}
 	})
 }
 
@@ -59,7 +59,7 @@ func TestRolesMayDoTheirWorkAlone(t *testing.T) {
 		`UPDATE keeper.signer_lease SET next_nonce = 0 WHERE false`:               "sender ops",
 		`UPDATE keeper.signer_nonce_allocation SET state = state WHERE false`:     "sender ops",
 		`UPDATE keeper.tx_intent SET state = state WHERE false`:                   "sender ops",
-		`SELECT FROM keeper.signed_tx`:                                           "planner sender ops",
+		`SELECT FROM keeper.signed_tx`:                                            "planner sender ops",
 		`UPDATE keeper.delayed_job SET version = 0 WHERE false`:                   "planner ops",
 		`INSERT INTO keeper.wallet SELECT * FROM keeper.wallet WHERE false`:       "planner ops",
 		`SELECT FROM public.perpkeeper_schema`:                                    "statevm planner sender ops",

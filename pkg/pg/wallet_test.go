@@ -15,13 +15,13 @@ import (
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox/outboxtest"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/pg/txstore/txstoretest"
 )
 
 var (
 	annSigner, bobSigner, strange = chain.Address{0xa}, chain.Address{0xb}, chain.Address{0xc}
-	booking                       = delayed.Booking{ChainID: outboxtest.ChainID,
+	booking                       = delayed.Booking{ChainID: txstoretest.ChainID,
 		Owners: map[chain.Address]string{annSigner: "ann", bobSigner: "bob"}}
 )
 

@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/service"
 )
@@ -68,7 +68,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	if !cfg.Tier.Monitor {
 		return nil
 	}
-	return startMonitor(sh, cfg, metrics.monitor, client, node, outbox.NewEmergencies(db))
+	return startMonitor(sh, cfg, metrics.monitor, client, node, txstore.NewEmergencies(db))
 }
 
 // dialChain prepares the way to the chain, which a monitor cannot be without. Pages without it say so.

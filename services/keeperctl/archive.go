@@ -9,13 +9,13 @@ import (
 
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/retention"
+	"perpkeeper/pkg/pg/txstore"
 )
 
 // archive shows where the attempts of jobs are that have ended.
 func archive(ctx context.Context, db *pg.DB, _ Settings, _ []string, out printer) error {
-	stock, err := outbox.NewArchive(db).Stock(ctx)
+	stock, err := txstore.NewArchive(db).Stock(ctx)
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,8 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
 	"perpkeeper/services/statevm"
@@ -230,13 +230,13 @@ func TestLettersOfStatevmAreShown(t *testing.T) {
 func TestReplayedJobIsTakenUp(t *testing.T) {
 	o := newOffice(t)
 	j := lostJob(1)
-	if err := outbox.NewLeases(o.db).Register(t.Context(), j.Signer, 56); err != nil {
+	if err := txstore.NewLeases(o.db).Register(t.Context(), j.Signer, 56); err != nil {
 		t.Fatal(err)
 	}
 	o.giveUp(j, 40_000)
 	o.write(o.givenUp(j, 1))
 	wantTold(t, o.told("replay 0"), "error: the state has no block yet")
-	if admission, err := outbox.NewIntents(o.db).Enqueue(t.Context(), j); err != nil || admission != txm.Cooling {
+	if admission, err := txstore.NewIntents(o.db).Enqueue(t.Context(), j); err != nil || admission != txm.Cooling {
 		t.Fatalf("the record as it was is %s, %v: then it need not be changed", admission, err)
 	}
 	block := o.stand(50_000)
@@ -252,7 +252,7 @@ func TestReplayedJobIsTakenUp(t *testing.T) {
 		t.Fatalf("said %+v, want %+v", said, want)
 	}
 	for _, want := range []txm.Admission{txm.NewAttempt, txm.Refreshed} {
-		if admission, err := outbox.NewIntents(o.db).Enqueue(t.Context(), said[0]); err != nil || admission != want {
+		if admission, err := txstore.NewIntents(o.db).Enqueue(t.Context(), said[0]); err != nil || admission != want {
 			t.Errorf("the job is %s, want %s, %v", admission, want, err)
 		}
 	}
@@ -261,20 +261,20 @@ func TestReplayedJobIsTakenUp(t *testing.T) {
 // giveUp has a sender take a job up and end it.
 func (o *office) giveUp(j job.Job, retryAfterMs uint64) {
 	o.t.Helper()
-	f, err := outbox.NewLeases(o.db).Acquire(o.t.Context(), j.Signer, lease.NewOwner("sender"), time.Minute)
+	f, err := txstore.NewLeases(o.db).Acquire(o.t.Context(), j.Signer, lease.NewOwner("sender"), time.Minute)
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	if _, err := outbox.NewIntents(o.db).Enqueue(o.t.Context(), j); err != nil {
+	if _, err := txstore.NewIntents(o.db).Enqueue(o.t.Context(), j); err != nil {
 		o.t.Fatal(err)
 	}
-	heads, err := outbox.NewIntents(o.db).Heads(o.t.Context(), j.Signer, txm.Pick{Limit: 1})
+	heads, err := txstore.NewIntents(o.db).Heads(o.t.Context(), j.Signer, txm.Pick{Limit: 1})
 	if err != nil || len(heads) != 1 {
 		o.t.Fatal(heads, err)
 	}
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Refused, Reason: "no"},
 		Rest: txm.Rest{RetryAfterMs: retryAfterMs, GivenUp: true}}
-	if err := outbox.NewIntents(o.db).Skip(o.t.Context(), f, heads[0].ID, end); err != nil {
+	if err := txstore.NewIntents(o.db).Skip(o.t.Context(), f, heads[0].ID, end); err != nil {
 		o.t.Fatal(err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/nonce"
 	"perpkeeper/services/keeperctl/doctor"
@@ -174,21 +174,21 @@ func (s *session) lookAtLedger(ctx context.Context, f *doctor.Facts) {
 			f.Signers[i].Latest = &latest
 		}
 	}
-	all, err := outbox.NewSigners(db).List(ctx)
+	all, err := txstore.NewSigners(db).List(ctx)
 	if err != nil {
 		f.State.Error = err
 		return
 	}
 	for i := range f.Signers {
 		one := &f.Signers[i]
-		at := slices.IndexFunc(all, func(s outbox.SignerStatus) bool { return s.Signer == one.Address })
+		at := slices.IndexFunc(all, func(s txstore.SignerStatus) bool { return s.Signer == one.Address })
 		if at < 0 {
 			continue
 		}
 		one.Known, one.Paused, one.Attended = true, text.FirstLine(all[at].Paused), all[at].LeaseLeft > 0
 		one.LeaseAhead = one.Attended && lease.ClockWentBack(all[at].LeaseAhead)
 		one.NextNonce, one.InFlight = all[at].NextNonce, all[at].InFlight
-		if spent, err := outbox.NewIntents(db).Spent(ctx, one.Address); err == nil {
+		if spent, err := txstore.NewIntents(db).Spent(ctx, one.Address); err == nil {
 			one.Spent = spent.Sum()
 		}
 		if one.Latest != nil {
@@ -202,7 +202,7 @@ const gapLasts = time.Minute
 
 // lastingGaps are the numbers below which nothing is missing, and that keep signed ones waiting for longer.
 func lastingGaps(ctx context.Context, db *pg.DB, s *doctor.Signer) (gaps []uint64) {
-	numbers, err := outbox.NewSigners(db).Numbers(ctx, s.Address, *s.Latest, mostListed)
+	numbers, err := txstore.NewSigners(db).Numbers(ctx, s.Address, *s.Latest, mostListed)
 	if err != nil {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"perpkeeper/pkg/operator/emergency"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 )
 
 // act lets operators act when keepers fail (LIQ-15).
@@ -23,7 +23,7 @@ func act(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	d := emergencyCommands{cfg: s.Config, store: outbox.NewEmergencies(db), out: s.out,
+	d := emergencyCommands{cfg: s.Config, store: txstore.NewEmergencies(db), out: s.out,
 		dial: func(ctx context.Context) (venueNode, error) { return s.node(ctx) }}
 	return d.run(ctx, args)
 }
@@ -31,7 +31,7 @@ func act(ctx context.Context, s *session, args []string) error {
 // emergencyCommands is one invocation of the command.
 type emergencyCommands struct {
 	cfg   Config
-	store outbox.Emergencies
+	store txstore.Emergencies
 	out   printer
 	// dial connects to the chain, for the actions that need it.
 	dial func(ctx context.Context) (venueNode, error)

@@ -27,8 +27,8 @@ import (
 	"perpkeeper/pkg/notify/webhook"
 	"perpkeeper/pkg/operator/emergency"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 )
 
@@ -83,7 +83,7 @@ func newAlarm(t *testing.T) *alarm {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	a.store = outbox.NewEmergencies(db)
+	a.store = txstore.NewEmergencies(db)
 	a.dial = func(ctx context.Context) (venueNode, error) {
 		cfg := evm.DefaultConfig()
 		cfg.URLs = []secret.URL{secret.MustURL(d.RPC())}

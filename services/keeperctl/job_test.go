@@ -14,7 +14,7 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/risk/checklog"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/lease"
@@ -135,9 +135,9 @@ func TestJobStory(t *testing.T) {
 func TestJobExecutedByAnotherRegion(t *testing.T) {
 	y := newStoried(t)
 	freeing := chain.Hash{0xdd}
-	flights, err := outbox.NewIntents(y.bench.db).InFlight(t.Context(), y.signer)
+	flights, err := txstore.NewIntents(y.bench.db).InFlight(t.Context(), y.signer)
 	y.must(err)
-	y.must(outbox.NewIntents(y.bench.db).Replace(t.Context(), y.fence, txm.Replacement{
+	y.must(txstore.NewIntents(y.bench.db).Replace(t.Context(), y.fence, txm.Replacement{
 		Intent: flights[0].Intent.ID, After: flights[0].Newest().Hash, Kind: txm.Cancel,
 		Tx:     txm.SignedTx{Nonce: 0, Gas: txm.EmptyGas, Tip: 2, Cap: 2, Hash: freeing, Raw: []byte{2}},
 		Cancel: txm.Verdict{Outcome: job.LostRace, Reason: "its window has passed, and the Master executed it"},
@@ -188,10 +188,10 @@ func TestJobRenewedTwiceAndTakenOverMidWay(t *testing.T) {
 		j.BirthMs = first + 300_000*n
 		y.publish(topic, y.signer[:], j)
 	}
-	flights, err := outbox.NewIntents(y.bench.db).InFlight(t.Context(), y.signer)
+	flights, err := txstore.NewIntents(y.bench.db).InFlight(t.Context(), y.signer)
 	y.must(err)
 	intent, at := flights[0].Intent.ID, time.Now()
-	y.must(outbox.NewCheckLog(y.bench.db).Save(t.Context(), []checklog.Entry{
+	y.must(txstore.NewCheckLog(y.bench.db).Save(t.Context(), []checklog.Entry{
 		{Intent: intent, At: at, Check: checklog.Gate, Verdict: "closed", Detail: "the head is 4s old",
 			By: "this keeper"},
 		{Intent: intent, At: at, Check: checklog.Pending, Verdict: "proceed", By: "this keeper", Block: 41},
@@ -200,10 +200,10 @@ func TestJobRenewedTwiceAndTakenOverMidWay(t *testing.T) {
 			By: "https://a/, https://b/", Block: 42},
 		{Intent: intent + 1, At: at, Check: checklog.Call, Verdict: "proceed", Detail: "of another attempt"},
 	}))
-	y.must(outbox.NewLeases(y.bench.db).Release(t.Context(), y.fence))
-	second, err := outbox.NewLeases(y.bench.db).Acquire(t.Context(), y.signer, lease.NewOwner("sender-b"), time.Minute)
+	y.must(txstore.NewLeases(y.bench.db).Release(t.Context(), y.fence))
+	second, err := txstore.NewLeases(y.bench.db).Acquire(t.Context(), y.signer, lease.NewOwner("sender-b"), time.Minute)
 	y.must(err)
-	y.must(outbox.NewIntents(y.bench.db).Replace(t.Context(), second, txm.Replacement{Intent: intent,
+	y.must(txstore.NewIntents(y.bench.db).Replace(t.Context(), second, txm.Replacement{Intent: intent,
 		After: flights[0].Newest().Hash, Kind: txm.Exec,
 		Tx: txm.SignedTx{Nonce: 0, Gas: 1, Tip: 2, Cap: 2, Hash: chain.Hash{0xdd}, Raw: []byte{2}}}))
 	y.wantStory(y.id, "said due perp.56.job.v1 0/0", "renewed perp.56.job.v1 0/1", "renewed perp.56.job.v1 0/2",

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 )
 
@@ -27,7 +27,7 @@ func leaseBreakCommand(cmd *cobra.Command) runner {
 		if err != nil {
 			return err
 		}
-		b := leaseBreak{leases: outbox.NewLeases(db), by: operator(s.Own.Operator), patience: s.Own.Patience, in: s.in,
+		b := leaseBreak{leases: txstore.NewLeases(db), by: operator(s.Own.Operator), patience: s.Own.Patience, in: s.in,
 			out: s.out}
 		return b.run(ctx, args[0], *yes)
 	}
@@ -35,7 +35,7 @@ func leaseBreakCommand(cmd *cobra.Command) runner {
 
 // leaseBreak is one invocation of the command.
 type leaseBreak struct {
-	leases   outbox.Leases
+	leases   txstore.Leases
 	by       string // who asks, for the record
 	patience time.Duration
 	in       io.Reader
@@ -75,7 +75,7 @@ func (b leaseBreak) run(ctx context.Context, which, yes string) error {
 }
 
 // leaseText is what there is to know before a lease is broken.
-func leaseText(at outbox.LeaseStatus) string {
+func leaseText(at txstore.LeaseStatus) string {
 	text := fmt.Sprintf("signer %s: held by %s (%s) under token %d, which ends by itself in %s\n", at.Signer, at.Label,
 		at.Owner, at.Token, at.Left.Round(time.Second))
 	switch {

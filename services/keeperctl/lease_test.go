@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 )
 
@@ -16,7 +16,7 @@ func (b *bench) breakLease(answer, yes string) string {
 	b.t.Helper()
 	var out strings.Builder
 	var in io.Reader = strings.NewReader(answer)
-	d := leaseBreak{leases: outbox.NewLeases(b.db), by: "ann", patience: time.Minute, in: in, out: &out}
+	d := leaseBreak{leases: txstore.NewLeases(b.db), by: "ann", patience: time.Minute, in: in, out: &out}
 	if err := d.run(b.t.Context(), b.signer.Hex(), yes); err != nil {
 		return out.String() + "error: " + err.Error()
 	}
@@ -38,12 +38,12 @@ func TestLeaseBreakAsks(t *testing.T) {
 			!strings.Contains(got, "held by sender-a") || !strings.Contains(got, "HOLDER LIVES") {
 			t.Errorf("%s: %s", name, got)
 		}
-		b.must(outbox.NewLeases(b.db).Renew(t.Context(), f, time.Minute))
+		b.must(txstore.NewLeases(b.db).Renew(t.Context(), f, time.Minute))
 	}
 	if got := b.breakLease(strings.ToLower(b.signer.Hex())+"\n", ""); !strings.Contains(got, "broken: the token is 2") {
 		t.Error(got)
 	}
-	if err := outbox.NewLeases(b.db).Renew(t.Context(), f, time.Minute); !lease.Lost(err) {
+	if err := txstore.NewLeases(b.db).Renew(t.Context(), f, time.Minute); !lease.Lost(err) {
 		t.Errorf("the former holder renews: %v", err)
 	}
 	if got := b.breakLease("", b.signer.Hex()); !strings.Contains(got, "nobody has the lease") {

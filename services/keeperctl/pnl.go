@@ -14,7 +14,7 @@ import (
 	"perpkeeper/pkg/operator/pnl"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 )
 
 // mostPnlDays is ten years.
@@ -60,7 +60,7 @@ func wantedPeriod(args []string) (time.Duration, error) {
 
 func (s *session) profitAndLoss(ctx context.Context, db *pg.DB, period time.Duration, by pnl.Dimension,
 	check bool) error {
-	statement, err := outbox.NewArchive(db).ProfitAndLoss(ctx, period)
+	statement, err := txstore.NewArchive(db).ProfitAndLoss(ctx, period)
 	if err != nil {
 		return err
 	}

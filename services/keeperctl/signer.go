@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 )
 
@@ -45,7 +45,7 @@ func (d signerCommands) run(ctx context.Context, args []string) error {
 }
 
 // onChain is a verb about one signer, or all, that asks the chain.
-func (d signerCommands) onChain(do func(context.Context, action.Accounts, []outbox.SignerStatus) error,
+func (d signerCommands) onChain(do func(context.Context, action.Accounts, []txstore.SignerStatus) error,
 ) func(context.Context, []string) error {
 	return func(ctx context.Context, which []string) error {
 		chosen, err := d.choose(ctx, which)
@@ -61,16 +61,16 @@ func (d signerCommands) onChain(do func(context.Context, action.Accounts, []outb
 }
 
 // choose returns the signer that is named, or all.
-func (d signerCommands) choose(ctx context.Context, which []string) ([]outbox.SignerStatus, error) {
+func (d signerCommands) choose(ctx context.Context, which []string) ([]txstore.SignerStatus, error) {
 	if len(which) == 0 {
-		return outbox.NewSigners(d.db).List(ctx)
+		return txstore.NewSigners(d.db).List(ctx)
 	}
 	address, err := signerAddress(which[0])
 	if err != nil {
 		return nil, err
 	}
 	one, err := action.Signer(ctx, d.db, address)
-	return []outbox.SignerStatus{one}, err
+	return []txstore.SignerStatus{one}, err
 }
 
 func signerAddress(text string) (chain.Address, error) {
@@ -82,7 +82,7 @@ func signerAddress(text string) (chain.Address, error) {
 }
 
 func (d signerCommands) list(ctx context.Context, _ []string) error {
-	all, err := outbox.NewSigners(d.db).List(ctx)
+	all, err := txstore.NewSigners(d.db).List(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,18 +107,18 @@ func (d signerCommands) list(ctx context.Context, _ []string) error {
 }
 
 // advise prints what to do next, once for each kind of trouble.
-func (d signerCommands) advise(all []outbox.SignerStatus) error {
+func (d signerCommands) advise(all []txstore.SignerStatus) error {
 	troubles := []struct {
-		is     func(outbox.SignerStatus) bool
+		is     func(txstore.SignerStatus) bool
 		advice string
 	}{
-		{func(s outbox.SignerStatus) bool { return s.Paused != "" },
+		{func(s txstore.SignerStatus) bool { return s.Paused != "" },
 			"PAUSED: claims nothing new, what is in flight goes on; when the reason is gone: keeperctl signer resume " +
 				"SIGNER"},
-		{func(s outbox.SignerStatus) bool { return s.LeaseLeft == 0 },
+		{func(s txstore.SignerStatus) bool { return s.LeaseLeft == 0 },
 			"nobody has the lease of a signer: is a sender with its key running, and ready? " +
 				"(docs/runbooks/not-ready.md) Is its key lost: keeperctl signer write-off SIGNER"},
-		{func(s outbox.SignerStatus) bool { return s.LeaseLeft > 0 && lease.ClockWentBack(s.LeaseAhead) },
+		{func(s txstore.SignerStatus) bool { return s.LeaseLeft > 0 && lease.ClockWentBack(s.LeaseAhead) },
 			"the database's clock has gone back since a lease was written: a holder that lives mends it within " +
 				"seconds; for one that is gone: keeperctl lease break SIGNER (docs/runbooks/signers.md)"},
 	}

@@ -8,7 +8,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -18,11 +18,11 @@ func (b *bench) obey(ctx context.Context, f lease.Fence) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		flights, err := outbox.NewIntents(b.db).InFlight(ctx, b.signer)
+		flights, err := txstore.NewIntents(b.db).InFlight(ctx, b.signer)
 		for _, flight := range flights {
 			if err == nil && flight.Intent.CalledOff != "" && !flight.Leaving() {
 				raw := []byte("a payment to oneself")
-				_ = outbox.NewIntents(b.db).Replace(ctx, f, txm.Replacement{
+				_ = txstore.NewIntents(b.db).Replace(ctx, f, txm.Replacement{
 					Intent: flight.Intent.ID, After: flight.Newest().Hash, Kind: txm.Cancel,
 					Tx: txm.SignedTx{Nonce: flight.Intent.Nonce, Gas: txm.EmptyGas, Tip: 2, Cap: 2,
 						Hash: chain.Keccak256(raw), Raw: raw},
@@ -48,7 +48,7 @@ func TestSignerCancel(t *testing.T) {
 	b.want("cancel @ 0 stuck", "nonce 0: SIGNED of "+job.OrderID(chain.Hash{1}, 1)+", 1 transactions signed",
 		"lease: sender-a", "error: nothing was changed",
 		"--keeperctl.yes")
-	flights, err := outbox.NewIntents(b.db).InFlight(t.Context(), b.signer)
+	flights, err := txstore.NewIntents(b.db).InFlight(t.Context(), b.signer)
 	b.must(err)
 	if flights[0].Intent.CalledOff != "" {
 		t.Fatal("what was only shown was done")
@@ -65,7 +65,7 @@ func TestSignerCancel(t *testing.T) {
 	stop()
 	sender.Wait()
 	b.want("cancel @ 0", "is being freed already: called off by alice: it is stuck")
-	b.must(outbox.NewLeases(b.db).Release(t.Context(), f))
+	b.must(txstore.NewLeases(b.db).Release(t.Context(), f))
 	b.want("cancel @ 1", "noted; nobody has the lease of this signer")
 	b.want("cancel @ 1", "error: nonce 1 of signer @ is waiting for its sender already: called off by alice: no "+
 		"reason given")
@@ -80,8 +80,8 @@ func TestSignerCancelOfWhatIsMined(t *testing.T) {
 	tx := b.pay(0)
 	r := txm.Receipt{TxHash: chain.Hash(tx.Hash()), Block: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, OK: true,
 		Outcome: job.Done}
-	b.must(outbox.NewIntents(b.db).Record(t.Context(), f, r))
+	b.must(txstore.NewIntents(b.db).Record(t.Context(), f, r))
 	b.want("cancel @ 0", "error: the transaction at nonce 0 of signer @ is in a block")
-	b.must(outbox.NewIntents(b.db).Finish(t.Context(), f, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{}}))
+	b.must(txstore.NewIntents(b.db).Finish(t.Context(), f, txm.FinalReceipt{Receipt: r, Rest: txm.Rest{}}))
 	b.want("cancel @ 0", "error: nonce 0 of signer @ is not in flight: its attempt ended as FINAL_OK")
 }

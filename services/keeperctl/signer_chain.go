@@ -16,14 +16,14 @@ import (
 	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/txmgr/nonce"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
 // balances shows what signers can pay for gas with.
-func (d signerCommands) balances(ctx context.Context, node action.Accounts, chosen []outbox.SignerStatus) error {
+func (d signerCommands) balances(ctx context.Context, node action.Accounts, chosen []txstore.SignerStatus) error {
 	rows := newTable("signer", "balance", "wei")
 	var poor []string
 	for _, s := range chosen {
@@ -48,7 +48,7 @@ func (d signerCommands) balances(ctx context.Context, node action.Accounts, chos
 
 // nonces holds the database's cursors against the chain's numbers. The chain is asked first: a number is stored before
 // it is broadcast, so that a cursor that was read afterwards is behind only where something is wrong.
-func (d signerCommands) nonces(ctx context.Context, node action.Accounts, chosen []outbox.SignerStatus) error {
+func (d signerCommands) nonces(ctx context.Context, node action.Accounts, chosen []txstore.SignerStatus) error {
 	seen := map[chain.Address]nonce.ChainNonces{}
 	for _, s := range chosen {
 		var err error
@@ -56,7 +56,7 @@ func (d signerCommands) nonces(ctx context.Context, node action.Accounts, chosen
 			return err
 		}
 	}
-	now, err := outbox.NewSigners(d.db).List(ctx)
+	now, err := txstore.NewSigners(d.db).List(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,10 +83,10 @@ func (d signerCommands) nonces(ctx context.Context, node action.Accounts, chosen
 }
 
 // unused reports whether a signer is new here. It may have a past elsewhere, which is no alarm.
-func unused(s outbox.SignerStatus) bool { return s.NextNonce == 0 && s.InFlight == 0 }
+func unused(s txstore.SignerStatus) bool { return s.NextNonce == 0 && s.InFlight == 0 }
 
 // meaning is what the numbers of a signer say, in a few words.
-func meaning(s outbox.SignerStatus, seen nonce.ChainNonces) string {
+func meaning(s txstore.SignerStatus, seen nonce.ChainNonces) string {
 	switch {
 	case unused(s):
 		return "nothing was sent from here yet: it begins at the chain's number"
@@ -105,7 +105,7 @@ func meaning(s outbox.SignerStatus, seen nonce.ChainNonces) string {
 }
 
 // gaps lists the numbers between the chain's and the cursor that no transaction has.
-func (d signerCommands) gaps(ctx context.Context, node action.Accounts, chosen []outbox.SignerStatus) error {
+func (d signerCommands) gaps(ctx context.Context, node action.Accounts, chosen []txstore.SignerStatus) error {
 	rows := newTable("signer", "nonce", "state", "for", "last given to", "behind it", "what happens")
 	rows.empty = "no gaps: every number from the chain's on has a transaction"
 	blocked, found := 0, 0
@@ -114,7 +114,7 @@ func (d signerCommands) gaps(ctx context.Context, node action.Accounts, chosen [
 		if err != nil {
 			return errors.Join(d.out.table(rows), err)
 		}
-		numbers, err := outbox.NewSigners(d.db).Numbers(ctx, s.Signer, latest, d.own.Limit)
+		numbers, err := txstore.NewSigners(d.db).Numbers(ctx, s.Signer, latest, d.own.Limit)
 		if err != nil {
 			return errors.Join(d.out.table(rows), err)
 		}
@@ -138,7 +138,7 @@ func (d signerCommands) gaps(ctx context.Context, node action.Accounts, chosen [
 	return nil
 }
 
-func signedOf(numbers []outbox.NumberStatus) (count int) {
+func signedOf(numbers []txstore.NumberStatus) (count int) {
 	for _, n := range numbers {
 		if n.State == nonce.Signed {
 			count++
@@ -161,7 +161,7 @@ func remedy(state nonce.State, above int) string {
 }
 
 // resync makes the database's peace with the chain, or shows what it would do.
-func (d signerCommands) resync(ctx context.Context, node action.Accounts, chosen []outbox.SignerStatus) error {
+func (d signerCommands) resync(ctx context.Context, node action.Accounts, chosen []txstore.SignerStatus) error {
 	s := chosen[0]
 	seen, err := action.Sighting(ctx, node, s.Signer)
 	if err != nil {
@@ -218,7 +218,7 @@ func (d signerCommands) cancel(ctx context.Context, args []string) error {
 		return errors.New("nothing was changed; the job stays due, and is taken up again when it has cooled down. " +
 			"To give the nonce back: --keeperctl.yes")
 	}
-	err = outbox.NewSigners(d.db).CallOff(ctx, s.Signer, n, operator(d.own.Operator), reason)
+	err = txstore.NewSigners(d.db).CallOff(ctx, s.Signer, n, operator(d.own.Operator), reason)
 	if err != nil || !inFlight { // of what is not in flight the store says why it changes nothing
 		return err
 	}
@@ -231,7 +231,7 @@ func (d signerCommands) cancel(ctx context.Context, args []string) error {
 
 // awaitCancel waits until the sender has signed another transaction at a number, or what was there has been mined
 // first.
-func (d signerCommands) awaitCancel(ctx context.Context, signer chain.Address, before outbox.NumberStatus) error {
+func (d signerCommands) awaitCancel(ctx context.Context, signer chain.Address, before txstore.NumberStatus) error {
 	for {
 		now, err := action.Number(ctx, d.db, signer, before.Nonce)
 		switch {

@@ -22,8 +22,8 @@ import (
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/nonce"
@@ -113,8 +113,8 @@ func (b *bench) must(err error) {
 // attend makes a sender take the signer up.
 func (b *bench) attend() lease.Fence {
 	b.t.Helper()
-	b.must(outbox.NewLeases(b.db).Register(b.t.Context(), b.signer, b.node.ChainID().Uint64()))
-	f, err := outbox.NewLeases(b.db).Acquire(b.t.Context(), b.signer, lease.NewOwner("sender-a"), time.Minute)
+	b.must(txstore.NewLeases(b.db).Register(b.t.Context(), b.signer, b.node.ChainID().Uint64()))
+	f, err := txstore.NewLeases(b.db).Acquire(b.t.Context(), b.signer, lease.NewOwner("sender-a"), time.Minute)
 	b.must(err)
 	return f
 }
@@ -136,14 +136,14 @@ func (b *bench) claim(f lease.Fence, n uint64) {
 	b.t.Helper()
 	key := chain.Hash{byte(n + 1)}
 	j := job.Job{ID: job.OrderID(key, 1), Kind: job.Order, Key: key, Class: job.ClassMarketOrder, Signer: b.signer}
-	_, err := outbox.NewIntents(b.db).Enqueue(b.t.Context(), j)
+	_, err := txstore.NewIntents(b.db).Enqueue(b.t.Context(), j)
 	b.must(err)
-	heads, err := outbox.NewIntents(b.db).Heads(b.t.Context(), b.signer, txm.Pick{Limit: 1})
+	heads, err := txstore.NewIntents(b.db).Heads(b.t.Context(), b.signer, txm.Pick{Limit: 1})
 	b.must(err)
 	tx := b.pay(n)
 	raw, err := tx.MarshalBinary()
 	b.must(err)
-	b.must(outbox.NewIntents(b.db).
+	b.must(txstore.NewIntents(b.db).
 		Claim(b.t.Context(), f, txm.Batch{Cursor: n, Limits: txm.Limits{Signer: 16, Liquidations: 1},
 			Claims: []txm.Claim{
 				{Intent: heads[0].ID, Kind: heads[0].Job.Kind, Tx: txm.SignedTx{Nonce: n, Hash: chain.Hash(tx.Hash()),
@@ -162,7 +162,7 @@ func TestSignerListPauseResume(t *testing.T) {
 	b.want("pause @", "error: say why")
 	b.want("pause @ key is being moved", "claims nothing new from now on")
 	b.want("pause @ again", "error: signer @ is paused already, and stays so for its first reason: key is being moved")
-	b.must(outbox.NewLeases(b.db).Release(t.Context(), f))
+	b.must(txstore.NewLeases(b.db).Release(t.Context(), f))
 	b.want("list", "@ PAUSED nobody, last sender-a 1 0 0 0 key is being moved", "keeperctl signer resume SIGNER",
 		"is a sender with its key running")
 	b.want("resume @", "signer @ may claim again; it was paused because: key is being moved")
@@ -194,14 +194,14 @@ func TestSignerBalance(t *testing.T) {
 // The cursor is checked against what the chain knows, in every way they can differ.
 func TestSignerNonces(t *testing.T) {
 	b := newBench(t)
-	b.must(outbox.NewLeases(b.db).Register(t.Context(), b.signer, b.node.ChainID().Uint64()))
+	b.must(txstore.NewLeases(b.db).Register(t.Context(), b.signer, b.node.ChainID().Uint64()))
 	b.want("nonces", "@ 0 0 0 0 0 nothing was sent from here yet")
 	b.send(0)
 	b.must(b.node.Mine(3))
 	f := b.attend()
 	b.want("nonces @", "signer next here pending latest finalized in flight meaning",
 		"@ 0 1 1 1 0 nothing was sent from here yet")
-	if _, err := outbox.NewLeases(b.db).TakeOver(t.Context(), f, 1); err != nil {
+	if _, err := txstore.NewLeases(b.db).TakeOver(t.Context(), f, 1); err != nil {
 		t.Fatal(err)
 	}
 	b.want("nonces", "@ 1 1 1 1 0 at rest")
@@ -285,13 +285,13 @@ func TestSignerResync(t *testing.T) {
 	b.must(b.node.Mine(3))
 	b.want("resync @", "on the chain 1 (latest), 1 (finalized), 1 (pending)", "error: nothing was changed",
 		"--keeperctl.yes")
-	if _, err := outbox.NewLeases(b.db).TakeOver(t.Context(), f, 1); !nonce.Behind(err) {
+	if _, err := txstore.NewLeases(b.db).TakeOver(t.Context(), f, 1); !nonce.Behind(err) {
 		t.Errorf("a resync that was only shown has changed something: %v", err)
 	}
 	b.own.Yes = true
 	b.want("resync @", "resynced: the next nonce is 1, the signer is not paused")
 	b.want("list", "@ UNATTENDED nobody, last resync")
-	if err := outbox.NewLeases(b.db).Renew(t.Context(), f, time.Minute); !lease.Lost(err) {
+	if err := txstore.NewLeases(b.db).Renew(t.Context(), f, time.Minute); !lease.Lost(err) {
 		t.Errorf("the lease term from before goes on: %v", err)
 	}
 	b.want("nonces", "at rest")

@@ -15,7 +15,7 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -79,10 +79,10 @@ func TestStatus(t *testing.T) {
 	// Work, a fresh report, a pause, and a process that is not ready.
 	j := lostJob(1)
 	j.Signer, j.Class = b.attend().Signer, job.ClassLiquidation
-	if a, err := outbox.NewIntents(b.db).Enqueue(t.Context(), j); err != nil || a != txm.NewAttempt {
+	if a, err := txstore.NewIntents(b.db).Enqueue(t.Context(), j); err != nil || a != txm.NewAttempt {
 		t.Fatal(a, err)
 	}
-	if _, err := outbox.NewSigners(b.db).Pause(t.Context(), j.Signer, "by hand\x1b[2J"); err != nil {
+	if _, err := txstore.NewSigners(b.db).Pause(t.Context(), j.Signer, "by hand\x1b[2J"); err != nil {
 		t.Fatal(err)
 	}
 	report := wire.Price{Token: chain.Address{1}, Min: perp.U64(1), Max: perp.U64(1),
@@ -138,11 +138,11 @@ func TestLiquidationsList(t *testing.T) {
 	b.must(part.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{applied}}))
 	j := job.Job{ID: job.LiquidationID(key, 1), Kind: job.Liquidation, Key: key, Class: job.ClassLiquidation,
 		Signer: b.signer}
-	_, err = outbox.NewIntents(b.db).Enqueue(t.Context(), j)
+	_, err = txstore.NewIntents(b.db).Enqueue(t.Context(), j)
 	b.must(err)
-	heads, err := outbox.NewIntents(b.db).Heads(t.Context(), b.signer, txm.Pick{Limit: 1})
+	heads, err := txstore.NewIntents(b.db).Heads(t.Context(), b.signer, txm.Pick{Limit: 1})
 	b.must(err)
-	b.must(outbox.NewIntents(b.db).Skip(t.Context(), fence, heads[0].ID, txm.Ending{
+	b.must(txstore.NewIntents(b.db).Skip(t.Context(), fence, heads[0].ID, txm.Ending{
 		Verdict: txm.Verdict{Outcome: job.Refused, Reason: "cause\x1b[2J"},
 		Rest:    txm.Rest{RetryAfterMs: 1, GivenUp: true},
 	}))

@@ -11,7 +11,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -73,7 +73,7 @@ func findLost(ctx context.Context, db *pg.DB, node witnesses, signer chain.Addre
 	if err != nil {
 		return l, err
 	}
-	flights, err := outbox.NewIntents(db).InFlight(ctx, signer)
+	flights, err := txstore.NewIntents(db).InFlight(ctx, signer)
 	if err != nil {
 		return l, err
 	}
@@ -156,7 +156,7 @@ const writeOffTime = 30 * time.Second
 // and why is recorded with the signer's events.
 func writeOff(ctx context.Context, db *pg.DB, node witnesses, signer chain.Address, from *uint64, by, why string) (loss,
 	error) {
-	leases, intents := outbox.NewLeases(db), outbox.NewIntents(db)
+	leases, intents := txstore.NewLeases(db), txstore.NewIntents(db)
 	f, err := leases.Acquire(ctx, signer, lease.NewOwner("write-off by "+by), writeOffTime)
 	if err != nil {
 		return loss{}, fmt.Errorf("nobody may work a signer that is written off: %w", err)
@@ -180,13 +180,13 @@ func writeOff(ctx context.Context, db *pg.DB, node witnesses, signer chain.Addre
 			return l, fmt.Errorf("nonce %d: %w", found.Intent.Nonce, err)
 		}
 	}
-	return l, outbox.NewSigners(db).Note(ctx, signer, "written_off", fmt.Sprintf("by %s: %s; its nonce is %d at final "+
+	return l, txstore.NewSigners(db).Note(ctx, signer, "written_off", fmt.Sprintf("by %s: %s; its nonce is %d at final "+
 		"block %d (%s); %d ended, of which %d may still land", by, why, l.Next, l.At.Number, l.At.Hash, len(l.Fates),
 		l.Open()))
 }
 
 // end ends one flight. Its job is done again if a state from after the final block shows it as due.
-func end(ctx context.Context, intents outbox.Intents, f lease.Fence, found fate, l loss, said string) error {
+func end(ctx context.Context, intents txstore.Intents, f lease.Fence, found fate, l loss, said string) error {
 	rest := txm.Rest{RetryAfterMs: l.At.TimeMs}
 	if found.Ours != nil {
 		if found.Ours != found.Mined {

@@ -10,8 +10,8 @@ import (
 	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
@@ -32,7 +32,7 @@ func TestSignerWriteOff(t *testing.T) {
 	landed := lost
 	landed.TxHash = chain.Hash(b.pay(0).Hash())
 	landed.Block = chain.BlockRef{Number: mined.Number.Uint64(), Hash: chain.Hash(mined.Hash())}
-	b.must(outbox.NewIntents(b.db).Record(t.Context(), f, landed, lost))
+	b.must(txstore.NewIntents(b.db).Record(t.Context(), f, landed, lost))
 	b.want("write-off @ its disk is gone", "error: nonce 0 of signer @ is used in a block that is not final yet")
 	b.must(b.node.Mine(3))
 	b.want("write-off @", "its nonce is 2 at final block", "0 "+jobOf(0)+" 1 mined: executed",
@@ -40,11 +40,11 @@ func TestSignerWriteOff(t *testing.T) {
 		"error: nothing was changed")
 	b.own.Yes, b.own.Operator = true, "alice"
 	b.want("write-off @ its disk is gone", "error: nobody may work a signer that is written off", "sender-a")
-	b.must(outbox.NewLeases(b.db).Release(t.Context(), f))
+	b.must(txstore.NewLeases(b.db).Release(t.Context(), f))
 	for _, line := range []string{"write-off @ its disk is gone", "write-off @ 3 its disk is gone"} {
 		b.want(line, "error: 2 transactions were signed and their nonces are not used", "for the nonces from 2 on")
 	}
-	if flights, err := outbox.NewIntents(b.db).InFlight(t.Context(), b.signer); err != nil || len(flights) != 4 {
+	if flights, err := txstore.NewIntents(b.db).InFlight(t.Context(), b.signer); err != nil || len(flights) != 4 {
 		t.Fatalf("a refusal has changed something: %v, %v", flights, err)
 	}
 	b.want("write-off @ 2 its disk is gone", "written off and paused")
@@ -54,7 +54,7 @@ func TestSignerWriteOff(t *testing.T) {
 		state  txm.State
 		number string
 	}{{txm.FinalOK, "CONSUMED"}, {txm.Foreign, "CONSUMED"}, {txm.Foreign, "SIGNED"}, {txm.Foreign, "SIGNED"}} {
-		numbers, err := outbox.NewSigners(b.db).Numbers(t.Context(), b.signer, uint64(n), 1)
+		numbers, err := txstore.NewSigners(b.db).Numbers(t.Context(), b.signer, uint64(n), 1)
 		b.must(err)
 		if got := numbers[0]; got.Intent != want.state || string(got.State) != want.number {
 			t.Errorf("nonce %d is %s, its attempt %s, want %+v", n, got.State, got.Intent, want)
@@ -73,10 +73,10 @@ func jobOf(n uint64) string { return job.OrderID(chain.Hash{byte(n + 1)}, 1) }
 func (b *bench) again(n, foundMs uint64, want txm.Admission) {
 	b.t.Helper()
 	other, key := chain.Address{77}, chain.Hash{byte(n + 1)}
-	b.must(outbox.NewLeases(b.db).Register(b.t.Context(), other, b.node.ChainID().Uint64()))
+	b.must(txstore.NewLeases(b.db).Register(b.t.Context(), other, b.node.ChainID().Uint64()))
 	j := job.Job{ID: jobOf(n), Kind: job.Order, Key: key, Class: job.ClassMarketOrder, Signer: other}
 	j.Evidence.Block.TimeMs = foundMs
-	if got, err := outbox.NewIntents(b.db).Enqueue(b.t.Context(), j); err != nil || got != want {
+	if got, err := txstore.NewIntents(b.db).Enqueue(b.t.Context(), j); err != nil || got != want {
 		b.t.Errorf("said again as of %d: %s, %v, want %s", foundMs, got, err, want)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 )
 
@@ -20,7 +20,7 @@ func calledOff(t *testing.T, s *site, by chain.Address, key secret.String) {
 	j := s.orderJob(s.marketOrder(100), by)
 	s.say(j)
 	s.eventually("it is in flight", func(context.Context) bool { return len(w.broadcasts()) > 0 })
-	if err := outbox.NewSigners(s.db).CallOff(t.Context(), by, before, "alice", "it makes nodes stumble"); err != nil {
+	if err := txstore.NewSigners(s.db).CallOff(t.Context(), by, before, "alice", "it makes nodes stumble"); err != nil {
 		t.Fatal(err)
 	}
 	s.eventually("its nonce is freed", func(ctx context.Context) bool {

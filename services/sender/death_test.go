@@ -17,7 +17,7 @@ import (
 
 	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -173,7 +173,7 @@ func (s *site) outlive(d death, binary string, by chain.Address, key secret.Stri
 	s.say(j)
 	victim := s.launch(binary, key, d.point)
 	if d.forked {
-		f := s.minedOf(&running{Sender: &Sender{outside: outside{intents: outbox.NewIntents(s.db)}}}, by, chain.Hash{})
+		f := s.minedOf(&running{Sender: &Sender{outside: outside{intents: txstore.NewIntents(s.db)}}}, by, chain.Hash{})
 		s.replace(f.Mined.Block.Number, branchOff{1, evmnode.Drop})
 	}
 	if d.point == "" {
@@ -214,7 +214,7 @@ func (s *site) outlive(d death, binary string, by chain.Address, key secret.Stri
 	}
 	s.eventually("it is noted that it was published, so that the next victim has nothing else to do",
 		func(ctx context.Context) bool {
-			left, err := outbox.NewIntents(s.db).Unreported(ctx, by, 1)
+			left, err := txstore.NewIntents(s.db).Unreported(ctx, by, 1)
 			return err == nil && len(left) == 0
 		})
 }
@@ -225,7 +225,7 @@ func (s *site) storedFor(by chain.Address) []chain.Hash {
 	var flights []txm.Flight
 	s.eventually("the store answers", func(ctx context.Context) (ok bool) {
 		var err error
-		flights, err = outbox.NewIntents(s.db).InFlight(ctx, by)
+		flights, err = txstore.NewIntents(s.db).InFlight(ctx, by)
 		return err == nil
 	})
 	if len(flights) > 1 {

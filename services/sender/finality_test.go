@@ -8,7 +8,7 @@ import (
 	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -33,7 +33,7 @@ func TestFinalityStalls(t *testing.T) {
 	mined := func() {
 		t.Helper()
 		s.eventually("all are mined and none is final", func(ctx context.Context) bool {
-			pending, err := outbox.NewIntents(s.db).Pending(ctx, by)
+			pending, err := txstore.NewIntents(s.db).Pending(ctx, by)
 			if err != nil || pending > limit {
 				t.Errorf("%d pending, %v", pending, err)
 			}
@@ -114,7 +114,7 @@ func TestLiquidationDoesNotWaitForFinality(t *testing.T) {
 
 // minedInFlight counts a signer's transactions that are mined and not final.
 func (s *site) minedInFlight(ctx context.Context, by chain.Address) (n int) {
-	flights, err := outbox.NewIntents(s.db).InFlight(ctx, by)
+	flights, err := txstore.NewIntents(s.db).InFlight(ctx, by)
 	if err != nil {
 		return 0
 	}

@@ -11,7 +11,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -34,7 +34,7 @@ func freedInFullBlocks(t *testing.T, s *site, by chain.Address, key secret.Strin
 		s.rival(w.broadcasts()[0], rival)
 		filler := s.fill(c.lane)
 		s.eventually("the job is given up", func(ctx context.Context) bool {
-			flights, err := outbox.NewIntents(s.db).InFlight(ctx, by)
+			flights, err := txstore.NewIntents(s.db).InFlight(ctx, by)
 			return err == nil && len(flights) == 1 && flights[0].Leaving()
 		})
 		w.mute.Store(false)

@@ -15,7 +15,7 @@ import (
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -156,7 +156,7 @@ func (s *Sender) takeTurns(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := s.turns.FindOthers(ctx, outbox.NewIntents(s.db)); err != nil && ctx.Err() == nil {
+		if err := s.turns.FindOthers(ctx, txstore.NewIntents(s.db)); err != nil && ctx.Err() == nil {
 			s.log.Warn().Err(err).Msg("who has sent this tier's transactions is asked again")
 		}
 		select {

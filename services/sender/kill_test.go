@@ -8,7 +8,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 )
 
@@ -72,7 +72,7 @@ func (s *site) mustEndOnce(j job.Job, by chain.Address, before uint64) {
 		s.t.Errorf("%d transactions for one job", got-before)
 	}
 	s.eventually("nothing is left in flight", func(ctx context.Context) bool {
-		flights, err := outbox.NewIntents(s.db).InFlight(ctx, by)
+		flights, err := txstore.NewIntents(s.db).InFlight(ctx, by)
 		return err == nil && len(flights) == 0
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 )
 
@@ -75,8 +75,8 @@ func TestLiquidationsHaveASignerOfTheirOwn(t *testing.T) {
 	}
 	s.say(waiting...)
 	full := func(ctx context.Context) bool {
-		pending, err := outbox.NewIntents(s.db).Pending(ctx, orders)
-		depth, failed := outbox.NewIntents(s.db).Depth(ctx, orders)
+		pending, err := txstore.NewIntents(s.db).Pending(ctx, orders)
+		depth, failed := txstore.NewIntents(s.db).Depth(ctx, orders)
 		return err == nil && failed == nil && pending == s.cfg.Sender.MaxInFlight && depth == len(waiting)-pending
 	}
 	s.eventually("the places for orders are taken", full)

@@ -16,7 +16,7 @@ import (
 	"perpkeeper/lab/devnet"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/signer"
@@ -165,8 +165,8 @@ func TestUnableSignerIsPassedBy(t *testing.T) {
 				t.Errorf("result %+v", got)
 			}
 			s.eventually("it is told", func(ctx context.Context) bool {
-				all, err := outbox.NewSigners(s.db).List(ctx)
-				return err == nil && slices.ContainsFunc(all, func(one outbox.SignerStatus) bool {
+				all, err := txstore.NewSigners(s.db).List(ctx)
+				return err == nil && slices.ContainsFunc(all, func(one txstore.SignerStatus) bool {
 					return one.Signer == unable && strings.Contains(one.Out(), c.want)
 				}) && r.notices.has(c.want) && r.sample("sender_paused", map[string]string{"signer": unable.Hex()}) == 1
 			})

@@ -8,7 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/service/metric"
 )
@@ -17,7 +17,7 @@ import (
 // its own it tells of where they have jobs and no process: nobody else does.
 type pauses struct {
 	signers interface {
-		List(ctx context.Context) ([]outbox.SignerStatus, error)
+		List(ctx context.Context) ([]txstore.SignerStatus, error)
 	}
 	own     []chain.Address
 	notice  func(part, reason string) // to readiness, of one that has jobs or cannot sign

@@ -10,16 +10,16 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 )
 
 // ward lists signers as it is told to.
 type ward struct {
-	signers []outbox.SignerStatus
+	signers []txstore.SignerStatus
 	err     error
 }
 
-func (w *ward) List(context.Context) ([]outbox.SignerStatus, error) { return w.signers, w.err }
+func (w *ward) List(context.Context) ([]txstore.SignerStatus, error) { return w.signers, w.err }
 
 // A pause is seen whoever made it, and a database that is away changes nothing.
 func TestPausesAreSeen(t *testing.T) {
@@ -32,7 +32,7 @@ func TestPausesAreSeen(t *testing.T) {
 		err    error
 		want   float64
 	}{{"", nil, 0}, {"key is being moved", nil, 1}, {"", errors.New("away"), 1}, {"", nil, 0}} {
-		w.signers, w.err = []outbox.SignerStatus{{Signer: own, Paused: step.reason},
+		w.signers, w.err = []txstore.SignerStatus{{Signer: own, Paused: step.reason},
 			{Signer: foreign, Paused: "another's"}}, step.err
 		if err := p.look(t.Context()); !errors.Is(err, step.err) {
 			t.Errorf("step %d: %v", i, err)
@@ -52,13 +52,13 @@ func TestNobodysQueueIsTold(t *testing.T) {
 	w, m, told := &ward{}, NewMetrics(prometheus.NewRegistry()), notices{}
 	p := &pauses{signers: w, own: []chain.Address{own}, notice: told.set, metrics: m, log: zerolog.Nop()}
 	for i, step := range []struct {
-		lost outbox.SignerStatus
+		lost txstore.SignerStatus
 		told bool
-	}{{outbox.SignerStatus{Unheld: true}, false}, {outbox.SignerStatus{Unheld: true, InFlight: 1}, true},
-		{outbox.SignerStatus{InFlight: 1}, false}, {outbox.SignerStatus{Unheld: true, Queued: 1}, true},
-		{outbox.SignerStatus{Unable: "another's to tell", Queued: 1}, false}} {
+	}{{txstore.SignerStatus{Unheld: true}, false}, {txstore.SignerStatus{Unheld: true, InFlight: 1}, true},
+		{txstore.SignerStatus{InFlight: 1}, false}, {txstore.SignerStatus{Unheld: true, Queued: 1}, true},
+		{txstore.SignerStatus{Unable: "another's to tell", Queued: 1}, false}} {
 		step.lost.Signer = lost
-		w.signers = []outbox.SignerStatus{{Signer: own, Queued: 1}, step.lost}
+		w.signers = []txstore.SignerStatus{{Signer: own, Queued: 1}, step.lost}
 		if err := p.look(t.Context()); err != nil {
 			t.Fatal(err)
 		}

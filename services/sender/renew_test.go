@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/nonce"
 	"perpkeeper/pkg/txmgr/txm"
@@ -27,7 +27,7 @@ func (s *site) impatient() {
 func (s *site) transactions(by chain.Address, n int) (f txm.Flight) {
 	s.t.Helper()
 	s.eventually("the transaction is replaced", func(ctx context.Context) bool {
-		flights, err := outbox.NewIntents(s.db).InFlight(ctx, by)
+		flights, err := txstore.NewIntents(s.db).InFlight(ctx, by)
 		if err != nil || len(flights) != 1 || len(flights[0].Txs) < n {
 			return false
 		}
@@ -126,7 +126,7 @@ func cancelledInFlight(t *testing.T, s *site, by chain.Address, key secret.Strin
 	_, other := s.keeper(11)
 	s.rival(w.broadcasts()[0], other)
 	s.eventually("the job is given up", func(ctx context.Context) bool {
-		flights, err := outbox.NewIntents(s.db).InFlight(ctx, by)
+		flights, err := txstore.NewIntents(s.db).InFlight(ctx, by)
 		return err == nil && len(flights) == 1 && flights[0].Leaving()
 	})
 	w.mute.Store(false)
@@ -160,7 +160,7 @@ func cancelledByHeir(t *testing.T, s *site, by chain.Address, key secret.String)
 	}
 	s.sender([]secret.String{key})
 	s.eventually("the heir gives the job up", func(ctx context.Context) bool {
-		flights, err := outbox.NewIntents(s.db).InFlight(ctx, by)
+		flights, err := txstore.NewIntents(s.db).InFlight(ctx, by)
 		return err == nil && len(flights) == 1 && flights[0].Leaving()
 	})
 	s.devnet.Node().ClearFaults()
@@ -220,7 +220,7 @@ func goneBack(t *testing.T, s *site, by chain.Address, key secret.String) {
 	}
 	s.eventually("the chain has come to rest, and the database with it", func(ctx context.Context) bool {
 		final, err := sn.node.NonceAt(ctx, by, evm.Finalized)
-		_, refused := outbox.NewLeases(s.db).
+		_, refused := txstore.NewLeases(s.db).
 			Resync(ctx, by, nonce.ChainNonces{Finalized: final, Latest: s.nonce(by), Pending: s.nonce(by)})
 		return errors.Join(err, refused) == nil
 	})

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/nonce"
 )
@@ -43,7 +43,7 @@ func TestDatabaseRestored(t *testing.T) {
 	}
 	s.eventually("it is resynced", func(ctx context.Context) bool {
 		final, err := sn.node.NonceAt(ctx, by, evm.Finalized)
-		_, refused := outbox.NewLeases(s.db).
+		_, refused := txstore.NewLeases(s.db).
 			Resync(ctx, by, nonce.ChainNonces{Finalized: final, Latest: s.nonce(by), Pending: s.nonce(by)})
 		return errors.Join(err, refused) == nil
 	})
@@ -57,7 +57,7 @@ func TestDatabaseRestored(t *testing.T) {
 func (s *site) token(signer string) (token int64) {
 	s.t.Helper()
 	s.eventually("the signers are listed", func(ctx context.Context) bool {
-		all, err := outbox.NewSigners(s.db).List(ctx)
+		all, err := txstore.NewSigners(s.db).List(ctx)
 		for _, one := range all {
 			if one.Signer.Hex() == signer {
 				token = one.Token

@@ -9,7 +9,7 @@ import (
 
 	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/risk/checklog"
 	"perpkeeper/pkg/secret"
 )
@@ -34,11 +34,11 @@ func TestRoad(t *testing.T) {
 			t.Errorf("%d transactions for one job", got-before)
 		}
 		s.eventually("what was said of it before is kept", func(ctx context.Context) bool {
-			attempts, err := outbox.NewIntents(s.db).Attempts(ctx, outbox.Wanted{JobID: j.ID}, 1)
+			attempts, err := txstore.NewIntents(s.db).Attempts(ctx, txstore.Wanted{JobID: j.ID}, 1)
 			if err != nil || len(attempts) != 1 {
 				return false
 			}
-			said, err := outbox.NewCheckLog(s.db).Of(ctx, []int64{attempts[0].Intent.ID})
+			said, err := txstore.NewCheckLog(s.db).Of(ctx, []int64{attempts[0].Intent.ID})
 			return err == nil && slices.ContainsFunc(said, func(e checklog.Entry) bool {
 				return e.Check == checklog.Call && e.Verdict == "proceed" && e.By != "" && e.Block > 0
 			})

@@ -16,8 +16,8 @@ import (
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/retention"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/risk/checklog"
 	"perpkeeper/pkg/service"
@@ -64,8 +64,8 @@ type outside struct {
 	leases  leases
 	nonces  nonce.Store
 	intents txm.Store
-	session outbox.Leases // by what other processes can tell that this one lives
-	checks  *checklog.Log // what is said of attempts before they get nonces; nil where nobody is to read it
+	session txstore.Leases // by what other processes can tell that this one lives
+	checks  *checklog.Log  // what is said of attempts before they get nonces; nil where nobody is to read it
 	// results begins to publish, for one lease term, what has ended and what was given up.
 	results func() (ended, givenUp txmanager.Publisher)
 }
@@ -130,7 +130,7 @@ func Start(sh *service.Shell, cfg Config) error {
 		return nil
 	}
 	sh.Go("send", s.Run)
-	sh.Go("archive", retention.New(cfg.Retention, outbox.NewArchive(db), metrics.archive, sh.Log).Run)
+	sh.Go("archive", retention.New(cfg.Retention, txstore.NewArchive(db), metrics.archive, sh.Log).Run)
 	return nil
 }
 
@@ -149,11 +149,11 @@ func openKeys(cfg Config) ([]signer.Signer, error) {
 func New(cfg Config, log zerolog.Logger, metrics *Metrics, keys []signer.Signer, client *bus.Client, db *pg.DB,
 	node *evm.Client) *Sender {
 	s := newSender(cfg, log, metrics, lease.NewOwner(cfg.Sender.Node), keys, time.Now)
-	leases := outbox.NewLeases(db)
+	leases := txstore.NewLeases(db)
 	s.outside = outside{client: client, db: db, node: node,
 		venue: gmx.Follow(cfg.Venue.DataStore, s.addresses(), node, log), state: db, leases: leases, nonces: leases,
-		intents: outbox.NewIntents(db), session: leases,
-		checks: checklog.New(outbox.NewCheckLog(db), s.clock, log),
+		intents: txstore.NewIntents(db), session: leases,
+		checks: checklog.New(txstore.NewCheckLog(db), s.clock, log),
 		results: func() (ended, givenUp txmanager.Publisher) {
 			return newResults(client, cfg.Keeper), newDeadLetters(client, cfg.Keeper)
 		}}
@@ -200,7 +200,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	group.Go(func() error { return s.db.WatchLayout(ctx) })
 	group.Go(func() error { return s.attend(ctx) })
 	group.Go(func() error {
-		queued := outbox.NewIntents(s.db).Listener()
+		queued := txstore.NewIntents(s.db).Listener()
 		defer queued.Close()
 		return s.manager.Run(ctx, queued.WaitChange)
 	})
@@ -212,7 +212,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	group.Go(func() error { return s.checks.Run(ctx) })
 	group.Go(func() error { return s.observe(ctx) })
 	group.Go(func() error { return s.takeTurns(ctx) })
-	p := pauses{outbox.NewSigners(s.db), s.addresses(), s.notices.set, s.metrics, s.log, nil}
+	p := pauses{txstore.NewSigners(s.db), s.addresses(), s.notices.set, s.metrics, s.log, nil}
 	group.Go(func() error { return p.Run(ctx) })
 	s.follow(ctx, group)
 	return group.Wait()

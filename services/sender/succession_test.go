@@ -9,7 +9,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/kafka/bus"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/lease"
 )
@@ -115,7 +115,7 @@ func (s *site) succession(binary string) *succession {
 	d.next = func() {
 		if s.cfg.Sender.Mode == workerQueue { // nobody reads its partition
 			s.say(jobs[1])
-		} else if _, err := outbox.NewIntents(s.db).Enqueue(s.t.Context(), s.found(jobs[1])[0]); err != nil {
+		} else if _, err := txstore.NewIntents(s.db).Enqueue(s.t.Context(), s.found(jobs[1])[0]); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -139,7 +139,7 @@ func (d *succession) lost(within time.Duration) <-chan struct{} {
 	told := make(chan struct{})
 	go func() {
 		for began := time.Now(); time.Since(began) < within; time.Sleep(20 * time.Millisecond) {
-			at, err := outbox.NewLeases(d.db).Status(d.t.Context(), d.by)
+			at, err := txstore.NewLeases(d.db).Status(d.t.Context(), d.by)
 			if err == nil && at.Owner == d.heir.owner.ID {
 				close(told)
 				return

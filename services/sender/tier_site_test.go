@@ -14,7 +14,7 @@ import (
 	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txmgr/txm"
@@ -93,7 +93,7 @@ func executedByMaster(t *testing.T, s *site, by chain.Address, key secret.String
 	if n := r.sample("sender_tier_executed_total", map[string]string{"tier": "1", "kind": "order"}); n != 1 {
 		t.Errorf("%.0f executions by the Master were seen", n)
 	}
-	depth, err := outbox.NewIntents(s.db).Depth(t.Context(), by)
+	depth, err := txstore.NewIntents(s.db).Depth(t.Context(), by)
 	if got := s.nonce(by); err != nil || depth != 0 || got != before || len(s.results(j.ID)) > 0 {
 		t.Errorf("%d transactions, %d intents, results %v, %v", got-before, depth, s.results(j.ID), err)
 	}
@@ -190,7 +190,7 @@ func yieldedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret
 	s.peerExecutes(r, done)
 	leaving := func(j job.Job) func(context.Context) bool {
 		return func(ctx context.Context) bool {
-			flights, err := outbox.NewIntents(s.db).InFlight(ctx, by)
+			flights, err := txstore.NewIntents(s.db).InFlight(ctx, by)
 			for _, f := range flights {
 				if f.Intent.Job.ID == j.ID && f.Leaving() {
 					return err == nil

@@ -17,8 +17,8 @@ import (
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
@@ -374,7 +374,7 @@ func fencedOut(t *testing.T, s *site, by chain.Address, key secret.String) {
 	var rival lease.Fence
 	s.eventually("a rival owns the signer", func(ctx context.Context) (won bool) {
 		var err error
-		rival, err = outbox.NewLeases(s.db).Acquire(ctx, by, lease.NewOwner("rival"), time.Hour)
+		rival, err = txstore.NewLeases(s.db).Acquire(ctx, by, lease.NewOwner("rival"), time.Hour)
 		return err == nil
 	})
 	second := s.orderJob(s.marketOrder(100), by)
@@ -384,7 +384,7 @@ func fencedOut(t *testing.T, s *site, by chain.Address, key secret.String) {
 	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 0 {
 		t.Errorf("in flight: %+v, %v", flights, err)
 	}
-	if err := outbox.NewLeases(s.db).Release(t.Context(), rival); err != nil {
+	if err := txstore.NewLeases(s.db).Release(t.Context(), rival); err != nil {
 		t.Fatal(err)
 	}
 	s.mustEndOnce(second, by, before+1)

@@ -17,7 +17,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/risk/checklog"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
@@ -94,7 +94,7 @@ func (w *walk) passed() (lines []line) {
 // on puts the walk around a sender.
 func (w *walk) on(s *Sender) {
 	s.intents, s.node = walkedIntents{s.intents, w}, walkedNode{s.node, w}
-	s.checks = checklog.New(walkedChecks{outbox.NewCheckLog(w.db), w}, s.clock, s.log)
+	s.checks = checklog.New(walkedChecks{txstore.NewCheckLog(w.db), w}, s.clock, s.log)
 	results := s.results
 	s.results = func() (ended, givenUp txmanager.Publisher) {
 		ended, givenUp = results()

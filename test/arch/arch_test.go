@@ -47,9 +47,9 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		{"services/sender/wiring.go", "perpkeeper/lab/simulator"},
 		{"services/keeperctl/config.go", "perpkeeper/lab/simulator"},
 		{"pkg/pg/store.go", "perpkeeper/pkg/kafka/bus"},
-		{"pkg/pg/partition.go", "perpkeeper/pkg/pg/outbox"},
-		{"services/statevm/apply.go", "perpkeeper/pkg/pg/outbox"},
-		{"services/planner/planner.go", "perpkeeper/pkg/pg/outbox"},
+		{"pkg/pg/partition.go", "perpkeeper/pkg/pg/txstore"},
+		{"services/statevm/apply.go", "perpkeeper/pkg/pg/txstore"},
+		{"services/planner/planner.go", "perpkeeper/pkg/pg/txstore"},
 	} {
 		got, err := house.Check(tree(plant.file, plant.imports))
 		if err != nil {
@@ -69,7 +69,7 @@ func TestLawfulImportsPass(t *testing.T) {
 		{"pkg/pg/migrate.go", "github.com/pressly/goose/v3"},
 		{"pkg/kafka/bus/client.go", "github.com/segmentio/kafka-go"},
 		{"pkg/perp/apply_test.go", "perpkeeper/pkg/gmx"},
-		{"pkg/pg/outbox/lease.go", "perpkeeper/pkg/txmgr/lease"},
+		{"pkg/pg/txstore/lease.go", "perpkeeper/pkg/txmgr/lease"},
 		{"test/e2e/e2e_test.go", "perpkeeper/services/sender"},
 	} {
 		if got, err := house.Check(tree(lawful.file, lawful.imports)); err != nil || len(got) != 0 {

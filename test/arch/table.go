@@ -67,16 +67,16 @@ var house = table{
 		// what all of Postgres stands on, and the derived state; it knows none of the packages below it
 		{Path: "pkg/pg", May: slices.Concat(inner, rooms)},
 		{Path: "pkg/pg/retention", May: tools},
-		{Path: "pkg/pg/outbox", May: slices.Concat(inner, rooms, []string{"pkg/pg"})},
+		{Path: "pkg/pg/txstore", May: slices.Concat(inner, rooms, []string{"pkg/pg"})},
 		// a sender in the midst of its work, for tests
-		{Path: "pkg/pg/outbox/outboxtest", May: slices.Concat(inner, rooms, []string{"pkg/pg/..."})},
+		{Path: "pkg/pg/txstore/txstoretest", May: slices.Concat(inner, rooms, []string{"pkg/pg/..."})},
 		// a database for every test
 		{Path: "pkg/pg/pgtest", May: []string{"pkg/pg", "pkg/perp", "lab/embedded/postgres", "pkg/secret",
 			"pkg/transport/transporttest"}},
 
 		// what operators see and do, by the command line and by the console alike
 		{Path: "pkg/operator/...", May: slices.Concat(inner, rooms, []string{"pkg/kafka/...", "pkg/pg",
-			"pkg/pg/outbox", "pkg/price", "pkg/evm"})},
+			"pkg/pg/txstore", "pkg/price", "pkg/evm"})},
 		{Path: "pkg/operator/emergency/...", May: inner},
 		{Path: "pkg/operator/pnl", May: inner},
 		{Path: "pkg/operator/shadow", May: inner},
@@ -92,7 +92,7 @@ var house = table{
 		{Path: "services/statevm/...", May: state},
 		// planner cannot see the chain.
 		{Path: "services/planner/...", May: slices.Concat(state, []string{"pkg/price"})},
-		{Path: "services/sender/...", May: slices.Concat(state, []string{"pkg/pg/outbox", "pkg/price", "pkg/evm",
+		{Path: "services/sender/...", May: slices.Concat(state, []string{"pkg/pg/txstore", "pkg/price", "pkg/evm",
 			"pkg/txmgr/...", "pkg/tier/...", "services/sender/..."})},
 		// turns know the clock and the evidence; no state, no node, no venue.
 		{Path: "services/sender/turns", May: slices.Concat(inner, []string{"pkg/tier/...", "pkg/txmgr/..."})},
@@ -102,10 +102,10 @@ var house = table{
 			"pkg/price", "pkg/evm"})},
 		// the operator's tool asks the chain for balances and nonces; it sends nothing. It makes keystores, and opens
 		// them to see that they can be (doctor), which asks the sources of prices as well.
-		{Path: "services/keeperctl/...", May: slices.Concat(state, []string{"pkg/pg/outbox", "pkg/price/...",
+		{Path: "services/keeperctl/...", May: slices.Concat(state, []string{"pkg/pg/txstore", "pkg/price/...",
 			"pkg/evm", "pkg/txmgr/signer", "pkg/notify/...", "pkg/operator/..."})},
 		// the operators' process: it has neither keys nor nonces.
-		{Path: "services/console/...", May: slices.Concat(state, []string{"pkg/pg/outbox", "pkg/price", "pkg/evm",
+		{Path: "services/console/...", May: slices.Concat(state, []string{"pkg/pg/txstore", "pkg/price", "pkg/evm",
 			"pkg/notify/...", "pkg/txmgr/headtrack", "pkg/tier/evidence", "pkg/operator/...",
 			"services/console/..."})},
 

@@ -16,7 +16,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
@@ -152,10 +152,10 @@ func newClaimants(b *testing.B, address string, signers, batch int) *claimants {
 		ids: make([][]int64, signers)}
 	for n := range signers {
 		signer := chain.Address{0x51, byte(n)}
-		if err := outbox.NewLeases(db).Register(b.Context(), signer, chainID); err != nil {
+		if err := txstore.NewLeases(db).Register(b.Context(), signer, chainID); err != nil {
 			b.Fatal(err)
 		}
-		fence, err := outbox.NewLeases(db).Acquire(b.Context(), signer, lease.NewOwner("bench"), time.Hour)
+		fence, err := txstore.NewLeases(db).Acquire(b.Context(), signer, lease.NewOwner("bench"), time.Hour)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -219,7 +219,7 @@ func (c *claimants) race(b *testing.B) time.Duration {
 					txm.Claim{Intent: id, Kind: job.Order, Tx: bytesLike(id, c.next[n])})
 				c.next[n]++
 			}
-			if err := outbox.NewIntents(c.db).Claim(context.Background(), c.fences[n], claim); err != nil {
+			if err := txstore.NewIntents(c.db).Claim(context.Background(), c.fences[n], claim); err != nil {
 				return err
 			}
 		}

@@ -20,8 +20,8 @@ import (
 	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/retention"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/test/programs"
@@ -168,7 +168,7 @@ func (s *soak) keepFor(t *testing.T, d time.Duration) {
 	}
 	keep := retention.DefaultConfig()
 	keep.After = d
-	archiver := retention.New(keep, outbox.NewArchive(db), retention.NewMetrics(nil),
+	archiver := retention.New(keep, txstore.NewArchive(db), retention.NewMetrics(nil),
 		zerolog.New(zerolog.NewTestWriter(t)))
 	var running sync.WaitGroup
 	running.Go(func() { _ = archiver.Run(t.Context()) }) // it ends with the test

@@ -16,7 +16,7 @@ import (
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 )
 
 // password is everybody's.
@@ -96,11 +96,11 @@ func (k *keeper) updates(b tab) {
 	for n := range 5 {
 		why := fmt.Sprint("paused from elsewhere: ", n)
 		began := time.Now()
-		_, err := outbox.NewSigners(k.db).Pause(b.t.Context(), signer, why)
+		_, err := txstore.NewSigners(k.db).Pause(b.t.Context(), signer, why)
 		k.must(err)
 		b.says(why)
 		took = append(took, time.Since(began))
-		_, err = outbox.NewSigners(k.db).Resume(b.t.Context(), signer)
+		_, err = txstore.NewSigners(k.db).Resume(b.t.Context(), signer)
 		k.must(err)
 	}
 	slices.Sort(took)
@@ -195,7 +195,7 @@ func (k *keeper) callOff(b tab) {
 // resync moves a signer that has nothing under way to the chain's nonce.
 func (k *keeper) resync(b tab) {
 	signer := k.signers()[1].Signer
-	_, err := outbox.NewSigners(k.db).Pause(b.t.Context(), signer, "to be moved")
+	_, err := txstore.NewSigners(k.db).Pause(b.t.Context(), signer, "to be moved")
 	k.must(err)
 	k.await("nothing under way", func() (ready bool) {
 		b.run(chromedp.Navigate(b.site+"/act?do=signer-resync&target="+signer.Hex()),

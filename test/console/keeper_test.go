@@ -26,7 +26,7 @@ import (
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/test/programs"
 )
@@ -163,18 +163,18 @@ func (k *keeper) recorded() (all []pg.ConsoleAction) {
 }
 
 // signers are the keeper's own.
-func (k *keeper) signers() []outbox.SignerStatus {
+func (k *keeper) signers() []txstore.SignerStatus {
 	k.t.Helper()
-	all, err := outbox.NewSigners(k.db).List(k.t.Context())
+	all, err := txstore.NewSigners(k.db).List(k.t.Context())
 	k.must(err)
 	return all
 }
 
 // executed returns a job of a kind that this keeper has executed.
-func (k *keeper) executed(kind job.Kind) (attempt outbox.ListedAttempt) {
+func (k *keeper) executed(kind job.Kind) (attempt txstore.ListedAttempt) {
 	k.t.Helper()
 	k.await("an executed "+string(kind), func() bool {
-		attempts, err := outbox.NewIntents(k.db).EndedAttempts(k.t.Context(), kind, job.Done,
+		attempts, err := txstore.NewIntents(k.db).EndedAttempts(k.t.Context(), kind, job.Done,
 			time.Now().Add(time.Hour), 1)
 		k.must(err)
 		if len(attempts) > 0 {
@@ -189,7 +189,7 @@ func (k *keeper) executed(kind job.Kind) (attempt outbox.ListedAttempt) {
 func (k *keeper) inFlight() (signer chain.Address, number uint64, found bool) {
 	k.t.Helper()
 	for _, s := range k.signers() {
-		numbers, err := outbox.NewSigners(k.db).Numbers(k.t.Context(), s.Signer, s.NextNonce-min(s.NextNonce, 20), 20)
+		numbers, err := txstore.NewSigners(k.db).Numbers(k.t.Context(), s.Signer, s.NextNonce-min(s.NextNonce, 20), 20)
 		k.must(err)
 		for _, n := range numbers {
 			if n.Intent.Replaceable() {

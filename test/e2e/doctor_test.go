@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"perpkeeper/lab/demo"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 )
 
 // doctor asks keeperctl whether the keeper is well, and returns the checks that found something, and all it said.
@@ -72,7 +72,7 @@ func TestDoctor(t *testing.T) {
 			return nil
 		})
 	}
-	signers, err := outbox.NewSigners(k.db).List(t.Context())
+	signers, err := txstore.NewSigners(k.db).List(t.Context())
 	if err != nil || len(signers) == 0 {
 		t.Fatal(signers, err)
 	}

@@ -18,7 +18,7 @@ import (
 	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 )
 
 // pnl is what keeperctl pnl says, in wei.
@@ -102,7 +102,7 @@ func TestProfitAndLossIsWhatBalancesSay(t *testing.T) {
 	const sent = 123_456_789_000_000_001
 	k := startAdapted(t, nil, func(s *demo.Stack) { s.Adapt = agentOfEach })
 	k.progress(2, 0)
-	signers, err := outbox.NewSigners(k.db).List(t.Context())
+	signers, err := txstore.NewSigners(k.db).List(t.Context())
 	if err != nil || len(signers) == 0 {
 		t.Fatal(signers, err)
 	}

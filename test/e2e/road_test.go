@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"perpkeeper/lab/demo"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 )
 
 // PIPE-1, PIPE-2, PIPE-3, PIPE-4, PIPE-5: a log becomes a transaction, through Kafka and Postgres, and the chain closes
@@ -87,7 +87,7 @@ func TestTwoOfEach(t *testing.T) {
 func TestPausedSignerHoldsNoJob(t *testing.T) {
 	k := start(t, nil)
 	k.progress(2, 0)
-	signers, err := outbox.NewSigners(k.db).List(t.Context())
+	signers, err := txstore.NewSigners(k.db).List(t.Context())
 	if err != nil || len(signers) < 2 {
 		t.Fatal(signers, err)
 	}

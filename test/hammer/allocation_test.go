@@ -12,7 +12,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
@@ -24,7 +24,7 @@ func TestAllocations(t *testing.T) {
 		jobs, calm = size(t, 20_000), 20*time.Second
 	}
 	g := newRig(t, func(chain.BlockRef) {})
-	if err := outbox.NewLeases(g.db).Register(t.Context(), g.signer, chainID); err != nil {
+	if err := txstore.NewLeases(g.db).Register(t.Context(), g.signer, chainID); err != nil {
 		t.Fatal(err)
 	}
 	processes := g.allocators()
@@ -79,7 +79,7 @@ func (q *queue) fill(ctx context.Context) (missing string) {
 		return ""
 	}
 	if q.queued == 0 {
-		if a, err := outbox.NewIntents(q.db).
+		if a, err := txstore.NewIntents(q.db).
 			Enqueue(ctx, jobOfMarket(0, q.signer, job.Evidence{Block: q.node.now()})); err != nil ||
 			a != txm.NewAttempt {
 			q.t.Fatal(a, err)

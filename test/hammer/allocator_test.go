@@ -21,7 +21,7 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/nonce"
@@ -101,7 +101,7 @@ func (a *allocator) run(ctx context.Context) error {
 	metrics := lease.NewMetrics(prometheus.NewRegistry())
 	for ctx.Err() == nil {
 		var err error
-		if a.term, err = lease.Acquire(ctx, outbox.NewLeases(a.db), a.key.Address(), a.owner, leaseTTL,
+		if a.term, err = lease.Acquire(ctx, txstore.NewLeases(a.db), a.key.Address(), a.owner, leaseTTL,
 			metrics); err != nil {
 			wait(ctx, leaseTTL/10)
 			continue
@@ -141,7 +141,7 @@ func (a *allocator) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.cursor, err = outbox.NewLeases(a.db).TakeOver(ctx, a.term.Fence(), latest); err != nil {
+	if a.cursor, err = txstore.NewLeases(a.db).TakeOver(ctx, a.term.Fence(), latest); err != nil {
 		return err
 	}
 	for {
@@ -149,7 +149,7 @@ func (a *allocator) work(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		heads, err := outbox.NewIntents(a.db).Heads(ctx, a.key.Address(), txm.Pick{Limit: min(batch, inFlight-flying)})
+		heads, err := txstore.NewIntents(a.db).Heads(ctx, a.key.Address(), txm.Pick{Limit: min(batch, inFlight-flying)})
 		if err != nil {
 			return err
 		}
@@ -199,11 +199,11 @@ func (a *allocator) take(ctx context.Context, heads []txm.Intent) error {
 func (a *allocator) claim(ctx context.Context, b txm.Batch) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTTL/4)
 	defer cancel()
-	err := outbox.NewIntents(a.db).Claim(ctx, a.term.Fence(), b)
+	err := txstore.NewIntents(a.db).Claim(ctx, a.term.Fence(), b)
 	if err == nil || lease.Lost(err) || txm.Refused(err) != "" {
 		return err
 	}
-	stored, lookUp := outbox.NewIntents(a.db).Claimed(ctx, b.Claims[0].Intent)
+	stored, lookUp := txstore.NewIntents(a.db).Claimed(ctx, b.Claims[0].Intent)
 	if lookUp == nil && stored == b.Claims[0].Tx.Hash {
 		return nil
 	}
@@ -249,7 +249,7 @@ type receipt struct {
 // confirm ends what was mined, which is final on this chain, broadcasts the rest again when it is time, and returns how
 // many are left.
 func (a *allocator) confirm(ctx context.Context) (left int, err error) {
-	flights, err := outbox.NewIntents(a.db).InFlight(ctx, a.key.Address())
+	flights, err := txstore.NewIntents(a.db).InFlight(ctx, a.key.Address())
 	if err != nil || len(flights) == 0 {
 		return 0, err
 	}
@@ -285,8 +285,8 @@ func (a *allocator) finish(ctx context.Context, tx txm.SignedTx, r receipt) erro
 	mined := txm.Receipt{TxHash: tx.Hash, OK: true, GasUsed: uint64(r.GasUsed), GasPrice: uint64(r.Price),
 		Outcome: job.Done}
 	mined.Block.Number, mined.Block.Hash = uint64(r.Block), r.In
-	if err := outbox.NewIntents(a.db).Record(ctx, a.term.Fence(), mined); err != nil {
+	if err := txstore.NewIntents(a.db).Record(ctx, a.term.Fence(), mined); err != nil {
 		return err
 	}
-	return outbox.NewIntents(a.db).Finish(ctx, a.term.Fence(), txm.FinalReceipt{Receipt: mined, Rest: txm.Rest{}})
+	return txstore.NewIntents(a.db).Finish(ctx, a.term.Fence(), txm.FinalReceipt{Receipt: mined, Rest: txm.Rest{}})
 }

@@ -10,7 +10,7 @@ trap 'rm -rf "$copy"' EXIT
 git ls-files -z -- go.mod go.sum pkg services lab test | xargs -0 cp --parents -t "$copy" 2>/dev/null || true
 cd "$copy"
 
-store="./pkg/pg/outbox -run IntentsConform|NoncesConform|LeasesConform|WriteWaits|TakeoverWaits|JudgedAfterTheWait|BackInTime"
+store="./pkg/pg/txstore -run IntentsConform|NoncesConform|LeasesConform|WriteWaits|TakeoverWaits|JudgedAfterTheWait|BackInTime"
 failed=0 chosen=0
 
 # mutant <name> <file> <sed script> <go test arguments>
@@ -41,33 +41,33 @@ quoted() { printf '%q ' "$@"; }
 
 wanted=("$@")
 
-mutant "the lease row is not locked by a write (FOR SHARE)" pkg/pg/outbox/sender_fence.go 's/ FOR SHARE\)/)/' "$store"
-mutant "a write does not compare the token" pkg/pg/outbox/sender_fence.go 's/fencing_token = \$3 AND/(fencing_token = $3 OR true) AND/' "$store"
-mutant "a claim does not compare the token" pkg/pg/outbox/intent_claim.go 's/l\.fencing_token = \$3 AND/(l.fencing_token = $3 OR true) AND/' "$store"
-mutant "a claim does not compare the cursor" pkg/pg/outbox/intent_claim.go 's/AND l\.next_nonce = \$6/AND (l.next_nonce = $6 OR true)/' "$store"
-mutant "a taken number is given again" pkg/pg/outbox/intent_claim.go "s/WHERE n\.state = 'RELEASED'/WHERE true/" "$store"
-mutant "a filled number is not asked whether it is free" pkg/pg/outbox/intent_replace.go \
+mutant "the lease row is not locked by a write (FOR SHARE)" pkg/pg/txstore/sender_fence.go 's/ FOR SHARE\)/)/' "$store"
+mutant "a write does not compare the token" pkg/pg/txstore/sender_fence.go 's/fencing_token = \$3 AND/(fencing_token = $3 OR true) AND/' "$store"
+mutant "a claim does not compare the token" pkg/pg/txstore/intent_claim.go 's/l\.fencing_token = \$3 AND/(l.fencing_token = $3 OR true) AND/' "$store"
+mutant "a claim does not compare the cursor" pkg/pg/txstore/intent_claim.go 's/AND l\.next_nonce = \$6/AND (l.next_nonce = $6 OR true)/' "$store"
+mutant "a taken number is given again" pkg/pg/txstore/intent_claim.go "s/WHERE n\.state = 'RELEASED'/WHERE true/" "$store"
+mutant "a filled number is not asked whether it is free" pkg/pg/txstore/intent_replace.go \
   "s/AND n\.state <> 'RELEASED'\)/AND false)/; s/WHERE n\.state = 'RELEASED'/WHERE true/" "$store"
-mutant "a new token is not higher" pkg/pg/outbox/lease.go 's/ELSE fencing_token \+ 1 END/ELSE fencing_token END/' "$store"
-mutant "a lease is judged by the time before the wait" pkg/pg/outbox/lease.go \
+mutant "a new token is not higher" pkg/pg/txstore/lease.go 's/ELSE fencing_token \+ 1 END/ELSE fencing_token END/' "$store"
+mutant "a lease is judged by the time before the wait" pkg/pg/txstore/lease.go \
   '/renewLease = /,/^\t\t*WHERE.*`\)/s/expires_at > clock_timestamp\(\)`/expires_at > now()`/' "$store"
-mutant "an intent is finished from any state" pkg/pg/outbox/intent_flight.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
-mutant "a receipt is recorded in any state" pkg/pg/outbox/intent_flight.go 's/t\.state = ANY \(\$12\)/(t.state = ANY ($12) OR true)/' "$store"
-mutant "an intent is skipped from any state" pkg/pg/outbox/intent_queue.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
-mutant "an intent is finished on any branch (exact block)" pkg/pg/outbox/intent_flight.go \
+mutant "an intent is finished from any state" pkg/pg/txstore/intent_flight.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
+mutant "a receipt is recorded in any state" pkg/pg/txstore/intent_flight.go 's/t\.state = ANY \(\$12\)/(t.state = ANY ($12) OR true)/' "$store"
+mutant "an intent is skipped from any state" pkg/pg/txstore/intent_queue.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
+mutant "an intent is finished on any branch (exact block)" pkg/pg/txstore/intent_flight.go \
   '/finishIntent = /,/RETURNING/s/r\.block_hash = w\.block_hash/(r.block_hash = w.block_hash OR true)/' "$store"
-mutant "of several receipts some are recorded" pkg/pg/outbox/intent_flight.go 's/OR count\(\*\) = cardinality\(\$4::bytea\[\]\)/OR true/' "$store"
-mutant "an attempt follows any other (exact hash)" pkg/pg/outbox/intent_replace.go 's/newest\.hash = \$5/(newest.hash = $5 OR true)/' "$store"
-mutant "a cancelled job is executed after all" pkg/pg/outbox/intent_replace.go "s/\(newest\.kind = \\\$7 OR newest\.kind = 'EXEC' AND \\\$7 = 'CANCEL'\)/true/" "$store"
+mutant "of several receipts some are recorded" pkg/pg/txstore/intent_flight.go 's/OR count\(\*\) = cardinality\(\$4::bytea\[\]\)/OR true/' "$store"
+mutant "an attempt follows any other (exact hash)" pkg/pg/txstore/intent_replace.go 's/newest\.hash = \$5/(newest.hash = $5 OR true)/' "$store"
+mutant "a cancelled job is executed after all" pkg/pg/txstore/intent_replace.go "s/\(newest\.kind = \\\$7 OR newest\.kind = 'EXEC' AND \\\$7 = 'CANCEL'\)/true/" "$store"
 mutant "one account, two liquidations" pkg/pg/migrations/00001_keeper.sql 's/UNIQUE (INDEX tx_intent_liquidation_account)/\1/' "$store"
 mutant "one order, two transactions" pkg/pg/migrations/00001_keeper.sql 's/UNIQUE (INDEX tx_intent_key_in_flight)/\1/' "$store"
 # Either of the two constraints would do by itself.
 mutant "one job, two live attempts" pkg/pg/migrations/00001_keeper.sql 's/UNIQUE (INDEX tx_intent_live_attempt)/\1/; /UNIQUE \(job_id, attempt\),/d' "$store"
-mutant "liquidations without a limit" pkg/pg/outbox/intent_claim.go "s/WHERE kind <> 'liquidation' OR slot IS NOT NULL/WHERE true/" "$store"
-mutant "a liquidation that is called an order takes no place" pkg/pg/outbox/intent_claim.go "s/AND t\.kind <> 'liquidation'\`/\`/" "$store"
-mutant "a database behind the chain is believed" pkg/pg/outbox/lease_takeover.go 's/if latest <= stored\.Next \{/if true {/' "$store"
-mutant "another database is believed" pkg/pg/outbox/lease_takeover.go 's/if systemWas == system && timelineWas == timeline \{/if true {/' "$store"
-mutant "a lease term outlives a promoted standby" pkg/pg/outbox/lease.go 's/paused_reason IS NOT NULL$/true/' './pkg/pg/outbox -run TestTermEndsInAnotherDatabase'
+mutant "liquidations without a limit" pkg/pg/txstore/intent_claim.go "s/WHERE kind <> 'liquidation' OR slot IS NOT NULL/WHERE true/" "$store"
+mutant "a liquidation that is called an order takes no place" pkg/pg/txstore/intent_claim.go "s/AND t\.kind <> 'liquidation'\`/\`/" "$store"
+mutant "a database behind the chain is believed" pkg/pg/txstore/lease_takeover.go 's/if latest <= stored\.Next \{/if true {/' "$store"
+mutant "another database is believed" pkg/pg/txstore/lease_takeover.go 's/if systemWas == system && timelineWas == timeline \{/if true {/' "$store"
+mutant "a lease term outlives a promoted standby" pkg/pg/txstore/lease.go 's/paused_reason IS NOT NULL$/true/' './pkg/pg/txstore -run TestTermEndsInAnotherDatabase'
 mutant "an idle signer does not look at a promoted standby" pkg/txmgr/txmanager/term.go 's/cursor\.unverified\.Store\(w\.lost\)/cursor.unverified.Store(false)/' \
   './services/sender -run TestPromotionIsNoticedByWhoeverRuns'
 mutant "a signer that nobody holds stays so" services/sender/adoption.go 's/time\.Since\(free\) >= /false \&\& time.Since(free) >= /' \
@@ -119,9 +119,9 @@ mutant "what is private goes to everybody" pkg/txmgr/txmanager/private.go 's/ret
   './pkg/txmgr/txmanager -run TestPrivateUntilTheDeadline'
 mutant "what is private never goes to everybody" pkg/txmgr/txmanager/private.go 's/return max\(until\.Sub\(p\.clock\(\)\), 0\)$/return max(until.Sub(p.clock()), time.Hour)/' \
   './pkg/txmgr/txmanager -run TestPrivateUntilTheDeadline'
-mutant "a broken lease keeps its token" pkg/pg/outbox/lease.go 's/fencing_token = fencing_token \+ 1, expires_at/expires_at/' './pkg/pg/outbox -run TestBrokenLeaseFencesItsHolder'
-mutant "another lease term than the one that was seen is broken" pkg/pg/outbox/lease.go \
-  '/-infinity/,/WHERE/s/owner = \$2 AND fencing_token = \$3 AND/(owner = $2 AND fencing_token = $3 OR true) AND/' './pkg/pg/outbox -run TestBrokenLeaseFencesItsHolder'
+mutant "a broken lease keeps its token" pkg/pg/txstore/lease.go 's/fencing_token = fencing_token \+ 1, expires_at/expires_at/' './pkg/pg/txstore -run TestBrokenLeaseFencesItsHolder'
+mutant "another lease term than the one that was seen is broken" pkg/pg/txstore/lease.go \
+  '/-infinity/,/WHERE/s/owner = \$2 AND fencing_token = \$3 AND/(owner = $2 AND fencing_token = $3 OR true) AND/' './pkg/pg/txstore -run TestBrokenLeaseFencesItsHolder'
 mutant "retries come all after two seconds" pkg/txmgr/txm/retry.go 's/return firstRetry << tries/return firstRetry/' \
   './pkg/txmgr/txmanager -run TestRetriesComeAfterTwoFourAndEightSeconds'
 mutant "a poisoned job rests no longer each time" pkg/txmgr/txm/retry.go 's/case o == job\.Reverted \&\& tries >= Retries:/case false:/' './pkg/txmgr/txm -run TestPoisonedJobIsSeldomSent'
@@ -150,9 +150,9 @@ mutant "what costs no more than before needs money" pkg/txmgr/txm/money.go 's/re
 mutant "a signer that refuses is not told" pkg/txmgr/txmanager/claim.go 's/Reason: err\.Error\(\), Gate: true/Reason: err.Error()/' "$room TestClaimLeavesOutWhatIsRefused"
 
 # A signer that cannot sign is a signer that is not there (NON-15).
-mutant "a signer that is out keeps the keeper's places" pkg/pg/outbox/intent_claim.go 's/f\.signer NOT IN ` \+/true OR f.signer NOT IN ` +/' "$store"
-mutant "one that is out has no places of its own" pkg/pg/outbox/intent_claim.go 's/\(f\.signer = \$1 OR f\.signer/(f.signer/' "$store"
-mutant "a signer that nobody works is thought to be there" pkg/pg/out_signers.go 's/ OR ` \+ SignerUnheld \+ `\)`/)`/' './pkg/pg/outbox -run TestSignersAreOut'
+mutant "a signer that is out keeps the keeper's places" pkg/pg/txstore/intent_claim.go 's/f\.signer NOT IN ` \+/true OR f.signer NOT IN ` +/' "$store"
+mutant "one that is out has no places of its own" pkg/pg/txstore/intent_claim.go 's/\(f\.signer = \$1 OR f\.signer/(f.signer/' "$store"
+mutant "a signer that nobody works is thought to be there" pkg/pg/out_signers.go 's/ OR ` \+ SignerUnheld \+ `\)`/)`/' './pkg/pg/txstore -run TestSignersAreOut'
 mutant "jobs go to a signer that is out" pkg/job/route.go 's/if len\(here\) > 0 \{/if len(here) < 0 {/' './services/planner -run TestSignersThatAreOutArePassedBy'
 mutant "nobody tells of a queue that nobody works" services/sender/paused.go 's/\(idle \|\| !s\.Unheld\)/(idle || s.Unheld || true)/' './services/sender -run TestNobodysQueueIsTold'
 mutant "bytes that may still land are written off unasked" services/keeperctl/write_off.go 's/from == nil \|\| \*from != l\.Next/false/' './services/keeperctl -run TestSignerWriteOff'

@@ -17,8 +17,8 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/nonce"
 	"perpkeeper/pkg/txmgr/txm"
@@ -57,7 +57,7 @@ func TestPostgresSaysTheSame(t *testing.T) {
 	}
 	db, own := pgtest.DB(t), ledger.New(time.Now)
 	w := &twins{t: t, random: rand.New(rand.NewPCG(7, 13)), answers: map[string]int{}}
-	for i, s := range []store{{Store: outbox.NewLeases(db), txm: outbox.NewIntents(db), nonces: outbox.NewLeases(db)},
+	for i, s := range []store{{Store: txstore.NewLeases(db), txm: txstore.NewIntents(db), nonces: txstore.NewLeases(db)},
 		{Store: own, txm: own, nonces: own}} {
 		s.ids, s.fences, s.cursor = map[int64]string{}, map[chain.Address]lease.Fence{},
 			map[chain.Address]nonce.Cursor{}
@@ -69,7 +69,7 @@ func TestPostgresSaysTheSame(t *testing.T) {
 		for _, s := range w.both {
 			s.fences[signer] = lease.Fence{Signer: signer} // of nobody yet
 		}
-		if err := errors.Join(outbox.NewLeases(db).Register(t.Context(), signer, testChain),
+		if err := errors.Join(txstore.NewLeases(db).Register(t.Context(), signer, testChain),
 			own.Register(t.Context(), signer, testChain)); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/nonce"
 )
 
@@ -30,7 +30,7 @@ type Accounts interface {
 
 // Pause keeps a signer from claiming anything new; what it has in flight goes on.
 func Pause(ctx context.Context, db *pg.DB, signer chain.Address, reason string) error {
-	already, err := outbox.NewSigners(db).Pause(ctx, signer, strings.TrimSpace(text.FirstLine(reason)))
+	already, err := txstore.NewSigners(db).Pause(ctx, signer, strings.TrimSpace(text.FirstLine(reason)))
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func Pause(ctx context.Context, db *pg.DB, signer chain.Address, reason string) 
 
 // Resume lets a paused signer claim again, and returns why it was paused.
 func Resume(ctx context.Context, db *pg.DB, signer chain.Address) (was string, err error) {
-	was, err = outbox.NewSigners(db).Resume(ctx, signer)
+	was, err = txstore.NewSigners(db).Resume(ctx, signer)
 	if err == nil && was == "" {
 		err = fmt.Errorf("signer %s is not paused (keeperctl signer list says how it stands)", signer)
 	}
@@ -50,23 +50,23 @@ func Resume(ctx context.Context, db *pg.DB, signer chain.Address) (was string, e
 }
 
 // Signer finds how one signer stands.
-func Signer(ctx context.Context, db *pg.DB, signer chain.Address) (outbox.SignerStatus, error) {
-	all, err := outbox.NewSigners(db).List(ctx)
-	i := slices.IndexFunc(all, func(s outbox.SignerStatus) bool { return s.Signer == signer })
+func Signer(ctx context.Context, db *pg.DB, signer chain.Address) (txstore.SignerStatus, error) {
+	all, err := txstore.NewSigners(db).List(ctx)
+	i := slices.IndexFunc(all, func(s txstore.SignerStatus) bool { return s.Signer == signer })
 	if err == nil && i < 0 {
 		err = fmt.Errorf("signer %s is not known here (keeperctl signer list shows those that are)", signer)
 	}
 	if err != nil {
-		return outbox.SignerStatus{}, err
+		return txstore.SignerStatus{}, err
 	}
 	return all[i], nil
 }
 
 // Number is what became of one number; the zero state when it was never given.
-func Number(ctx context.Context, db *pg.DB, signer chain.Address, n uint64) (outbox.NumberStatus, error) {
-	numbers, err := outbox.NewSigners(db).Numbers(ctx, signer, n, 1)
+func Number(ctx context.Context, db *pg.DB, signer chain.Address, n uint64) (txstore.NumberStatus, error) {
+	numbers, err := txstore.NewSigners(db).Numbers(ctx, signer, n, 1)
 	if err != nil || len(numbers) == 0 || numbers[0].State == nonce.State("") {
-		return outbox.NumberStatus{Nonce: n}, err
+		return txstore.NumberStatus{Nonce: n}, err
 	}
 	return numbers[0], nil
 }
@@ -92,7 +92,7 @@ func Resync(ctx context.Context, db *pg.DB, signer chain.Address, seen nonce.Cha
 	if err := seen.Settled(); err != nil {
 		return 0, err
 	}
-	cursor, err := outbox.NewLeases(db).Resync(ctx, signer, seen)
+	cursor, err := txstore.NewLeases(db).Resync(ctx, signer, seen)
 	return cursor.Next, err
 }
 

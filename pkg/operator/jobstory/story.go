@@ -19,7 +19,7 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/tier"
 )
 
@@ -56,7 +56,7 @@ type Story struct {
 }
 
 // Read reads what the stores of this keeper have.
-func (s Source) Read(ctx context.Context, w outbox.Wanted) (*Story, error) {
+func (s Source) Read(ctx context.Context, w txstore.Wanted) (*Story, error) {
 	y := &Story{Source: s, births: map[string][]uint64{}, mortal: map[string]bool{}, signers: map[chain.Address]bool{}}
 	for _, own := range s.Signers {
 		y.signers[own] = true
@@ -117,7 +117,7 @@ func (y *Story) born(j job.Job) int {
 }
 
 // Wanted reads what a job is named by.
-func Wanted(text string) (w outbox.Wanted, err error) {
+func Wanted(text string) (w txstore.Wanted, err error) {
 	if strings.Contains(text, ":") {
 		w.JobID = text
 		if parts := strings.Split(text, ":"); len(parts) > 1 {
@@ -136,12 +136,12 @@ func Wanted(text string) (w outbox.Wanted, err error) {
 }
 
 // attempts are those that are stored, and the keys they are about. Of a transaction they are what it acted on.
-func (y *Story) attempts(ctx context.Context, db *pg.DB, w outbox.Wanted) ([]outbox.Attempt, error) {
+func (y *Story) attempts(ctx context.Context, db *pg.DB, w txstore.Wanted) ([]txstore.Attempt, error) {
 	id := w.JobID
 	if id != "" {
-		w = outbox.Wanted{JobID: id}
+		w = txstore.Wanted{JobID: id}
 	}
-	intents := outbox.NewIntents(db)
+	intents := txstore.NewIntents(db)
 	attempts, err := intents.Attempts(ctx, w, y.Limit)
 	if err != nil {
 		return nil, err
@@ -151,13 +151,13 @@ func (y *Story) attempts(ctx context.Context, db *pg.DB, w outbox.Wanted) ([]out
 		if keys, err = db.ActedOn(ctx, w.Key); err != nil {
 			return nil, err
 		}
-		other := func(a outbox.Attempt) bool { return a.Intent.Job.Key != w.Key }
+		other := func(a txstore.Attempt) bool { return a.Intent.Job.Key != w.Key }
 		if len(keys) == 0 && !slices.ContainsFunc(attempts, other) {
 			keys = append(keys, w.Key)
 		}
 		for _, key := range keys {
 			if len(attempts) == 0 && key != w.Key {
-				if attempts, err = intents.Attempts(ctx, outbox.Wanted{Key: key}, y.Limit); err != nil {
+				if attempts, err = intents.Attempts(ctx, txstore.Wanted{Key: key}, y.Limit); err != nil {
 					return nil, err
 				}
 			}
@@ -193,7 +193,7 @@ func (y *Story) Turn(l Line, age time.Duration) string {
 
 // addAttempt adds what is stored of an attempt: when it was admitted, what was signed and sent for it, what was seen
 // of it on the chain, and how it ended.
-func (y *Story) addAttempt(a outbox.Attempt) {
+func (y *Story) addAttempt(a txstore.Attempt) {
 	i := a.Intent
 	id, row := i.Job.ID, fmt.Sprintf("keeper.tx_intent %d", i.ID)
 	if a.Archived {
@@ -253,15 +253,15 @@ func (y *Story) addf(at time.Time, job string, attempt uint32, what, where, form
 
 // addChecks adds the verdicts on each attempt before it got its nonce: of the gate, of whose turn it was, of the
 // state, of the choice of reports, of the simulated call. A verdict that repeats with other figures is added once.
-func (y *Story) addChecks(ctx context.Context, db *pg.DB, attempts []outbox.Attempt) error {
+func (y *Story) addChecks(ctx context.Context, db *pg.DB, attempts []txstore.Attempt) error {
 	if len(attempts) == 0 {
 		return nil
 	}
-	ids, byID := make([]int64, len(attempts)), map[int64]outbox.Attempt{}
+	ids, byID := make([]int64, len(attempts)), map[int64]txstore.Attempt{}
 	for n, a := range attempts {
 		ids[n], byID[a.Intent.ID] = a.Intent.ID, a
 	}
-	entries, err := outbox.NewCheckLog(db).Of(ctx, ids)
+	entries, err := txstore.NewCheckLog(db).Of(ctx, ids)
 	for _, e := range entries {
 		where := fmt.Sprintf("keeper.preflight_check of %d", e.Intent)
 		if e.Block > 0 {

@@ -1,6 +1,6 @@
 // Package pnl is what a keeper's signers earned and spent: execution fees that the venue paid for their transactions,
 // less the gas of all their transactions. What carries logs of the venue is the chain's word; what left none is known
-// from this keeper's own receipts. It is pure; Archive.ProfitAndLoss of pkg/pg/outbox reads a [Statement], and whoever
+// from this keeper's own receipts. It is pure; Archive.ProfitAndLoss of pkg/pg/txstore reads a [Statement], and whoever
 // shows one (keeperctl, a console) adds it up here, so that all show the same.
 //
 // Guaranteed: integers in wei, over final blocks only, so that a figure once shown does not change. A signer's balance

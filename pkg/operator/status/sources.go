@@ -23,7 +23,7 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 )
 
@@ -54,7 +54,7 @@ func Stores(ctx context.Context, db *pg.DB, l *Looks) error {
 		l.addf(age(block.TimeMs) > stateIsOld, "state", "block %d, %s old, generation %d, partitions %d blocks apart",
 			block.Number, age(block.TimeMs), at.Generation, at.Skew())
 	}
-	signers, err := outbox.NewSigners(db).List(ctx)
+	signers, err := txstore.NewSigners(db).List(ctx)
 	if err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func Prices(ctx context.Context, client *bus.Client, chainID uint64, l *Looks) e
 }
 
 // LeaseOf returns who has a signer's lease, and for how long.
-func LeaseOf(s outbox.SignerStatus) string {
+func LeaseOf(s txstore.SignerStatus) string {
 	switch {
 	case s.LeaseLeft > 0 && lease.ClockWentBack(s.LeaseAhead):
 		return fmt.Sprintf("%s, %s left: THE DATABASE'S CLOCK WENT BACK", s.Owner, s.LeaseLeft.Round(time.Second))

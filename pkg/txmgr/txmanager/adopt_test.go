@@ -9,7 +9,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
@@ -38,7 +38,7 @@ func TestAdoptionAsksTheGate(t *testing.T) {
 		{"the gate is closed, and it is public", Shut("the state is behind"), 2},
 		{"all is well", Verdict{}, 3},
 	} {
-		flights, err := outbox.NewIntents(o.db).InFlight(t.Context(), o.signer)
+		flights, err := txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
 		if err != nil || len(flights) != 1 {
 			t.Fatal(flights, err)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/signer"
 )
 
@@ -171,7 +171,7 @@ func TestSlowSignerHoldsNobody(t *testing.T) {
 	if !slices.Equal(launched, []int{1, 1, 1}) {
 		t.Errorf("launched together: %v", launched)
 	}
-	if n, err := outbox.NewIntents(o.db).Depth(t.Context(), o.signer); err != nil || n != 0 {
+	if n, err := txstore.NewIntents(o.db).Depth(t.Context(), o.signer); err != nil || n != 0 {
 		t.Errorf("%d are left, %v", n, err)
 	}
 }

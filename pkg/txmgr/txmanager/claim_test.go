@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/nonce"
 	"perpkeeper/pkg/txmgr/signer"
@@ -132,7 +132,7 @@ func (o *queueTest) claiming(batch int, key signer.Signer, p *budget, m *market)
 		return Verdict{}, nil
 	}}}
 	o.batch = batch
-	p.store, p.signer = outbox.NewIntents(o.db), o.signer
+	p.store, p.signer = txstore.NewIntents(o.db), o.signer
 	o.count, o.launch = p.count, func(context.Context, []*Task) {}
 	o.claim = claim{
 		signing: signing{duty: o.duty, key: key, chainID: 56, market: m, budget: p},
@@ -143,7 +143,7 @@ func (o *queueTest) claiming(batch int, key signer.Signer, p *budget, m *market)
 func (o *queueTest) enqueue(t *testing.T, j job.Job) {
 	t.Helper()
 	j.Signer = o.signer
-	if _, err := outbox.NewIntents(o.db).Enqueue(t.Context(), j); err != nil {
+	if _, err := txstore.NewIntents(o.db).Enqueue(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -154,7 +154,7 @@ func (o *queueTest) claimed(t *testing.T) (births []uint64) {
 	if err := o.pass(t.Context()); err != nil {
 		t.Error(err)
 	}
-	flights, err := outbox.NewIntents(o.db).InFlight(t.Context(), o.signer)
+	flights, err := txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
 	if err != nil {
 		t.Fatal(err)
 	}

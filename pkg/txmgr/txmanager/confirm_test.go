@@ -15,7 +15,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/headtrack"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
@@ -202,7 +202,7 @@ func TestReorgCallsNothingOff(t *testing.T) {
 	if claimed := o.claimOf(t, 1, devKey(t), 1e18); len(claimed) != 1 {
 		t.Fatal("nothing was claimed")
 	}
-	flights, err := outbox.NewIntents(o.db).InFlight(t.Context(), o.signer)
+	flights, err := txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
 	if err != nil || len(flights) != 1 {
 		t.Fatal(flights, err)
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/nonce"
 )
 
@@ -12,7 +12,7 @@ import (
 // before is given. A signer that is known here goes on by what is stored.
 func TestOneEndpointMovesNoCursor(t *testing.T) {
 	o := newQueueTest(t, nil)
-	node, leases := &minedCount{}, outbox.NewLeases(o.db)
+	node, leases := &minedCount{}, txstore.NewLeases(o.db)
 	w := &worker{Parts: Parts{Node: node, Nonces: leases, Intents: o.store}, log: o.log}
 	open := w.opening(o.term.Fence())
 	for _, c := range []struct {

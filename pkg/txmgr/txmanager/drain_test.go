@@ -19,8 +19,8 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -40,18 +40,18 @@ type queueTest struct {
 func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTest {
 	t.Helper()
 	o := &queueTest{db: pgtest.DB(t), signer: chain.Address{0xaa}}
-	if err := outbox.NewLeases(o.db).Register(t.Context(), o.signer, 56); err != nil {
+	if err := txstore.NewLeases(o.db).Register(t.Context(), o.signer, 56); err != nil {
 		t.Fatal(err)
 	}
 	metrics := NewMetrics(prometheus.NewRegistry())
-	term, err := lease.Acquire(t.Context(), outbox.NewLeases(o.db), o.signer, lease.NewOwner("test"), time.Minute,
+	term, err := lease.Acquire(t.Context(), txstore.NewLeases(o.db), o.signer, lease.NewOwner("test"), time.Minute,
 		metrics.Leases)
 	if err != nil {
 		t.Fatal(err)
 	}
 	nothing := func(context.Context) error { return nil }
 	o.drain = &drain{
-		duty: duty{term: term, signer: o.signer, store: outbox.NewIntents(o.db), limits: limits{},
+		duty: duty{term: term, signer: o.signer, store: txstore.NewIntents(o.db), limits: limits{},
 			turns: alone{}, metrics: metrics, log: zerolog.Nop()},
 		read:     func(context.Context, []*Task) error { return nil },
 		dispatch: dispatch{launched: func() error { return nil }},
@@ -79,7 +79,7 @@ func (o *queueTest) queue(t *testing.T, ids ...string) {
 	t.Helper()
 	for i, id := range ids {
 		j := job.Job{ID: id, Kind: job.Order, Class: job.ClassMarketOrder, BirthMs: uint64(i), Signer: o.signer}
-		if _, err := outbox.NewIntents(o.db).Enqueue(t.Context(), j); err != nil {
+		if _, err := txstore.NewIntents(o.db).Enqueue(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,7 +87,7 @@ func (o *queueTest) queue(t *testing.T, ids ...string) {
 
 func (o *queueTest) outcomes(t *testing.T) map[string]job.Outcome {
 	t.Helper()
-	ended, err := outbox.NewIntents(o.db).Unreported(t.Context(), o.signer, 100)
+	ended, err := txstore.NewIntents(o.db).Unreported(t.Context(), o.signer, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestDrainPutsNoLiquidationOff(t *testing.T) {
 	said := func(kind job.Kind, state uint64) txm.Admission {
 		j := job.Job{ID: string(kind), Kind: kind, Key: chain.Hash{byte(len(kind))}, Signer: o.signer}
 		j.Evidence.Block.TimeMs = state
-		a, err := outbox.NewIntents(o.db).Enqueue(t.Context(), j)
+		a, err := txstore.NewIntents(o.db).Enqueue(t.Context(), j)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func TestDrainPutsNoLiquidationOff(t *testing.T) {
 func TestDrainEndsWithTheTerm(t *testing.T) {
 	o := newQueueTest(t, func(job.Job) (Verdict, error) { return End(job.SkippedDone, "done"), nil })
 	o.queue(t, "a")
-	if err := outbox.NewLeases(o.db).Release(t.Context(), o.term.Fence()); err != nil {
+	if err := txstore.NewLeases(o.db).Release(t.Context(), o.term.Fence()); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.pass(t.Context()); !lease.Lost(err) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 )
 
 // silent is a node that has a transaction and does not say so yet.
@@ -30,7 +30,7 @@ func slowNode(t *testing.T) (b *broadcast, n silent, woken <-chan struct{}) {
 	o := newQueueTest(t, nil)
 	o.db.Close()
 	w := &worker{queued: make(chan struct{}, 1), log: zerolog.Nop(), Parts: Parts{Node: n, Clock: time.Now,
-		Heads: headsAt(nowMs, time.Now()), Intents: outbox.NewIntents(o.db), Metrics: o.metrics}}
+		Heads: headsAt(nowMs, time.Now()), Intents: txstore.NewIntents(o.db), Metrics: o.metrics}}
 	return w.broadcast(o.term), n, w.queued
 }
 

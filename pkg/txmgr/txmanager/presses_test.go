@@ -11,7 +11,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/headtrack"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -86,7 +86,7 @@ func TestWhatCannotGoOnMakesWay(t *testing.T) {
 			if claimed := o.claimOf(t, 1, devKey(t), 1e18); len(claimed) != 1 {
 				t.Fatal("nothing was claimed")
 			}
-			flights, err := outbox.NewIntents(o.db).InFlight(t.Context(), o.signer)
+			flights, err := txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
 			if err != nil || len(flights) != 1 {
 				t.Fatal(flights, err)
 			}
@@ -104,7 +104,7 @@ func TestWhatCannotGoOnMakesWay(t *testing.T) {
 			if err := c.do(r, t.Context(), f, txm.Observation{Lane: job.LiquidationLane}); err != nil {
 				t.Fatal(err)
 			}
-			flights, err = outbox.NewIntents(o.db).InFlight(t.Context(), o.signer)
+			flights, err = txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
 			if err != nil || len(flights) != 1 || !flights[0].Leaving() || node.public.Load() != 1 {
 				t.Errorf("it does not make way: %+v, %d broadcasts, %v", flights, node.public.Load(), err)
 			}

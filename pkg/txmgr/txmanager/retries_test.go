@@ -12,7 +12,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -101,7 +101,7 @@ func TestRetriesComeAfterTwoFourAndEightSeconds(t *testing.T) {
 func TestRetriesOutliveTheirProcess(t *testing.T) {
 	o := newQueueTest(t, nil)
 	now := uint64(nowMs)
-	intents := outbox.NewIntents(o.db)
+	intents := txstore.NewIntents(o.db)
 	o.queue(t, "a job")
 	heads, err := intents.Heads(t.Context(), o.signer, txm.Pick{Limit: 1})
 	if err != nil || len(heads) != 1 {
@@ -133,7 +133,7 @@ func TestRetriesOutliveTheirProcess(t *testing.T) {
 	if err := o.term.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	heir, err := lease.Acquire(t.Context(), outbox.NewLeases(o.db), o.signer, lease.NewOwner("heir"), time.Minute,
+	heir, err := lease.Acquire(t.Context(), txstore.NewLeases(o.db), o.signer, lease.NewOwner("heir"), time.Minute,
 		o.metrics.Leases)
 	if err != nil {
 		t.Fatal(err)

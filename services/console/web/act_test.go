@@ -18,7 +18,7 @@ import (
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -35,8 +35,8 @@ var signer = chain.Address{0xa1, 0x4c, 0x09, 0x77, 0xe2, 18: 0x5b, 19: 0x30}
 func attended(t *testing.T) *site {
 	t.Helper()
 	s := newSite(t)
-	s.must(outbox.NewLeases(s.db).Register(t.Context(), signer, 56))
-	_, err := outbox.NewLeases(s.db).Acquire(t.Context(), signer, lease.NewOwner("sender"), time.Minute)
+	s.must(txstore.NewLeases(s.db).Register(t.Context(), signer, 56))
+	_, err := txstore.NewLeases(s.db).Acquire(t.Context(), signer, lease.NewOwner("sender"), time.Minute)
 	s.must(err)
 	s.enqueue(1)
 	return s
@@ -53,7 +53,7 @@ func someJob(n byte) job.Job {
 
 func (s *site) enqueue(n byte) {
 	s.t.Helper()
-	a, err := outbox.NewIntents(s.db).Enqueue(s.t.Context(), someJob(n))
+	a, err := txstore.NewIntents(s.db).Enqueue(s.t.Context(), someJob(n))
 	s.must(err)
 	if a != txm.NewAttempt {
 		s.t.Fatal(a)
@@ -96,7 +96,7 @@ func (s *site) recorded() (all []pg.ConsoleAction) {
 
 func (s *site) paused() string {
 	s.t.Helper()
-	all, err := outbox.NewSigners(s.db).List(s.t.Context())
+	all, err := txstore.NewSigners(s.db).List(s.t.Context())
 	s.must(err)
 	return all[0].Paused
 }
@@ -256,7 +256,7 @@ func TestActionsAreRefused(t *testing.T) {
 // Text from outside is text, wherever it stands.
 func TestHostileText(t *testing.T) {
 	s := attended(t)
-	_, err := outbox.NewSigners(s.db).Pause(t.Context(), signer, plain)
+	_, err := txstore.NewSigners(s.db).Pause(t.Context(), signer, plain)
 	s.must(err)
 	s.letter(7)
 	_, err = s.db.Delayed().
@@ -309,7 +309,7 @@ func TestUpdatesComeByThemselves(t *testing.T) {
 		t.Fatalf("%q never came: %v", text, lines.Err())
 	}
 	until("works")
-	_, err = outbox.NewSigners(s.db).Pause(t.Context(), signer, "from elsewhere")
+	_, err = txstore.NewSigners(s.db).Pause(t.Context(), signer, "from elsewhere")
 	s.must(err)
 	until("from elsewhere")
 	otto.post("/", "/signout", url.Values{})

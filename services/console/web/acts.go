@@ -14,7 +14,7 @@ import (
 	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/services/console/signin"
 )
 
@@ -75,10 +75,10 @@ const (
 )
 
 // signer finds the signer that an action is about.
-func (c *console) signer(ctx context.Context, target string) (outbox.SignerStatus, error) {
+func (c *console) signer(ctx context.Context, target string) (txstore.SignerStatus, error) {
 	address, err := chain.ParseAddress(target)
 	if err != nil {
-		return outbox.SignerStatus{}, fmt.Errorf("%q is no signer", target)
+		return txstore.SignerStatus{}, fmt.Errorf("%q is no signer", target)
 	}
 	return action.Signer(ctx, c.DB, address)
 }
@@ -213,7 +213,7 @@ func (c *console) cancelNonce(ctx context.Context, s signin.Session, target, why
 	if err != nil {
 		return err
 	}
-	return outbox.NewSigners(c.DB).CallOff(ctx, signer, n, s.Name, text.FirstLine(why))
+	return txstore.NewSigners(c.DB).CallOff(ctx, signer, n, s.Name, text.FirstLine(why))
 }
 
 func scanWill(facts) (facts, error) { return facts{"scan": "now"}, nil }

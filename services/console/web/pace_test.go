@@ -16,7 +16,7 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/services/console/web"
 )
@@ -80,12 +80,12 @@ func (s *site) crowd() {
 	s.t.Helper()
 	ctx := s.t.Context()
 	for n := range paceSigners {
-		s.must(outbox.NewLeases(s.db).Register(ctx, crowdSigner(n), 56))
-		_, err := outbox.NewLeases(s.db).Acquire(ctx, crowdSigner(n), lease.NewOwner("sender"), time.Hour)
+		s.must(txstore.NewLeases(s.db).Register(ctx, crowdSigner(n), 56))
+		_, err := txstore.NewLeases(s.db).Acquire(ctx, crowdSigner(n), lease.NewOwner("sender"), time.Hour)
 		s.must(err)
 	}
 	for n := range paceJobs {
-		_, err := outbox.NewIntents(s.db).Enqueue(ctx, crowdJob(n))
+		_, err := txstore.NewIntents(s.db).Enqueue(ctx, crowdJob(n))
 		s.must(err)
 	}
 	part, err := s.db.Claim(ctx, pg.ClaimRequest{Generation: 1, Partitions: 1})

@@ -10,7 +10,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 )
 
 // sentTx is a transaction of the signer as the chain shows it, and what the venue paid for it.
@@ -39,7 +39,7 @@ func (s *site) earn(part *pg.Partition, next int64, block chain.BlockRef, sent .
 // The page adds up what keeperctl pnl does, along each dimension, over what is final alone.
 func TestProfitAndLossPage(t *testing.T) {
 	s := newSite(t)
-	s.must(outbox.NewLeases(s.db).Register(t.Context(), signer, 56))
+	s.must(txstore.NewLeases(s.db).Register(t.Context(), signer, 56))
 	vera := s.as("vera")
 	if _, page := vera.get("/pnl"); !strings.Contains(page, "no block of the state is final yet") {
 		t.Errorf("before the first final block:\n%s", page)

@@ -12,7 +12,7 @@ import (
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/operator/jobstory"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 )
 
 // listLimit is how many rows a page shows of a list.
@@ -38,11 +38,11 @@ type jobsView struct {
 
 // jobRow is an attempt with its age: since its birth while it lives, and from birth to end when it has ended.
 type jobRow struct {
-	outbox.ListedAttempt
+	txstore.ListedAttempt
 	Age, Since time.Duration
 }
 
-func (c *console) rows(attempts []outbox.ListedAttempt) (rows []jobRow) {
+func (c *console) rows(attempts []txstore.ListedAttempt) (rows []jobRow) {
 	now := c.Now()
 	for _, a := range attempts {
 		row := jobRow{ListedAttempt: a, Age: now.Sub(a.Born)}
@@ -61,10 +61,10 @@ func (c *console) jobs(ctx context.Context, ask url.Values) (any, error) {
 	if v.Kind != "" && !slices.Contains(v.Kinds, job.Kind(v.Kind)) {
 		return nil, badQuestionError{fmt.Errorf("%q is no kind of job", v.Kind)}
 	}
-	intents := outbox.NewIntents(c.DB)
+	intents := txstore.NewIntents(c.DB)
 	for _, part := range []struct {
 		show string
-		read func(context.Context, job.Kind, int) ([]outbox.ListedAttempt, error)
+		read func(context.Context, job.Kind, int) ([]txstore.ListedAttempt, error)
 		into *[]jobRow
 	}{{showWaiting, intents.QueuedAttempts, &v.Waiting}, {showInFlight, intents.AttemptsInFlight, &v.Flight}} {
 		if v.Show == "" || v.Show == part.show {
@@ -94,7 +94,7 @@ func (c *console) ended(ctx context.Context, ask url.Values, v *jobsView) error 
 	if v.Show == "" {
 		limit = 25
 	}
-	attempts, err := outbox.NewIntents(c.DB).EndedAttempts(ctx, job.Kind(v.Kind), job.Outcome(v.Outcome), before, limit)
+	attempts, err := txstore.NewIntents(c.DB).EndedAttempts(ctx, job.Kind(v.Kind), job.Outcome(v.Outcome), before, limit)
 	if err != nil {
 		return err
 	}

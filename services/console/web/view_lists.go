@@ -17,7 +17,7 @@ import (
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/nonce"
 )
 
@@ -26,7 +26,7 @@ const stripLength = 40
 
 // signerView is one signer with its newest numbers.
 type signerView struct {
-	outbox.SignerStatus
+	txstore.SignerStatus
 	Lease   string
 	Balance string // in coins; empty where the chain was not asked
 	Strip   []number
@@ -34,14 +34,14 @@ type signerView struct {
 
 // number is one of a strip.
 type number struct {
-	outbox.NumberStatus
+	txstore.NumberStatus
 	Word string // what became of it, in one word
 	// CanCancel is true when an operator may want it back.
 	CanCancel bool
 }
 
 func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
-	all, err := outbox.NewSigners(c.DB).List(ctx)
+	all, err := txstore.NewSigners(c.DB).List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
 	for _, s := range all {
 		v := signerView{SignerStatus: s, Lease: status.LeaseOf(s)}
 		from := s.NextNonce - min(s.NextNonce, stripLength)
-		numbers, err := outbox.NewSigners(c.DB).Numbers(ctx, s.Signer, from, stripLength)
+		numbers, err := txstore.NewSigners(c.DB).Numbers(ctx, s.Signer, from, stripLength)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
 }
 
 // wordOf returns what became of a number: of one that is signed, what became of its transaction.
-func wordOf(n outbox.NumberStatus) string {
+func wordOf(n txstore.NumberStatus) string {
 	switch n.State {
 	case nonce.Held:
 		return "held"

@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 )
 
 var errNoNode = errors.New("no endpoint of the chain is configured (chain.urls)")
@@ -100,7 +100,7 @@ func (c *console) sources() []status.Source {
 
 // keepers are the signers of all tiers, as the chain shows them.
 func (c *console) keepers(ctx context.Context) ([]keeperSeen, error) {
-	own, err := outbox.NewSigners(c.DB).List(ctx)
+	own, err := txstore.NewSigners(c.DB).List(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"perpkeeper/pkg/operator/pnl"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/pg/outbox"
+	"perpkeeper/pkg/pg/txstore"
 )
 
 // pnlView is what the keeper's signers earned and spent, added up as keeperctl pnl does it.
@@ -65,7 +65,7 @@ func (c *console) pnl(ctx context.Context, ask url.Values) (any, error) {
 		v.Waiting = "Only what is final is counted, and no block of the state is final yet"
 		return v, nil
 	}
-	s, err := outbox.NewArchive(c.DB).ProfitAndLoss(ctx, pnl.Period(v.Period))
+	s, err := txstore.NewArchive(c.DB).ProfitAndLoss(ctx, pnl.Period(v.Period))
 	if err != nil {
 		return nil, err
 	}

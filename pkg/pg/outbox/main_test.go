@@ -1,9 +1,0 @@
-package outbox_test
-
-import (
-	"testing"
-
-	"perpkeeper/pkg/pg/pgtest"
-)
-
-func TestMain(m *testing.M) { pgtest.Main(m) }
