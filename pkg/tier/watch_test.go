@@ -80,7 +80,7 @@ func TestWatchTellsThatTheMasterIsSilent(t *testing.T) {
 	o.want("master_silent over=false")
 	if all := o.Alarms(); len(all) != 2 || !strings.Contains(all[0].Text, "the Master let 3 jobs running pass its "+
 		"window; it was not seen to execute anything") {
-		t.Errorf("standing: %+v", all)
+		t.Errorf("alarms: %+v", all)
 	}
 	o.job("d", 1, time.Second)
 	o.pass(59 * time.Second)

@@ -35,7 +35,7 @@ type Entry struct {
 	Intent  int64 // the attempt, as the store numbers it
 	At      time.Time
 	Check   string // one of the above
-	Verdict string // onward, waiting, yielding, closed, unknown, or the outcome by which it ended
+	Verdict string // proceed, waiting, deferred, closed, unknown, or the outcome by which it ended
 	Detail  string // the reason, or what the verdict rests on
 	By      string // who gave it: endpoints, price sources, or this keeper itself
 	Block   uint64 // the verdict is as of this block; 0 where that is not known

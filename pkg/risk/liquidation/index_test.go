@@ -156,7 +156,7 @@ func (v *venue) drawTick(t *rapid.T, x *Index) {
 	token := rapid.SampledFrom([]chain.Address{eth, usdc, doge}).Draw(t, "token")
 	price := v.prices[token].Max.Float() * (1 + rapid.Float64Range(-0.15, 0.15).Draw(t, "move"))
 	if rapid.Bool().Draw(t, "at a judging price") {
-		for _, r := range x.standing() {
+		for _, r := range x.entries() {
 			index := market.IndexToken
 			if x.position(r.member).Market == other.MarketToken {
 				index = other.IndexToken
@@ -172,8 +172,8 @@ func (v *venue) drawTick(t *rapid.T, x *Index) {
 	v.price(token, price, rapid.Uint64Range(0, 100).Draw(t, "spread"))
 }
 
-// standing are the entries of all groups that stand.
-func (x *Index) standing() (all priceEntries) {
+// entries are those of all groups that stand.
+func (x *Index) entries() (all priceEntries) {
 	for _, g := range x.groups {
 		if g.stands {
 			all = append(all, g.byPrice...)

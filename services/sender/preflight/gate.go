@@ -82,7 +82,7 @@ func (g Gate) ask(ctx context.Context, j job.Job, reconciled bool) (txmanager.Ve
 	return g.judge(progress, j, reconciled), nil
 }
 
-// judge is the verdict on a job with the state standing as it does.
+// judge is the verdict on a job with the state as far as it is.
 func (g Gate) judge(progress pg.Progress, j job.Job, reconciled bool) txmanager.Verdict {
 	f := g.freshness(progress, reconciled)
 	g.addJob(&f, j)
