@@ -137,7 +137,7 @@ func TestNext(t *testing.T) {
 		"reorganised away":          {receiptAt(9, 0), Observation{Head: 9, Sent: long}, Unmine},
 		"asked a node that lags":    {receiptAt(9, 0), Observation{Head: 8, Sent: long}, Wait},
 		"nonce spent, receipt late": {nil, Observation{Head: 9, Final: 9, FinalNonce: 6, Sent: long}, Wait},
-		"nonce spent, no receipt of ours": {nil, Observation{Head: 9, Final: 9, FinalNonce: 6, Missing: p.LostAfter, Sent: long},
+		"nonce spent by others": {nil, Observation{Head: 9, Final: 9, FinalNonce: 6, Missing: p.LostAfter, Sent: long},
 			NonceLost},
 		"an earlier nonce was spent": {nil, Observation{Head: 9, Final: 9, FinalNonce: 5, Sent: due, Missing: p.LostAfter},
 			Broadcast},

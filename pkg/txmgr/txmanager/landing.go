@@ -33,7 +33,7 @@ func (l *landing) look(ctx context.Context, flights []txm.Flight) (newest uint64
 	}
 	waiting, refused := l.broadcast.waiting(flights, n.Newest)
 	l.limits.Observe(txm.Taken{Block: l.broadcast.heads.Number(), Landed: landed, Waiting: waiting, Refused: refused})
-	if landed > 0 || first && l.below != nil { // at the first look nobody knows how many landed since the last lease term's
+	if landed > 0 || first && l.below != nil { // at the first look nobody knows how many landed since the last term's
 		l.freed()
 	}
 	return n.Newest, nil
