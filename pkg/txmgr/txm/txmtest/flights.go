@@ -162,7 +162,7 @@ func guards(b *bench) {
 	final := txm.FinalReceipt{Receipt: r, Rest: settled}
 	b.mustBeRefused("finishing without a receipt", n.Intents.Finish(ctx, n.fence, final), txm.Moved)
 	b.mustBeRefused("taking back what is not there", n.Intents.Unmine(ctx, n.fence, r), txm.Moved)
-	b.mustBeRefused("losing a nonce that was never given", n.Intents.NonceLost(ctx, n.fence, intents[1].ID, end), txm.Moved)
+	b.mustBeRefused("losing no nonce", n.Intents.NonceLost(ctx, n.fence, intents[1].ID, end), txm.Moved)
 	b.must(n.Intents.Record(ctx, n.fence, r))
 	b.mustBeRefused("losing the nonce of what was mined", n.Intents.NonceLost(ctx, n.fence, intents[0].ID, end), txm.Moved)
 	b.must(n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: r, Rest: settled}))
