@@ -15,7 +15,9 @@ type Coder interface {
 }
 
 // Versions finds out which version of the contracts handlers are of, by their code and that of the libraries linked in
-// it: what is new in v2.2c is in one of them (PIPE-10). It remembers what it has found, because code does not change.
+// it: what is new in v2.2c is in one of them (PIPE-10). It tells all handlers of the original contracts rightly, as
+// compiled from both versions; one of v2.2b takes 36 codes at most. It remembers what it has found, because code does
+// not change.
 // The zero value is ready to use, by one goroutine at a time.
 type Versions struct {
 	known map[chain.Address]perp.Version
