@@ -77,8 +77,8 @@ func (r Reader) Verified(block Block, receipt Receipt) (chain.Tx, error) {
 		return chain.Tx{}, err
 	}
 	if said := block.Txs[tx.Index].From; said != from {
-		r.pool.excludeBody(&block, ReasonLied, fmt.Sprintf("it says that transaction %s is from %s, which %s has signed",
-			tx.Hash, said, from))
+		r.pool.excludeBody(&block, ReasonLied, fmt.Sprintf("it says that transaction %s is from %s, which %s has "+
+			"signed", tx.Hash, said, from))
 	}
 	tx.From, tx.Nonce, tx.To = from, signed.Nonce(), chain.Address{}
 	if to := signed.To(); to != nil {

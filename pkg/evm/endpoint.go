@@ -339,7 +339,8 @@ func (e *endpoint) health() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if failed, is := errors.AsType[*callError](e.last); is &&
-		(failed.class == failedReply && !e.exclusions.has(Everything, ReasonRefusing) || failed.class == failedNotFound) {
+		(failed.class == failedNotFound ||
+			failed.class == failedReply && !e.exclusions.has(Everything, ReasonRefusing)) {
 		return nil
 	}
 	return e.last

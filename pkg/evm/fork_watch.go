@@ -101,8 +101,8 @@ func (p *pool) leftBehind(voters []*endpoint, late map[*endpoint]Fork, hashes []
 		fork, is := late[e]
 		if is && !agreed.IsZero() && !hashes[i].IsZero() && hashes[i] != agreed &&
 			times[i] >= uint64(fork.At.UnixMilli()) {
-			e.distrust(Everything, ReasonContradicted, fmt.Sprintf("block %d is %s, others have %s: %s", number, hashes[i],
-				agreed, fork.Misses(e.status().Software)))
+			e.distrust(Everything, ReasonContradicted, fmt.Sprintf("block %d is %s, others have %s: %s", number,
+				hashes[i], agreed, fork.Misses(e.status().Software)))
 		}
 	}
 }

@@ -279,8 +279,8 @@ func scalar[T any](method string, args ...any) question[T] {
 func (p *pool) sawHead(e *endpoint, head chain.BlockRef) (believed bool) {
 	p.unknownHeaders.read(head.Number)
 	if !p.believes(e, head) {
-		e.distrust(ForHeads, ReasonAhead, fmt.Sprintf("it named block %d of %s, which no other host is near", head.Number,
-			time.UnixMilli(int64(head.TimeMs)).UTC().Format(time.RFC3339)))
+		e.distrust(ForHeads, ReasonAhead, fmt.Sprintf("it named block %d of %s, which no other host is near",
+			head.Number, time.UnixMilli(int64(head.TimeMs)).UTC().Format(time.RFC3339)))
 		e.names(head)
 		return false
 	}

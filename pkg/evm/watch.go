@@ -72,8 +72,8 @@ func (p *pool) vote(ctx context.Context) {
 	}
 	for i, hash := range hashes {
 		if !hash.IsZero() && hash != agreed {
-			voters[i].distrust(Everything, ReasonContradicted, fmt.Sprintf("block %d is %s, most others have %s", number,
-				hash, agreed))
+			voters[i].distrust(Everything, ReasonContradicted, fmt.Sprintf("block %d is %s, most others have %s",
+				number, hash, agreed))
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (s Progress) Finalized() (lowest chain.BlockRef) {
 	return lowest
 }
 
-// StandingOf returns how far a generation has come, be it the active one or not.
+// ProgressOf returns how far a generation has come, be it the active one or not.
 func (db *DB) ProgressOf(ctx context.Context, generation int) (s Progress, err error) {
 	err = db.Read(ctx, fmt.Sprintf("looking at generation %d", generation), func(ctx context.Context, tx pgx.Tx) error {
 		s, err = progress(ctx, tx, generation)

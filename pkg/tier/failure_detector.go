@@ -13,8 +13,8 @@ const (
 	remembered      = 15 * time.Minute // of chain time: how long jobs and changes are kept
 )
 
-// Evidence is what the chain shows of the other keepers: which jobs they had the time to execute, and did or did not.
-// Every keeper gathers it by itself from the same facts. It is for one goroutine at a time.
+// FailureDetector is what the chain shows of the other keepers: which jobs they had the time to execute, and did or did
+// not. Every keeper gathers it by itself from the same facts. It is for one goroutine at a time.
 //
 // An owner missed a job when its whole window passed and another tier then executed the job, or a simulated call at the
 // window's end would have succeeded; so a poison job, which nobody can execute, accuses nobody. Whoever missed three

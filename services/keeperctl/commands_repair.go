@@ -17,7 +17,7 @@ func repairing() []command {
 				{use: "nonces [SIGNER]", short: "hold the database's cursors against the chain's numbers", data: true},
 				{use: "gaps [SIGNER]", short: "list the numbers that no transaction has", data: true},
 				{use: "resync SIGNER", short: "move a cursor to the chain's number (--keeperctl.yes)"},
-				{use: "write-off SIGNER [NONCE] [REASON]", short: "give up a signer whose key is lost (--keeperctl.yes)"},
+				{use: "write-off SIGNER [NONCE] [REASON]", short: "give up one whose key is lost (--keeperctl.yes)"},
 				{use: "cancel SIGNER NONCE [REASON]", short: "call a transaction off (--keeperctl.yes)"},
 			},
 		},

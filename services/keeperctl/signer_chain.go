@@ -286,8 +286,8 @@ func (d signerCommands) writeOff(ctx context.Context, args []string) error {
 	}
 	reason := strings.TrimSpace(text.FirstLine(strings.Join(why, " ")))
 	if !d.own.Yes || reason == "" {
-		return errors.New("nothing was changed; give a reason, and --keeperctl.yes: what is in flight ends, and other " +
-			"signers do what the state still shows as due. Where a nonce is not used its bytes may still land: " +
+		return errors.New("nothing was changed; give a reason, and --keeperctl.yes: what is in flight ends, and " +
+			"other signers do what the state still shows as due. Where a nonce is not used its bytes may still land: " +
 			"name the lowest such nonce before the reason if you take that risk")
 	}
 	if _, err := writeOff(ctx, d.db, node, s, from, operator(d.own.Operator), reason); err != nil {

@@ -108,7 +108,8 @@ func settled(ctx context.Context, node witnesses, f txm.Flight, final uint64) (*
 		case err != nil:
 			return nil, err
 		case block != r.BlockHash || ok != r.OK:
-			return nil, fmt.Errorf("transaction %s: one host has it in block %s, two in block %s", hash, r.BlockHash, block)
+			return nil, fmt.Errorf("transaction %s: one host has it in block %s, two in block %s", hash, r.BlockHash,
+				block)
 		}
 		if f.Mined != nil && f.Mined.TxHash == hash && f.Mined.Block.Hash == r.BlockHash {
 			return f.Mined, nil // as its sender has judged it
@@ -167,8 +168,8 @@ func writeOff(ctx context.Context, db *pg.DB, node witnesses, signer chain.Addre
 		return l, err
 	}
 	if l.Open() > 0 && (from == nil || *from != l.Next) {
-		return l, fmt.Errorf("%d transactions were signed and their nonces are not used at final block %d: they may still "+
-			"land. Wait, or take that risk for the nonces from %d on: keeperctl signer write-off %s %d", l.Open(),
+		return l, fmt.Errorf("%d transactions were signed and their nonces are not used at final block %d: they may "+
+			"still land. Wait, or take that risk for the nonces from %d on: keeperctl signer write-off %s %d", l.Open(),
 			l.At.Number, l.Next, signer, l.Next)
 	}
 	said := fmt.Sprintf("written off by %s: %s", by, why)
@@ -180,8 +181,8 @@ func writeOff(ctx context.Context, db *pg.DB, node witnesses, signer chain.Addre
 			return l, fmt.Errorf("nonce %d: %w", found.Intent.Nonce, err)
 		}
 	}
-	return l, txstore.NewSigners(db).Note(ctx, signer, "written_off", fmt.Sprintf("by %s: %s; its nonce is %d at final "+
-		"block %d (%s); %d ended, of which %d may still land", by, why, l.Next, l.At.Number, l.At.Hash, len(l.Fates),
+	return l, txstore.NewSigners(db).Note(ctx, signer, "written_off", fmt.Sprintf("by %s: %s; its nonce is %d at "+
+		"final block %d (%s); %d ended, of which %d may still land", by, why, l.Next, l.At.Number, l.At.Hash, len(l.Fates),
 		l.Open()))
 }
 
@@ -201,7 +202,8 @@ func end(ctx context.Context, intents txstore.Intents, f lease.Fence, found fate
 			return err
 		}
 	}
-	e := txm.Ending{Verdict: txm.Verdict{Outcome: job.Withdrawn, Reason: said + "; its bytes may still land"}, Rest: rest}
+	e := txm.Ending{Rest: rest}
+	e.Outcome, e.Reason = job.Withdrawn, said+"; its bytes may still land"
 	if found.Spent {
 		e.Outcome, e.Reason = job.Foreign, said+"; the nonce was used by a transaction that is not ours"
 	}

@@ -24,7 +24,7 @@ type finder struct {
 	out        atomic.Pointer[[]chain.Address] // signers that can sign nothing now; nil for none
 	unexecuted unexecuted
 	others     *remotePositions
-	sides      map[sideMoment]map[string]bool // what deleveraging was due at moments of the past, by job id; of one pass
+	sides      map[sideMoment]map[string]bool // what deleveraging was due in the past, by job id; of one pass
 }
 
 // sideMoment is a side of a market at a moment.

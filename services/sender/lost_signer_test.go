@@ -146,7 +146,8 @@ func TestUnableSignerIsPassedBy(t *testing.T) {
 		spoil spoiler
 		want  string
 	}{
-		{"its remote signer refuses", func(sn *Sender) { sn.keys[0] = locked{sn.keys[0]} }, nil, "authentication needed"},
+		{"its remote signer refuses", func(sn *Sender) { sn.keys[0] = locked{sn.keys[0]} }, nil,
+			"authentication needed"},
 		{"its balance is empty", func(*Sender) {}, sentBy(unable, s.cfg.Keeper.ChainID,
 			func(f *front, w http.ResponseWriter, q query, _ []byte) {
 				f.answer(w, q, nil, failure(errors.New("insufficient funds for gas * price + value")))

@@ -10,12 +10,8 @@ import (
 	"time"
 )
 
-const (
-	// again is how long a loop rests after a pass that left something to do.
-	again = 500 * time.Millisecond
-	// idle is how long a loop rests when nothing wakes it.
-	idle = 2 * time.Second
-)
+// again is how long a loop rests after a pass that left something to do.
+const again = 500 * time.Millisecond
 
 // notices are the reasons why parts of this process are not doing their work, for readiness. The zero value has none.
 // It is safe for concurrent use.

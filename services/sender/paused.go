@@ -61,7 +61,8 @@ func (p *pauses) look(ctx context.Context) error {
 		p.notice("signer "+s.Signer.Hex()+" is out", map[bool]string{false: why}[idle && s.Unable == ""])
 		switch was := before[s.Signer]; {
 		case why != "" && was == "":
-			p.log.Warn().Str("signer", s.Signer.Hex()).Str("reason", why).Msg("the signer is out: it claims nothing new")
+			p.log.Warn().Str("signer", s.Signer.Hex()).Str("reason", why).
+				Msg("the signer is out: it claims nothing new")
 		case why == "" && was != "":
 			p.log.Info().Str("signer", s.Signer.Hex()).Msg("the signer is no longer out")
 		}

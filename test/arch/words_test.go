@@ -17,7 +17,8 @@ func TestNoWordOfTheDialect(t *testing.T) {
 	if planted := "the tenure of an outbox"; len(refused.FindAllString(planted, -1)) != 2 {
 		t.Fatal("a planted word is not found")
 	}
-	list, err := exec.Command("git", "-C", "../..", "ls-files", "-z", "*.go", "*.sql", "*.proto", "*.md", "*.yml").Output()
+	list, err := exec.Command("git", "-C", "../..", "ls-files", "-z", "*.go", "*.sql", "*.proto", "*.md",
+		"*.yml").Output()
 	if err != nil {
 		t.Skip("no git checkout: ", err)
 	}

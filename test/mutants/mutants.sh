@@ -65,7 +65,7 @@ mutant "one order, two transactions" pkg/pg/migrations/00001_keeper.sql 's/UNIQU
 mutant "one job, two live attempts" pkg/pg/migrations/00001_keeper.sql 's/UNIQUE (INDEX tx_intent_live_attempt)/\1/; /UNIQUE \(job_id, attempt\),/d' "$store"
 mutant "liquidations without a limit" pkg/pg/txstore/intent_claim.go "s/WHERE kind <> 'liquidation' OR slot IS NOT NULL/WHERE true/" "$store"
 mutant "a liquidation that is called an order takes no place" pkg/pg/txstore/intent_claim.go "s/AND t\.kind <> 'liquidation'\`/\`/" "$store"
-mutant "a database behind the chain is believed" pkg/pg/txstore/lease_takeover.go 's/if latest <= stored\.Next \{/if true {/' "$store"
+mutant "a database behind the chain is believed" pkg/pg/txstore/lease_takeover.go 's/if identity != nil \|\| latest <= stored\.Next \{/if identity != nil || true {/' "$store"
 mutant "another database is believed" pkg/pg/txstore/lease_takeover.go 's/if systemWas == system && timelineWas == timeline \{/if true {/' "$store"
 mutant "a lease term outlives a promoted standby" pkg/pg/txstore/lease.go 's/paused_reason IS NOT NULL$/true/' './pkg/pg/txstore -run TestTermEndsInAnotherDatabase'
 mutant "an idle signer does not look at a promoted standby" pkg/txmgr/txmanager/term.go 's/cursor\.unverified\.Store\(w\.lost\)/cursor.unverified.Store(false)/' \
@@ -80,15 +80,15 @@ mutant "a raise is broadcast and not stored" pkg/txmgr/txmanager/renew.go \
   './services/sender -run TestTrouble/nodes_want_more'
 mutant "a number is given to what may not pay" pkg/txmgr/txmanager/claim.go 's/if !fee\.Pays\(lane, t\.Call\.Gas, paid\) \{/if false {/' \
   './pkg/txmgr/txmanager -run TestNoNonceForWhoMayNotPay'
-mutant "what may not pay is looked at all the same" pkg/txmgr/txmanager/pays.go 's/; !fee\.Pays\(lane, txm\.EmptyGas, paid\) \{/; !fee.Pays(lane, 0, txm.Market{}) {/' \
+mutant "what may not pay is looked at all the same" pkg/txmgr/txmanager/pays.go 's/case !fee\.Pays\(lane, txm\.EmptyGas, paid\):/case !fee.Pays(lane, 0, txm.Market{}):/' \
   './pkg/txmgr/txmanager -run TestWhoMayNotPayWaits'
 mutant "what is in the way inherits nothing" pkg/txmgr/txm/urgency.go 's/Above\(behind, own\) \{/Above(behind, own) \&\& false {/' './pkg/txmgr/txm -run TestInherit'
 mutant "what is in the way is not pressed" pkg/txmgr/txm/next.go 's/p\.Of\(s\.For\(f\)\)\.Patience/p.Of(f.Intent.Job.Kind.Lane()).Patience/' \
   './pkg/txmgr/txm -run TestInheritedPatience'
 mutant "what no node has is raised" pkg/txmgr/txm/next.go 's/s\.Sent\.Answer == Pooled \&\& s\.Sent/s.Sent/' './pkg/txmgr/txm -run TestNext'
-mutant "what nodes refuse is offered as often as ever" pkg/txmgr/txm/next.go 's/p\.Resend << .*$/p.Resend + longest*0/' \
+mutant "what nodes refuse is offered as often as ever" pkg/txmgr/txm/next.go 's/pause := resend << .*$/pause := uint64(resend + 0*longest)/' \
   './pkg/txmgr/txm -run TestRefusalsSlowThemselvesDown'
-mutant "an endpoint that refuses everything is good" pkg/evm/endpoint.go 's/if run\.add\(now\) \{/if run.add(now) \&\& false {/' \
+mutant "an endpoint that refuses everything is good" pkg/evm/endpoint.go 's/if run\.add\(now\) \&\& /if run.add(now) \&\& false \&\& /' \
   './pkg/evm -run TestErrorsAloneAreNoAnswers'
 mutant "a redirect of an endpoint is followed" pkg/evm/endpoint.go 's/, CheckRedirect: stay//' './pkg/evm -run TestNothingIsTakenElsewhere'
 mutant "a lost claim is not looked up" pkg/txmgr/txmanager/claim.go 's/if err := c\.lookUp\(ctx, tasks\[0\], err\); err != nil \{/if false {/' \
@@ -126,7 +126,7 @@ mutant "retries come all after two seconds" pkg/txmgr/txm/retry.go 's/return fir
   './pkg/txmgr/txmanager -run TestRetriesComeAfterTwoFourAndEightSeconds'
 mutant "a poisoned job rests no longer each time" pkg/txmgr/txm/retry.go 's/case o == job\.Reverted \&\& tries >= Retries:/case false:/' './pkg/txmgr/txm -run TestPoisonedJobIsSeldomSent'
 mutant "the emergency key signs for any contract" pkg/operator/emergency/allowed.go 's/if to != a\.To \|\| /if /' './pkg/operator/emergency -run TestMaySign'
-mutant "the emergency key signs though it is off" services/keeperctl/emergency_means.go 's/if len(own\.Calls) == 0 {/if false {/' './services/keeperctl -run TestEmergencyIsSent'
+mutant "the emergency key signs though it is off" services/keeperctl/emergency_means.go 's/if len\(own\.Calls\) == 0 \{/if false {/' './services/keeperctl -run TestEmergencyIsSent'
 mutant "a receipt that two endpoints do not have ends a job" pkg/txmgr/txmanager/looks.go 's/case block != r\.Block\.Hash \|\| ok != r\.OK:/case false:/' \
   './pkg/txmgr/txmanager -run TestDisputedReceiptsEndNothing'
 mutant "one of a batch that has moved on keeps all from being stored" pkg/txmgr/txmanager/looks.go 's/case len\(looks\) == 1:/case len(looks) >= 1:/' \

@@ -285,5 +285,5 @@ func (b *block) tips(shares []uint64) (paid []uint64) {
 // Endpoints names none: there is no second word to be had about anything.
 func (e *Endpoint) Endpoints() []evm.EndpointStatus { return nil }
 
-// Elsewhere asks nobody.
+// Excluding asks nobody.
 func (e *Endpoint) Excluding(...evm.Source) evm.Reader { return evm.Reader{} }

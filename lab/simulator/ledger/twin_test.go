@@ -57,7 +57,8 @@ func TestPostgresSaysTheSame(t *testing.T) {
 	}
 	db, own := pgtest.DB(t), ledger.New(time.Now)
 	w := &twins{t: t, random: rand.New(rand.NewPCG(7, 13)), answers: map[string]int{}}
-	for i, s := range []store{{Store: txstore.NewLeases(db), txm: txstore.NewIntents(db), nonces: txstore.NewLeases(db)},
+	leases := txstore.NewLeases(db)
+	for i, s := range []store{{Store: leases, txm: txstore.NewIntents(db), nonces: leases},
 		{Store: own, txm: own, nonces: own}} {
 		s.ids, s.fences, s.cursor = map[int64]string{}, map[chain.Address]lease.Fence{},
 			map[chain.Address]nonce.Cursor{}

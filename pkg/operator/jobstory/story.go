@@ -208,8 +208,8 @@ func (y *Story) addAttempt(a txstore.Attempt) {
 		i.Job.Account, i.Signer, i.Tries)
 	for n, s := range a.Txs {
 		if n > 0 && s.Token != a.Txs[n-1].Token {
-			y.addf(s.At, id, i.Attempt, "taken over", row, "another sender holds signer %s now: lease term %d, after %d",
-				i.Signer, s.Token, a.Txs[n-1].Token)
+			y.addf(s.At, id, i.Attempt, "taken over", row, "another sender holds signer %s now: lease term %d, "+
+				"after %d", i.Signer, s.Token, a.Txs[n-1].Token)
 		}
 		what := "signed"
 		if s.Seq > 1 {

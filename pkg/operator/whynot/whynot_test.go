@@ -47,7 +47,8 @@ func TestUIFeesOfOthersAreNotHeld(t *testing.T) {
 		p, _ := m.Rows.Get(perp.RowKey{Table: perp.Parameters, Key: perp.UIFeeKey(account)}).(perp.Parameter)
 		return p.Uint()
 	}
-	if m.Rows.Get(rows[1].RowKey()) == nil || !fee(order.UIFeeReceiver).IsZero() || !fee(chain.Address{19: 2}).IsZero() {
+	if m.Rows.Get(rows[1].RowKey()) == nil || !fee(order.UIFeeReceiver).IsZero() ||
+		!fee(chain.Address{19: 2}).IsZero() {
 		t.Error("the market is not held, or what accounts have set for themselves is")
 	}
 	if _, _, err := Decide(t.Context(), db, m, order.Key); err != nil {

@@ -236,7 +236,8 @@ func TestLoserNeitherWritesNorLocks(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if _, err := txstore.NewLeases(db).Acquire(ctx, signer, lease.NewOwner("loser"), time.Minute); !lease.Held(err) {
+		_, err := txstore.NewLeases(db).Acquire(ctx, signer, lease.NewOwner("loser"), time.Minute)
+		if !lease.Held(err) {
 			t.Fatalf("got %v", err)
 		}
 	}

@@ -105,8 +105,8 @@ func (s SignerStatus) Out() string {
 func (s Signers) List(ctx context.Context) ([]SignerStatus, error) {
 	return pg.List(ctx, s.db, "listing signers", pg.Columns(func(one *SignerStatus) []any {
 		return []any{pg.Fixed(one.Signer[:]), &one.ChainID, &one.Paused, &one.Owner, &one.Token, &one.NextNonce,
-			pg.Microseconds(&one.LeaseLeft), pg.Microseconds(&one.LeaseAhead), &one.Queued, &one.InFlight, pg.Text(&one.Unable),
-			&one.Unheld}
+			pg.Microseconds(&one.LeaseLeft), pg.Microseconds(&one.LeaseAhead), &one.Queued, &one.InFlight,
+			pg.Text(&one.Unable), &one.Unheld}
 	}), listSigners.SQL())
 }
 
@@ -135,8 +135,8 @@ func (s Signers) Resume(ctx context.Context, signer chain.Address) (was string, 
 		case err != nil || was == "":
 			return err
 		case foreign >= 0:
-			return pg.Refusef("nonce %d was written off, or spent by a transaction that is not ours: find out who else "+
-				"has the key of %s, then run `keeperctl signer resync %s`",
+			return pg.Refusef("nonce %d was written off, or spent by a transaction that is not ours: find out who "+
+				"else has the key of %s, then run `keeperctl signer resync %s`",
 				foreign, signer, signer)
 		}
 		if err := checkIdentity(ctx, tx, signer); err != nil {
@@ -198,8 +198,8 @@ var (
 			RETURNING t.signer, t.nonce, t.job_id, t.attempt
 		), told AS (
 			INSERT INTO keeper.signer_event (signer, token, what, detail)
-			SELECT w.signer, l.fencing_token, 'called_off', 'nonce ' || w.nonce || ', attempt ' || w.attempt || ' of ' ||
-				w.job_id || ': ' || $3
+			SELECT w.signer, l.fencing_token, 'called_off', 'nonce ' || w.nonce || ', attempt ' || w.attempt ||
+				' of ' || w.job_id || ': ' || $3
 			FROM wished w JOIN keeper.signer_lease l ON l.signer = w.signer)
 		SELECT (SELECT count(*) FROM wished)`)
 	// Why nothing was called off: read afterwards, so it explains and decides nothing.

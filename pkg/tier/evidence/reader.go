@@ -245,7 +245,7 @@ type feed struct {
 
 // errAmbiguousEpoch ends a reading that began behind the claim in force, and has met a second epoch: it cannot tell the
 // one of a scanner that was replaced from one that was never claimed.
-var errAmbiguousEpoch = errors.New("there are records of two epochs, and the claim in force stands before what was read")
+var errAmbiguousEpoch = errors.New("there are records of two epochs, and the claim in force is older than they")
 
 // take takes a message and reports whether it is one that concerns whole blocks and can be heeded. What does not count
 // by the claim in force is left out, and so is the rest of a block in whose middle the reading began.

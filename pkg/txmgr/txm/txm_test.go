@@ -181,7 +181,8 @@ func TestPatience(t *testing.T) {
 		Filler: 12} {
 		f := Flight{Intent: Intent{Job: job.Job{Kind: kind}}}
 		for passed := range patience + 2 {
-			s := Observation{Head: 100 + passed, Sent: Sending{Ever: true, First: 100, Last: 100 + passed, Answer: Pooled}}
+			s := Observation{Head: 100 + passed, Sent: Sending{Ever: true, First: 100, Last: 100 + passed,
+				Answer: Pooled}}
 			if got := p.Next(f, s); (got == Replace) != (passed >= patience) {
 				t.Errorf("%s after %d blocks: %s", kind, passed, got)
 			}

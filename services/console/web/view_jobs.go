@@ -94,7 +94,8 @@ func (c *console) ended(ctx context.Context, ask url.Values, v *jobsView) error 
 	if v.Show == "" {
 		limit = 25
 	}
-	attempts, err := txstore.NewIntents(c.DB).EndedAttempts(ctx, job.Kind(v.Kind), job.Outcome(v.Outcome), before, limit)
+	attempts, err := txstore.NewIntents(c.DB).EndedAttempts(ctx, job.Kind(v.Kind), job.Outcome(v.Outcome),
+		before, limit)
 	if err != nil {
 		return err
 	}

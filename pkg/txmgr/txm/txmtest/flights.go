@@ -164,7 +164,8 @@ func guards(b *bench) {
 	b.mustBeRefused("taking back what is not there", n.Intents.Unmine(ctx, n.fence, r), txm.Moved)
 	b.mustBeRefused("losing no nonce", n.Intents.NonceLost(ctx, n.fence, intents[1].ID, end), txm.Moved)
 	b.must(n.Intents.Record(ctx, n.fence, r))
-	b.mustBeRefused("losing the nonce of what was mined", n.Intents.NonceLost(ctx, n.fence, intents[0].ID, end), txm.Moved)
+	b.mustBeRefused("losing the nonce of what was mined", n.Intents.NonceLost(ctx, n.fence, intents[0].ID, end),
+		txm.Moved)
 	b.must(n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: r, Rest: settled}))
 	b.mustBeRefused("finishing twice", n.Intents.Finish(ctx, n.fence, final), txm.Moved)
 	b.mustBeRefused("recording what has ended", n.Intents.Record(ctx, n.fence, minedAt(tx, 6, 0)), txm.Moved)
