@@ -171,8 +171,8 @@ func (s *site) executedAge(j job.Job) time.Duration {
 // At the end of a window pressing stops. What somebody else has executed then is cancelled at its nonce, and so is what
 // stands in the way of a job that is ours; nothing else is broadcast.
 func yieldedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret.String) {
-	s.share(1, 2, 5*tier.Guard) // long enough to sign two jobs on a slow machine
-	s.cfg.Tier.Tiers = 15       // their window comes again after this test, however slow
+	s.share(1, 2, 8*tier.Guard) // long enough to sign two jobs on a slow machine
+	s.cfg.Tier.Tiers = 10       // their window comes again after this test, however slow
 	w := &witness{}
 	w.mute.Store(true)
 	r := s.sender([]secret.String{key}, w.on)
