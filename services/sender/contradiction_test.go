@@ -26,7 +26,7 @@ func TestContradictionsAreRefused(t *testing.T) {
 		}, "sender.private_deadline: 20s"},
 		"a head fresher than a block": {func(c *Config) { c.Sender.MaxLag = 100 * time.Millisecond }, "max_lag: 100ms"},
 		"a reserve of the whole day": {func(c *Config) { c.Sender.Fee.Budget.Reserve = c.Sender.Fee.Budget.Day },
-			"budget.liquidation_reserve: 5 BNB"},
+			"budget.liquidation_reserve: 8 BNB"},
 		"a budget of a wei": {func(c *Config) {
 			c.Sender.Fee.Budget.Cleanup = txm.MustBNB("0.000000000000000001")
 		}, "budget.cleanup: 0.000000000000000001 BNB"},

@@ -137,7 +137,7 @@ func TestPolicyValidate(t *testing.T) {
 		"cap below floor":         func(p *Policy) { p.Order.Cap = p.Floor - 1 },
 		"nothing is affordable":   func(p *Policy) { p.JobCost = MaxGas },
 		"a day below a job":       func(p *Policy) { p.Budget.Day = Wei(perp.U64(p.JobCost - 1)) },
-		"a reserve above the day": func(p *Policy) { p.Budget.Reserve = MustBNB("5.1") },
+		"a reserve above the day": func(p *Policy) { p.Budget.Reserve = MustBNB("8.1") },
 	} {
 		p := DefaultPolicy()
 		spoil(&p)
