@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/risk/liquidation"
@@ -67,5 +68,17 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	l.settings = settings
 	report(1, time.Second)
 	taken()
-	expect("nervous, with no more places", liquidation.Extreme, 10, 16, 10)
+	expect("volatile, with no more slots", liquidation.Extreme, 10, 16, 10)
+}
+
+// LIQ-6: in a crash a signer can pay for its part of a thousand liquidations out of the shipped budget of a day, each of
+// 2.4 million gas at the highest price that it may offer then.
+func TestBudgetPaysForACrash(t *testing.T) {
+	l := &limits{settings: DefaultConfig().Sender, mode: func() liquidation.Mode { return liquidation.Extreme }}
+	fee := l.Fee()
+	one := perp.U64(2_400_000 * fee.Liquidation.Cap)
+	burnt := txm.ByLane{job.LiquidationLane: one.Mul(perp.U64(250))}
+	if !fee.Budget.Allows(job.LiquidationLane, one, burnt, nil) {
+		t.Errorf("%s BNB a day do not pay for a liquidation more after %s", fee.Budget.Day, txm.Wei(burnt.Sum()))
+	}
 }

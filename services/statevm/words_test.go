@@ -8,12 +8,12 @@ import (
 	"perpkeeper/pkg/pg/pgtest"
 )
 
-// Words that strangers set of their own accounts, as many as they pay for, are rows of the database: no partition holds
+// Parameters that accounts set for themselves, as many as they pay for, are rows of the database: no partition holds
 // them in memory, nor reads them at its start, after a failure or a reorg.
-func TestWordsOfStrangersAreNotHeld(t *testing.T) {
+func TestParametersOfAccountsAreNotHeld(t *testing.T) {
 	s := newSite(t)
 	x, topic, generation := s.play(t, 7, 1)
-	const strangers = 5000
+	const others = 5000
 	pgtest.Tamper(t, s.dbURL, `INSERT INTO state_g1.parameter
 		(key, value, source, stamp_block, stamp_log, stamp_tx_hash, stamp_time_ms, part, rev)
 		SELECT sha256(i::text::bytea), sha256('v'), 'event', i, 7, sha256('t'), i, 0, 1 FROM generate_series(1, 5000) i`)
@@ -26,8 +26,8 @@ func TestWordsOfStrangersAreNotHeld(t *testing.T) {
 	if err := s.drive(t, f, topic); err != nil {
 		t.Fatal(err)
 	}
-	if held := len(f.rows.resident) + len(f.rows.rows); held == 0 || held > strangers/10 {
-		t.Errorf("%d rows are held beside %d words of strangers", held, strangers)
+	if held := len(f.rows.resident) + len(f.rows.rows); held == 0 || held > others/10 {
+		t.Errorf("%d rows are held beside %d parameters of accounts", held, others)
 	}
 }
 
