@@ -123,14 +123,19 @@ func (m Market) price(l job.Lane, percentile uint64) uint64 {
 // First is the price of a first transaction with a gas limit, in wei per gas, as tip and as cap: what the market pays,
 // within floor and caps.
 func (p Policy) First(l job.Lane, gas uint64, m Market) uint64 {
-	return min(max(p.Floor, m.price(l, p.Of(l).Percentile)), p.ceiling(l, Exec, gas))
+	return min(p.Asks(l, m), p.ceiling(l, Exec, gas))
+}
+
+// Asks is what the market asks of a lane, in wei per gas, whatever the caps are.
+func (p Policy) Asks(l job.Lane, m Market) uint64 {
+	return max(p.Floor, m.price(l, p.Of(l).Percentile))
 }
 
 // Raise is the price of the next transaction at a nonce, of a kind and with a gas limit: above the newest one by the
 // lane's growth, or what the market pays if that is more. It returns false where the caps leave no room for the raise
 // that nodes ask for: the newest transaction then stays the last.
 func (p Policy) Raise(l job.Lane, kind TxKind, gas uint64, newest SignedTx, m Market) (price uint64, ok bool) {
-	before := max(newest.Tip, newest.Cap)
+	before := newest.Price()
 	least, most := raised(before, MinGrowth), p.ceiling(l, kind, gas)
 	if kind != Exec && newest.Gas > EmptyGas { // the cap may have been higher when that was signed
 		most = max(most, min(least, p.JobCost/max(gas, 1)))
@@ -153,6 +158,9 @@ func (p Policy) ceiling(l job.Lane, kind TxKind, gas uint64) uint64 {
 
 // raised adds percents, rounded up.
 func raised(price, percent uint64) uint64 { return price + (price*percent+99)/100 }
+
+// Price is what a transaction offers, in wei per gas.
+func (t SignedTx) Price() uint64 { return max(t.Tip, t.Cap) }
 
 // Cost is the most a transaction may burn, in wei.
 func (t SignedTx) Cost() uint64 { return t.Gas * t.Cap }

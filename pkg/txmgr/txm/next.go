@@ -20,6 +20,8 @@ type Observation struct {
 	Missing time.Duration
 	// Sent is what this lease term has done about the newest transaction.
 	Sent Sending
+	// Enough is the newest block that shows that the newest transaction pays enough; 0 for none.
+	Enough uint64
 	// Over is true when the job is another keeper's for now: nothing is broadcast that could execute it.
 	Over bool
 	// InTheWay is true when it is over for good until that keeper is done, and later nonces wait for this one.
@@ -114,8 +116,8 @@ func (p Policy) Next(f Flight, s Observation) Step {
 }
 
 // press returns what to do about a flight that could still be mined and is not. What is adopted is not raised at once:
-// it may be in every pool. A raise is for bytes that a node has, or calls too cheap. What only frees a nonce is pressed
-// in anybody's time.
+// it may be in every pool. A raise is for bytes that a node has, or calls too cheap, and not for what waits behind our
+// own. What only frees a nonce is pressed in anybody's time.
 func (p Policy) press(f Flight, s Observation) Step {
 	patience := p.Of(s.For(f)).Patience
 	switch {
@@ -127,7 +129,7 @@ func (p Policy) press(f Flight, s Observation) Step {
 		return Yield
 	case !s.Sent.Ever:
 		return Adopt
-	case s.Sent.Answer == TooCheap || s.Sent.Answer == Pooled && s.Sent.passed(s.Head) >= patience:
+	case s.Sent.Answer == TooCheap || s.Sent.Answer == Pooled && s.passed() >= patience:
 		return Replace
 	case s.Sent.Answer == Unpooled && p.Due(s):
 		return Adopt
@@ -145,11 +147,11 @@ func (p Policy) Due(s Observation) bool {
 	return s.Sent.Overdue || s.Head < s.Sent.Last || s.Head-s.Sent.Last >= pause
 }
 
-// passed counts the blocks since the first broadcast. Those since a broadcast before the first head are not known: it
-// is repeated before it is taken for late.
-func (s Sending) passed(head uint64) uint64 {
-	if s.First == 0 {
+// passed counts the blocks since the first broadcast, or since the last one that shows that the price is enough. Those
+// since a broadcast before the first head are not known: it is repeated before it is taken for late.
+func (s Observation) passed() uint64 {
+	if s.Sent.First == 0 {
 		return 0
 	}
-	return head - min(head, s.First)
+	return s.Head - min(s.Head, max(s.Sent.First, s.Enough))
 }

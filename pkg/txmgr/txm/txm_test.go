@@ -119,6 +119,8 @@ func TestNext(t *testing.T) {
 		"just sent":                 {nil, Observation{Head: 9, Sent: just}, Wait},
 		"not mined for two blocks":  {nil, Observation{Head: 9, Sent: due}, Broadcast},
 		"not mined for long":        {nil, Observation{Head: 9, Sent: long}, Replace},
+		"a block took one as cheap": {nil, Observation{Head: 9, Enough: 6, Sent: long}, Wait},
+		"that is longer ago":        {nil, Observation{Head: 9, Enough: 5, Sent: long}, Replace},
 		"the head went down":        {nil, Observation{Head: 8, Sent: just}, Broadcast},
 		"adopted, never sent by us": {nil, Observation{Head: 9}, Adopt},
 		"too cheap": {nil,

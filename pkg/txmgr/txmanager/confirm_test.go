@@ -95,7 +95,7 @@ func TestPlacesAreFreeWhileFlightsAreFollowed(t *testing.T) {
 	on.node, on.store, on.heads = node, store, node.heads
 	v := view{duty: on, broadcast: &broadcast{duty: on, last: map[chain.Hash]sent{}}}
 	c := &confirm{view: v, waiting: new(waiting), ages: newAges(time.Now, time.Hour)}
-	c.landing = &landing{view: v, freed: func() { freed++ }}
+	c.landing, c.renewal.market = &landing{view: v, freed: func() { freed++ }}, marketAt(0)
 	c.renewal.recheck = func(context.Context, *Task) (Verdict, error) {
 		if pressed++; pressed > 2 {
 			node.mine()
@@ -150,7 +150,7 @@ func TestNothingIsBroadcastLate(t *testing.T) {
 	}
 	v := view{duty: on, broadcast: b}
 	c := &confirm{view: v, waiting: new(waiting), ages: newAges(time.Now, time.Hour)}
-	c.landing = &landing{view: v, freed: func() {}}
+	c.landing, c.renewal.market = &landing{view: v, freed: func() {}}, marketAt(0)
 	c.renewal.recheck = func(context.Context, *Task) (Verdict, error) {
 		left++
 		return Wait("it is another keeper's"), nil

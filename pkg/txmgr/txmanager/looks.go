@@ -85,6 +85,7 @@ func (c *confirm) see(ctx context.Context, looks []*look, at tip) error {
 // another flight meanwhile may hold for this one.
 func (c *confirm) decide(l *look, at tip) {
 	l.observed.Sent = c.broadcast.sending(l.Newest().Hash)
+	l.observed.Enough = c.renewal.market.enough(l.observed.For(l.Flight), l.Newest().Price())
 	turn := c.turns.Ask(l.Intent.Job)
 	l.observed.Over, l.observed.InTheWay = !turn.Mine, turn.Passed && at.ours > l.Intent.Nonce
 	l.step = c.limits.Fee().Next(l.Flight, l.observed)
@@ -140,6 +141,8 @@ func (c *confirm) record(ctx context.Context, looks []*look) error {
 		age := c.heads.Age(l.Intent.Job.BirthMs)
 		c.metrics.landed.WithLabelValues(string(l.Intent.Job.Kind)).Observe(age.Seconds())
 		c.logged("mined", l.Flight, *l.observed.Receipt)
+		signed, _ := l.Of(l.observed.Receipt.TxHash)
+		c.renewal.market.took(signed.Price(), l.observed.Receipt.Block.Number)
 		l.Mined = l.observed.Receipt
 		l.step = c.limits.Fee().Next(l.Flight, l.observed)
 	}

@@ -39,6 +39,7 @@ type market struct {
 	known *txm.Market
 	at    uint64            // the head it was asked at
 	ours  map[uint64]uint64 // at which head a price was last offered by a signer of ours
+	taken map[uint64]uint64 // the newest block that took one of ours for a price
 }
 
 // offered notes a price of ours.
@@ -50,6 +51,34 @@ func (m *market) offered(price uint64) {
 		m.ours = map[uint64]uint64{}
 	}
 	m.ours[price] = head
+}
+
+// took notes that a block took one of ours for a price.
+func (m *market) took(price, block uint64) {
+	block = min(block, m.heads.Number()) // one endpoint's word
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.taken == nil {
+		m.taken = map[uint64]uint64{}
+	}
+	m.taken[price] = max(m.taken[price], block)
+}
+
+// enough returns the newest block that shows that a lane's price is enough: it took one of ours for no more, and others
+// pay no more, as far as is known. It is 0 where none does. What waits in spite of it waits behind our own.
+func (m *market) enough(l job.Lane, price uint64) (block uint64) {
+	policy := m.limits.Fee()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil || policy.Asks(l, *m.known) > price {
+		return 0
+	}
+	for paid, at := range m.taken {
+		if paid <= price {
+			block = max(block, at)
+		}
+	}
+	return block
 }
 
 // isOurs reports whether a price is one that we have offered ourselves of late.
@@ -65,7 +94,9 @@ func (m *market) forget() {
 	head := m.heads.Number()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.ours, func(_, at uint64) bool { return head > at+marketOld })
+	old := func(_, at uint64) bool { return head > at+marketOld }
+	maps.DeleteFunc(m.ours, old)
+	maps.DeleteFunc(m.taken, old)
 }
 
 // follow keeps what is known fresh until ctx ends.

@@ -10,7 +10,7 @@ import (
 )
 
 func marketAt(suggested uint64) *market {
-	return &market{known: &txm.Market{Suggested: suggested}, heads: headsAt(0, time.Now()), at: 100}
+	return &market{known: &txm.Market{Suggested: suggested}, limits: limits{}, heads: headsAt(0, time.Now()), at: 100}
 }
 
 // A task whose lane may not pay what nodes ask for is asked nothing else, and people are told; one of a lane that may

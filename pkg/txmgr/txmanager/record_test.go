@@ -112,7 +112,7 @@ func confirming(t *testing.T, node *minedAt, store *written, flights int) *confi
 	v := view{duty: on, broadcast: &broadcast{duty: on, last: map[chain.Hash]sent{}}}
 	return &confirm{
 		view: v, landing: &landing{view: v, freed: func() {}}, judge: done{}, waiting: new(waiting),
-		ages: newAges(time.Now, time.Hour), ended: func() {},
+		ages: newAges(time.Now, time.Hour), ended: func() {}, renewal: renewal{signing: signing{market: marketAt(0)}},
 		rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} },
 	}
 }
