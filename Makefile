@@ -58,6 +58,7 @@ e2e: setup ## the whole pipeline as processes: kills, two of each, reorgs, bad c
 	@KEEPER_E2E=1 go test -count=1 -v -timeout $(TEST_TIMEOUT) ./test/e2e/...
 
 upgrade-venue: setup ## the exchange's handlers are replaced, and a role taken, under three running keepers (four minutes)
+	@deploy/setup.sh monitoring || true # without it, that alarms are delivered is left out
 	@KEEPER_UPGRADE_VENUE=1 go test -count=1 -v -timeout $(TEST_TIMEOUT) -run 'TestVenueUpgrade' ./test/e2e
 
 upgrade-test: setup ## processes of an earlier build replaced one after the other while jobs flow; another layout of the state (UPGRADE_FROM=tag or commit)

@@ -102,19 +102,20 @@ func (k *keeper) firstSent() map[nonceOf]time.Time {
 }
 
 // prices logs how often prices were raised, and what was paid.
-func (k *keeper) prices(d *drained) {
+func (k *keeper) prices(d *drained) (raised int64) {
 	k.t.Helper()
 	conn, err := pgx.Connect(k.t.Context(), k.url)
 	if err != nil {
 		k.t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	var raised, most int64
+	var most int64
 	if err := conn.QueryRow(k.t.Context(), `SELECT count(*) FILTER (WHERE seq > 1), max(cap) FROM keeper.signed_tx
 		WHERE created_at > $1`, d.jump).Scan(&raised, &most); err != nil {
 		k.t.Fatal(err)
 	}
 	k.t.Logf("%d replacements; the highest price offered was %.2f gwei", raised, float64(most)/1e9)
+	return raised
 }
 
 // endpointDies is a keeper with three endpoints, each of another host, of which one dies with the jump.

@@ -71,7 +71,9 @@ func (c drainCase) run(t *testing.T) {
 	}
 	t.Logf("%.1f a second; %d of gas each; blocks %.0f %% full", float64(positions)/d.after(100).Seconds(),
 		d.gasEach(), 100*d.full())
-	k.prices(d)
+	if raised := k.prices(d); raised > 0 && c.crash == nil {
+		t.Errorf("%d were raised, and nobody but us has paid anything", raised)
+	}
 	needs := k.needs(positions, d)
 	limit := needs * time.Duration(100+cmp.Or(c.over, patientOver)) / 100
 	t.Logf("the chain needs %.1f s, and the limit is %.1f s", needs.Seconds(), limit.Seconds())
