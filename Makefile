@@ -57,7 +57,7 @@ properties: setup ## what every history of the chain has to leave in the databas
 e2e: setup ## the whole pipeline as processes: kills, two of each, reorgs, bad configuration
 	@KEEPER_E2E=1 go test -count=1 -v -timeout $(TEST_TIMEOUT) ./test/e2e/...
 
-upgrade-venue: setup ## the exchange's handlers are replaced, and a role taken, under three running keepers (four minutes)
+upgrade-venue: setup ## the exchange's handlers are replaced, and a role taken, under three running keepers (two minutes)
 	@deploy/setup.sh monitoring || true # without it, that alarms are delivered is left out
 	@KEEPER_UPGRADE_VENUE=1 go test -count=1 -v -timeout $(TEST_TIMEOUT) -run 'TestVenueUpgrade' ./test/e2e
 

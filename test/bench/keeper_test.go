@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -56,6 +57,7 @@ type fleet struct {
 	inFlight int // the limit of liquidations in flight, held; 0 = the shipped settings
 	// endpoints makes the addresses at which the keeper finds the devnet; nil for its own two.
 	endpoints func(*devnet.Devnet) []secret.URL
+	remote    *remoteSigner // has the keys; nil for keys of the keeper's own
 }
 
 // liquidationBurn has a liquidation of the devnet take what it takes on the original contracts, 2.4 million gas.
@@ -119,16 +121,18 @@ func (k *keeper) serve(brokers string, f fleet) {
 	if f.endpoints != nil {
 		send.Chain.URLs = f.endpoints(k.devnet)
 	}
-	send.Signer.Dev = true
 	if f.inFlight > 0 { // the jump makes the markets volatile
 		send.Sender.MaxLiquidations, send.Sender.Volatile.MaxLiquidations = f.inFlight, f.inFlight
 	}
 	var signers []chain.Address
-	for _, a := range k.devnet.Record().Accounts {
-		if a.Purpose == "keeper" && len(signers) < f.signers+f.own {
-			signers, send.Signer.DevKeys = append(signers, chain.Address(a.Address)),
-				append(send.Signer.DevKeys, secret.New(hex.EncodeToString(a.PrivateKey)))
-		}
+	accounts, err := devnet.Accounts(devnet.FirstKeeper, uint32(f.signers+f.own))
+	k.must(accounts, err)
+	for _, a := range accounts {
+		signers = append(signers, chain.Address(a.Address))
+		send.Signer.DevKeys = append(send.Signer.DevKeys, secret.New(hex.EncodeToString(crypto.FromECDSA(a.Key))))
+	}
+	if send.Signer.Dev = true; f.remote != nil {
+		send.Signer = f.remote.open(k.t, send.Keeper.ChainID, accounts)
 	}
 	scan := scanner.DefaultConfig()
 	scan.Keeper, scan.Chain, scan.Kafka, scan.Venue = send.Keeper, send.Chain, send.Kafka, venue
