@@ -60,21 +60,7 @@ func (e *callError) about() Purpose {
 
 // scrub masks the parts of an address in a text: nodes and gateways like to repeat them ("cannot POST /v3/…", "unknown
 // key …").
-func scrub(text string, at secret.URL) string {
-	u, err := url.Parse(at.Reveal())
-	if err != nil {
-		return secret.Mask
-	}
-	parts := strings.FieldsFunc(u.EscapedPath()+"/"+u.RawQuery+"/"+u.User.String(),
-		func(r rune) bool { return strings.ContainsRune("/?&=:;", r) })
-	for _, part := range parts {
-		const tooShortForAToken = 6
-		if len(part) >= tooShortForAToken {
-			text = strings.ReplaceAll(text, part, secret.Mask)
-		}
-	}
-	return text
-}
+func scrub(text string, at secret.URL) string { return secret.Scrubber(at.Reveal()).Replace(text) }
 
 // classify finds the class of what the JSON-RPC client returned, and strips what could be secret or endless from it.
 func classify(err error) (failure, error) {

@@ -51,7 +51,8 @@ func TestTablesFollowTheRowTypes(t *testing.T) {
 	}
 }
 
-// Whatever a row holds, the database gives back the same row, and its canonical form is the same.
+// Whatever a row holds, the database gives back the same row, and its canonical form is the same, which can be read
+// where there is no database.
 func TestRowsSurviveTheDatabase(t *testing.T) {
 	pgtest.Cases(t, 25)
 	conn, err := pgx.Connect(t.Context(), pgtest.URL(t))
@@ -67,6 +68,13 @@ func TestRowsSurviveTheDatabase(t *testing.T) {
 				encoded, err := l.Encode(row)
 				if err != nil {
 					rt.Fatal(err)
+				}
+				kept, err := pg.DecodeRow(table, encoded)
+				if err != nil || !reflect.DeepEqual(kept, row) {
+					rt.Fatalf("encoded %#v\ndecoded %#v (%v)", row, kept, err)
+				}
+				if _, err := pg.DecodeRow(table, encoded[:len(encoded)-1]); err == nil {
+					rt.Fatal("half a row was read")
 				}
 				back, summed, err := l.RoundTrip(t.Context(), conn, row)
 				if err != nil {

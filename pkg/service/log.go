@@ -14,12 +14,13 @@ const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
 // NewLog is the logger of a process that has no shell around it: as Main's, but it writes to any writer.
 func NewLog(name string, s LogSettings, to io.Writer) zerolog.Logger {
-	log, _ := newLog(name, s, to)
+	log, _ := newLog(name, s, to, io.Discard)
 	return log
 }
 
-// newLog returns the logger of a process and whether it writes for people.
-func newLog(name string, s LogSettings, stderr io.Writer) (log zerolog.Logger, console bool) {
+// newLog returns the logger of a process and whether it writes for people. Each line also goes to another writer, as
+// JSON.
+func newLog(name string, s LogSettings, stderr, also io.Writer) (log zerolog.Logger, console bool) {
 	terminal := isTerminal(stderr)
 	console = s.Format == "console" || s.Format != "json" && terminal
 	out := stderr
@@ -27,6 +28,7 @@ func newLog(name string, s LogSettings, stderr io.Writer) (log zerolog.Logger, c
 		out = zerolog.ConsoleWriter{Out: stderr, NoColor: !terminal, TimeFormat: "15:04:05.000", TimeLocation: time.UTC,
 			FieldsExclude: []string{"service"}}
 	}
+	out = zerolog.MultiLevelWriter(out, also)
 	return zerolog.New(out).Level(s.level()).Hook(stamp{}).With().Str("service", name).Logger(), console
 }
 

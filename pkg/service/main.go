@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service/config"
 )
 
@@ -198,9 +199,12 @@ func (p *program) printMetrics(w io.Writer) error {
 func (p *program) live(set *config.Set, args []string, stderr io.Writer) int {
 	ctx, release := signals()
 	defer release()
-	log, console := newLog(p.name, *p.log, stderr)
+	kept := &recent{secrets: secret.Scrubber(set.Secrets()...)}
+	log, console := newLog(p.name, *p.log, stderr, kept)
+	announce(log.Output(&kept.started).Level(zerolog.InfoLevel), set, ReadBuild(p.name))
 	announce(log, set, ReadBuild(p.name))
-	err := Run(ctx, Options{Name: p.name, Log: log, HTTP: *p.http}, func(sh *Shell) error { return p.start(sh, args) })
+	err := Run(ctx, Options{Name: p.name, Log: log, HTTP: *p.http, recent: kept},
+		func(sh *Shell) error { return p.start(sh, args) })
 	if err == nil {
 		return ExitAsked
 	}

@@ -34,6 +34,8 @@ type Options struct {
 	Log   zerolog.Logger
 	HTTP  HTTPSettings  // an empty Listen means no HTTP at all
 	Grace time.Duration // 0 means Grace
+
+	recent *recent // what Log wrote lately, served at /log; nil = nobody keeps it
 }
 
 // Run wears the shell around start until ctx ends, a member fails, or start has returned and left no member. It is what
@@ -44,6 +46,9 @@ type Options struct {
 func Run(ctx context.Context, o Options, start func(*Shell) error) error {
 	sh := newShell(ctx, o)
 	if o.HTTP.Listen != "" {
+		if o.recent != nil {
+			sh.Handle("GET /log", o.recent)
+		}
 		if err := sh.serve(o.HTTP); err != nil {
 			return err
 		}

@@ -35,6 +35,14 @@ func looking() []command {
 			patient: true, needs: with(stores, "tier", "keeperctl.limit"),
 		},
 		{
+			use:   "bugreport FILE [JOB ...]",
+			short: "write one file about this keeper and some jobs for whoever looks into a fault, without secrets",
+			group: groupLook, preset: minute, run: bugReport,
+			needs: []string{"keeper", "chain", "venue", "kafka", "postgres", "tier", "notify", "signer", "scanner",
+				"planner", "sender", "liquidation", "keeperctl.processes", "keeperctl.patience",
+				"keeperctl.alertmanager", "keeperctl.disks", "keeperctl.limit", "keeperctl.reason"},
+		},
+		{
 			use:   "audit FROM TO | last DURATION",
 			short: "say who executed which jobs, how late and at what gas, by the chain alone",
 			group: groupLook, data: true, run: auditChain,

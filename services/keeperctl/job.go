@@ -21,29 +21,35 @@ func jobCommand(cmd *cobra.Command) runner {
 			return usagef("name one job: its id, the key of its position, order or request, a transaction, or an " +
 				"account")
 		}
-		wanted, err := jobstory.Wanted(args[0])
-		if err != nil {
-			return usagef("%w", err)
-		}
-		db, err := s.database(ctx)
+		y, err := s.story(ctx, args[0], time.Now().Add(-*since))
 		if err != nil {
 			return err
-		}
-		client, err := s.kafka()
-		if err != nil {
-			return err
-		}
-		source := jobstory.Source{DB: db, Kafka: client, Keeper: s.Keeper, Tier: s.Tier, Signers: s.Keeper.Signers,
-			Limit: s.Own.Limit}
-		y, err := source.Read(ctx, wanted)
-		if err != nil {
-			return err
-		}
-		if err := y.AddTopics(ctx, time.Now().Add(-*since)); err != nil {
-			return notAsked(err)
 		}
 		return s.out.story(y)
 	}
+}
+
+// story reads a job's, from the topics since a time where this keeper's database does not know it.
+func (s *session) story(ctx context.Context, name string, since time.Time) (*jobstory.Story, error) {
+	wanted, err := jobstory.Wanted(name)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	db, err := s.database(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client, err := s.kafka()
+	if err != nil {
+		return nil, err
+	}
+	source := jobstory.Source{DB: db, Kafka: client, Keeper: s.Keeper, Tier: s.Tier, Signers: s.Keeper.Signers,
+		Limit: s.Own.Limit}
+	y, err := source.Read(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return y, notAsked(y.AddTopics(ctx, since))
 }
 
 // story prints a story, each line with its age since the birth of its job, and whose turn that is.

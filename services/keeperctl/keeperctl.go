@@ -176,7 +176,7 @@ func (c command) build(std IO, parent *loader) *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s := &session{in: cmd.InOrStdin(), out: printer{cmd.OutOrStdout(), output == "json"}, err: cmd.ErrOrStderr(),
-			terminal: terminal(std.Out)}
+			terminal: terminal(std.Out), bare: std.Out}
 		if err := c.check(output, args, l != nil && l.print); err != nil {
 			return err
 		}
@@ -233,7 +233,7 @@ func (s *session) load(l *loader) (done bool, err error) {
 	if err := l.set.Read(l.paths); err != nil {
 		return false, configError{err}
 	}
-	s.Config, s.log = l.cfg, service.NewLog(program, l.cfg.Log, s.err)
+	s.Config, s.set, s.log = l.cfg, l.set, service.NewLog(program, l.cfg.Log, s.err)
 	if l.print {
 		return true, l.set.WriteTOML(s.out)
 	}

@@ -18,9 +18,10 @@ func replayCommand(cmd *cobra.Command) runner {
 	until := cmd.Flags().Uint64("until", 0, "repeat those of all blocks from --at to this one")
 	key := cmd.Flags().String("position", "", "only what was said of this position, order or request; where nothing "+
 		"was, what would have been")
+	from := cmd.Flags().String("from", "", "repeat those of a bug report, from that file alone")
 	return func(ctx context.Context, s *session, args []string) error {
-		if len(args) > 0 || *at == 0 || *until > 0 && *until < *at {
-			return usagef("usage: keeperctl replay --at BLOCK [--until BLOCK] [--position KEY]")
+		if len(args) > 0 || (*at == 0) == (*from == "") || *until > 0 && *until < *at {
+			return usagef("usage: keeperctl replay --at BLOCK [--until BLOCK] [--position KEY] | --from FILE")
 		}
 		var wanted chain.Hash
 		if *key != "" {
@@ -28,6 +29,9 @@ func replayCommand(cmd *cobra.Command) runner {
 			if wanted, err = chain.ParseHash(*key); err != nil {
 				return usagef("--position: %q is no key: %w", *key, err)
 			}
+		}
+		if *from != "" {
+			return repeatReport(s.out, *from, wanted)
 		}
 		return s.replay(ctx, *at, max(*at, *until), wanted)
 	}
@@ -42,18 +46,11 @@ func (s *session) replay(ctx context.Context, first, last uint64, key chain.Hash
 	if err != nil {
 		return notAsked(err)
 	}
-	past, err := replay.Read(ctx, client, s.Keeper, last)
+	past, reports, err := s.past(ctx, client, last)
 	if err != nil {
-		return notAsked(err)
+		return err
 	}
-	reports, err := replay.ReadReports(ctx, client, s.Keeper.ChainID)
-	if err != nil {
-		return notAsked(err)
-	}
-	decoder := s.Venue.Decoder()
-	rules := due.Rules{
-		FireRatio:  s.Liquidation.FireRatio.Factor,
-		FrozenRole: s.Keeper.FrozenRole, AdlRole: s.Planner.AdlRole, CancelExpired: s.Planner.CancelExpired}
+	decoder, rules := s.Venue.Decoder(), s.rules()
 	if len(published) == 0 && !key.IsZero() {
 		sentence, err := replay.Decide(past, decoder, reports, rules, first, key)
 		if err != nil {
@@ -67,6 +64,12 @@ func (s *session) replay(ctx context.Context, first, last uint64, key chain.Hash
 		return err
 	}
 	return printRepeated(s.out, all, first == last)
+}
+
+// rules are those of this keeper's planner.
+func (s *session) rules() due.Rules {
+	return due.Rules{FireRatio: s.Liquidation.FireRatio.Factor, FrozenRole: s.Keeper.FrozenRole,
+		AdlRole: s.Planner.AdlRole, CancelExpired: s.Planner.CancelExpired}
 }
 
 // printRepeated prints the decisions that differ, or all, and counts them. It fails where any differs.

@@ -13,16 +13,19 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/service/config"
 )
 
 // session is one invocation of a command: its settings, and its connections.
 type session struct {
 	Config
 
-	in  io.Reader
-	out printer
-	err io.Writer
-	log zerolog.Logger
+	in   io.Reader
+	out  printer
+	err  io.Writer
+	bare io.Writer   // standard output as it is, for what is no text
+	set  *config.Set // the configuration in force
+	log  zerolog.Logger
 	// standard output itself where a person looks at it, for lines that are written over; nil elsewhere
 	terminal io.Writer
 

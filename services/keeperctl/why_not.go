@@ -39,11 +39,6 @@ func whyNot(ctx context.Context, s *session, args []string) error {
 	return explain(ctx, s.out, db, moment, key)
 }
 
-// rules are those of a planner with this command's settings.
-func (s *session) rules() due.Rules {
-	return due.Rules{FireRatio: s.Liquidation.FireRatio.Factor, FrozenRole: s.Keeper.FrozenRole}
-}
-
 // explain finds what the key names and prints the decision.
 func explain(ctx context.Context, out printer, db *pg.DB, m *due.Moment, key chain.Hash) error {
 	what, d, err := whynot.Decide(ctx, db, m, key)

@@ -133,6 +133,8 @@ type state struct {
 	past    *Past
 	books   []*perp.Book
 	next    []int // block of each partition that is folded next
+	// seen are the rows that decisions have looked at, where somebody keeps them; else nil
+	seen map[perp.RowKey]perp.Row
 }
 
 func (p *Past) state(d execution.Decoder) *state {
@@ -194,15 +196,23 @@ func (s *state) fold(book *perp.Book, b block) error {
 
 // Get implements [perp.Rows] over all partitions.
 func (s *state) Get(k perp.RowKey) perp.Row {
-	if k.Table.Replicated() {
-		return s.books[0].Get(k)
-	}
-	for _, b := range s.books {
+	for _, b := range s.books { // of a replicated table every one has all
 		if row := b.Get(k); row != nil {
+			s.saw(row)
 			return row
+		}
+		if k.Table.Replicated() {
+			break
 		}
 	}
 	return nil
+}
+
+// saw notes that a decision has looked at a row.
+func (s *state) saw(row perp.Row) {
+	if s.seen != nil {
+		s.seen[row.RowKey()] = row
+	}
 }
 
 // rows yields all rows of a table that is not replicated.
@@ -210,7 +220,15 @@ func rowsOf[R perp.Row](s *state, table perp.Table) func(yield func(R) bool) {
 	return func(yield func(R) bool) {
 		for _, b := range s.books {
 			for _, row := range b.Rows(table) {
-				if r, is := row.(R); is && !yield(r) {
+				r, is := row.(R)
+				if !is {
+					continue
+				}
+				// Moments are put together of these; of all other rows decisions say themselves what they look at.
+				if value, of := row.(perp.MarketValue); table == perp.Markets || of && value.Measure == perp.GlvMarket {
+					s.saw(row)
+				}
+				if !yield(r) {
 					return
 				}
 			}

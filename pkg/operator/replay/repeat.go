@@ -56,7 +56,13 @@ type Repeated struct {
 
 // Repeat makes decisions again, those of one block after the other, which is the order they must be in.
 func Repeat(p *Past, d execution.Decoder, r *Reports, rules due.Rules,
-	published []PublishedJob) (all []Repeated, err error) {
+	published []PublishedJob) ([]Repeated, error) {
+	return repeatEach(p, d, r, rules, published, nil)
+}
+
+// repeatEach makes decisions again. Keep is given each of them with the rows that it looked at, unless it is nil.
+func repeatEach(p *Past, d execution.Decoder, r *Reports, rules due.Rules, published []PublishedJob,
+	keep func(again Repeated, s *state, at chain.BlockRef, counts []int) error) (all []Repeated, err error) {
 	s := p.state(d)
 	var at chain.BlockRef
 	known, folded := false, uint64(0)
@@ -70,6 +76,9 @@ func Repeat(p *Past, d execution.Decoder, r *Reports, rules due.Rules,
 		}
 		again := Repeated{PublishedJob: one}
 		counts := r.readings(one.Job)
+		if keep != nil {
+			s.seen = map[perp.RowKey]perp.Row{}
+		}
 		switch {
 		case !known:
 			again.Missing = "the log topic does not have that block"
@@ -81,6 +90,11 @@ func Repeat(p *Past, d execution.Decoder, r *Reports, rules due.Rules,
 			again.repeat(s, at, r, rules, counts)
 		}
 		all = append(all, again)
+		if keep != nil {
+			if err := keep(again, s, at, counts); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return all, nil
 }
@@ -186,7 +200,10 @@ func (s *state) deleverage(m *due.Moment, j job.Job) due.Decision {
 	market, _ := m.Market(j.Market)
 	open := func(yield func(*perp.Position) bool) {
 		for p := range rowsOf[perp.Position](s, perp.Positions) {
-			if p.Market == j.Market && p.Status == perp.Active && !yield(&p) {
+			if p.Market != j.Market || p.Status != perp.Active {
+				continue
+			}
+			if s.saw(p); !yield(&p) {
 				return
 			}
 		}

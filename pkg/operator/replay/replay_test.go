@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -165,5 +166,81 @@ func TestRepeat(t *testing.T) {
 		if i > 0 && (all[i].Same || !strings.Contains(all[i].Missing, want)) {
 			t.Errorf("%d: %+v, want %s", i, all[i], want)
 		}
+	}
+}
+
+// traded is a decoder that finds a market and an order in every transaction.
+type traded struct{}
+
+var eth, usdc = chain.Address{0xe7}, chain.Address{0xcc}
+
+// Transaction implements execution.Decoder.
+func (traded) Transaction([]chain.Log, uint64) ([]perp.Event, error) {
+	stamp := perp.Stamp{Block: 10, TimeMs: 10_000}
+	return []perp.Event{
+		perp.MarketListed{Market: perp.Market{MarketToken: chain.Address{5}, IndexToken: eth, LongToken: eth,
+			ShortToken: usdc, Stamp: stamp}},
+		perp.RequestCreated{Request: perp.Request{Key: chain.Hash{7}, Kind: perp.Deposit, Market: chain.Address{5},
+			Status: perp.Created, Birth: stamp, Stamp: stamp, Fields: perp.Fields{"n": perp.U64(7)}}},
+		perp.OrderCreated{Order: perp.Order{Key: chain.Hash{8}, Market: chain.Address{5}, OrderType: perp.MarketIncrease,
+			InitialCollateralToken: usdc, IsLong: true, Status: perp.Created, SizeDeltaUsd: perp.U64(1), Birth: stamp,
+			Stamp: stamp}},
+	}, nil
+}
+
+// PIPE-9: what a decision was made from can be carried elsewhere as JSON, and gives the same decision there, with no
+// topic; what is altered on the way does not.
+func TestCase(t *testing.T) {
+	p := &partition{claim: 1}
+	made := wire.Log{Log: chain.Log{Block: 10, BlockHash: ref(10).Hash, TxHash: chain.Hash{3}}}
+	for _, r := range encoded(t, 1, word(10, 3), made, end(10), end(11)) {
+		if err := p.take(r, 50); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reports := newReports()
+	for ms := uint64(9000); ms <= 12_000; ms += 500 {
+		for _, token := range []chain.Address{eth, usdc} {
+			reports.Add(price.Report{Token: token, Min: perp.U64(ms), Max: perp.U64(ms + 1), TimeMs: ms, Data: []byte{1}})
+		}
+	}
+	past, rules := &Past{parts: []*partition{p}}, due.Rules{FireRatio: perp.One}
+	s := past.state(traded{})
+	at, _, err := s.advance(11)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := s.moment(at, 4, rules, reports.newest(reports.until(11_000)))
+	var published []PublishedJob
+	for _, about := range []job.Job{{Kind: job.Deposit, Key: chain.Hash{7}}, {Kind: job.Order, Key: chain.Hash{8}}} {
+		d := s.decide(m, about)
+		if !d.Due {
+			t.Fatalf("%s: %s", about.Kind, d.Why)
+		}
+		published = append(published, PublishedJob{d.Job, "jobs 0/1"})
+	}
+	lost := published[0]
+	lost.Job.Evidence.Reports = []string{"gone"}
+	cases, err := Gather(past, traded{}, reports, rules, append(published, lost))
+	if err != nil || len(cases) != 3 {
+		t.Fatal(cases, err)
+	}
+	text, err := json.Marshal(cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var carried []Case
+	if err := json.Unmarshal(text, &carried); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range carried {
+		again, err := c.Again()
+		if err != nil || again.Same != (i < 2) || (again.Missing != "") != (i == 2) {
+			t.Errorf("%d: %+v, %v", i, again, err)
+		}
+	}
+	carried[1].Rows = carried[1].Rows[:1]
+	if again, err := carried[1].Again(); err != nil || again.Same {
+		t.Errorf("without rows: %+v, %v", again, err)
 	}
 }

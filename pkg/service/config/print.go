@@ -123,6 +123,39 @@ func each(n *node, visit func(key, value string)) {
 	}
 }
 
+// Secrets are the texts of all secrets in force, for whoever has to keep them out of what is shown: handle with care.
+func (s *Set) Secrets() (texts []string) {
+	for _, root := range s.roots {
+		root.walk(func(n *node) { texts = append(texts, n.secrets()...) })
+	}
+	return texts
+}
+
+// secrets are those that a node holds, and the rows of tables.
+func (n *node) secrets() (texts []string) {
+	reveal := func(v reflect.Value) {
+		if r, is := v.Interface().(revealer); is {
+			texts = append(texts, r.Reveal())
+		}
+	}
+	switch n.kind {
+	case scalar:
+		reveal(n.value)
+	case list:
+		for i := range n.value.Len() {
+			reveal(n.value.Index(i))
+		}
+	case tables:
+		for i := range n.value.Len() {
+			if row, err := rowOf(n, i, n.value.Index(i)); err == nil {
+				row.walk(func(c *node) { texts = append(texts, c.secrets()...) })
+			}
+		}
+	case section: // is walked by its keys
+	}
+	return texts
+}
+
 // WriteHelp prints every key with its default, its variable and what it is for.
 func (s *Set) WriteHelp(w io.Writer) error {
 	var b strings.Builder
