@@ -3,7 +3,11 @@ package status
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
+
+	"perpkeeper/pkg/job"
 )
 
 // PriceSource is a source of prices as the scanner that reads it has it.
@@ -52,4 +56,28 @@ func Market(ctx context.Context, address string) (market MarketStatus, err error
 	}
 	slices.SortFunc(market.Sources, func(a, b PriceSource) int { return cmp.Compare(a.Name, b.Name) })
 	return market, nil
+}
+
+// Executions are jobs that a tier executed, of a kind; tier 0 is somebody else.
+type Executions struct {
+	Tier int
+	Kind job.Kind
+}
+
+// Executed asks a process how many jobs of each kind each tier has executed on the chain since the process began to
+// look (TIER-16). Processes that do not look have nothing to say.
+func Executed(ctx context.Context, address string) (map[Executions]uint64, error) {
+	families, err := metricsOf(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	counted := map[Executions]uint64{}
+	for _, m := range families["sender_tier_executed_total"].GetMetric() {
+		by, err := strconv.Atoi(Label(m, "tier"))
+		if err != nil {
+			return nil, fmt.Errorf("reading who executed: %w", err)
+		}
+		counted[Executions{by, job.Kind(Label(m, "kind"))}] = uint64(m.GetCounter().GetValue())
+	}
+	return counted, nil
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"perpkeeper/pkg/job"
 )
 
 // What a scanner and a planner say of prices is read from their metrics; other processes have nothing to say.
@@ -24,7 +26,12 @@ price_gate_rejections_total{reason="spread",source="b"} 3
 price_source_failures_total{source="b"} 4
 `,
 		"/planner/metrics": "# TYPE planner_mode gauge\nplanner_mode 2\n",
-		"/sender/metrics":  "# TYPE sender_held gauge\nsender_held 0\n",
+		"/sender/metrics": `# TYPE sender_held gauge
+sender_held 0
+# TYPE sender_tier_executed_total counter
+sender_tier_executed_total{kind="order",tier="1"} 5
+sender_tier_executed_total{kind="liquidation",tier="2"} 3
+`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, pages[r.URL.Path])
@@ -41,5 +48,13 @@ price_source_failures_total{source="b"} 4
 	}
 	if said, err := Market(t.Context(), server.URL+"/sender"); err != nil || said.Mode != -1 || len(said.Sources) != 0 {
 		t.Errorf("%+v, %v", said, err)
+	}
+	executed, err := Executed(t.Context(), server.URL+"/sender")
+	if err != nil || len(executed) != 2 || executed[Executions{1, job.Order}] != 5 ||
+		executed[Executions{2, job.Liquidation}] != 3 {
+		t.Errorf("executed %v, %v", executed, err)
+	}
+	if none, err := Executed(t.Context(), server.URL+"/planner"); err != nil || len(none) != 0 {
+		t.Errorf("a planner says %v of who executed, %v", none, err)
 	}
 }
