@@ -131,6 +131,32 @@ func (r Recent) count(ctx context.Context, tx pgx.Tx, last time.Duration) error 
 		countEnded.SQL(), last)
 }
 
+// The newest receipts of this keeper's signers, by the index that their spending is summed up with.
+var listLanded = Register("transactions that landed lately", `SELECT r.signer, r.kind, r.outcome, i.birth_ms,
+	(extract(epoch FROM i.queued_at) * 1000)::bigint, (extract(epoch FROM r.seen_at) * 1000)::bigint,
+	r.gas_used, r.gas_price
+	FROM keeper.signer s CROSS JOIN LATERAL (SELECT t.* FROM keeper.tx_receipt t WHERE t.signer = s.signer
+		AND t.seen_at > clock_timestamp() - $1::interval ORDER BY t.seen_at DESC LIMIT $2) r
+	CROSS JOIN LATERAL (SELECT t.birth_ms, t.queued_at FROM keeper.tx_intent t WHERE t.id = r.intent LIMIT 1) i
+	ORDER BY r.seen_at DESC LIMIT $2`)
+
+// Landed is a transaction of this keeper's that a block has. Times are ms of the Unix epoch: the job's birth by the
+// chain's clock, when it was stored and when the block was seen by the database's.
+type Landed struct {
+	Signer                    chain.Address
+	Kind                      job.Kind
+	Outcome                   job.Outcome
+	BirthMs, QueuedMs, SeenMs uint64
+	GasUsed, GasPrice         uint64 // the price in wei
+}
+
+// Landed lists what was seen in blocks in the last while, the newest first, at most so many.
+func (db *DB) Landed(ctx context.Context, last time.Duration, most int) ([]Landed, error) {
+	return List(ctx, db, "listing what landed lately", Columns(func(l *Landed) []any {
+		return []any{Fixed(l.Signer[:]), &l.Kind, &l.Outcome, &l.BirthMs, &l.QueuedMs, &l.SeenMs, &l.GasUsed, &l.GasPrice}
+	}), listLanded.SQL(), last, most)
+}
+
 var selectStateBytes = Register("bytes of the state", `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind = 'r' AND n.nspname ~ '^state_g[0-9]+$'`)

@@ -40,6 +40,13 @@ func TestRecent(t *testing.T) {
 		got.Earned.String() != "707" {
 		t.Errorf("ended %v, spent %s, earned %s", got.Ended, got.Spent, got.Earned)
 	}
+	landed, err := d.DB.Landed(ctx, time.Hour, 10)
+	must(t, err)
+	if len(landed) != 1 || landed[0].Signer != d.Fence.Signer || landed[0].Kind != job.Order ||
+		landed[0].Outcome != job.Done || landed[0].GasUsed != 21_000 || landed[0].GasPrice != 5 ||
+		landed[0].QueuedMs > landed[0].SeenMs || time.Since(time.UnixMilli(int64(landed[0].SeenMs))) > time.Hour {
+		t.Errorf("landed %+v", landed)
+	}
 	var none pg.Recent
 	if none, err = d.DB.Recent(ctx, 0); err != nil || len(none.Ended) != 0 || !none.Spent.IsZero() ||
 		!none.Earned.IsZero() {
