@@ -8,7 +8,9 @@ package exposure
 import (
 	"cmp"
 	"slices"
+	"sort"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/risk/due"
 )
@@ -33,8 +35,9 @@ type Position struct {
 type Ranking struct {
 	Nearest []Position
 	Bands   []Band
-	Open    int // positions
-	Unknown int // of these, those that cannot be judged: without a fresh report, say
+	Curves  []Curve // of the markets with most within the widest distance, the largest first
+	Open    int     // positions
+	Unknown int     // of these, those that cannot be judged: without a fresh report, say
 }
 
 // Band is the size of the positions that are within a distance, and beyond the one before it.
@@ -45,12 +48,65 @@ type Band struct {
 	SizeUsd   perp.Uint
 }
 
+// Steps are those of a curve's distances: step k is (k/100)² of the price, so that the last one is a quarter.
+const Steps = 50
+
+// mostCurves bounds the lines that somebody has to tell apart. The last one may be of all other markets.
+const mostCurves = 8
+
+// Curve is the size in USD, of 30 decimals, of a market's positions that are within each step of liquidation. The market
+// of zero is all those that have no curve of their own.
+type Curve struct {
+	Market chain.Address
+	Sizes  [Steps + 1]perp.Uint
+}
+
+// curves adds up sizes by market and step.
+type curves map[chain.Address]*Curve
+
+func (c curves) count(p Position) {
+	if c[p.Market] == nil {
+		c[p.Market] = &Curve{Market: p.Market}
+	}
+	step := sort.Search(Steps+1, func(k int) bool {
+		return p.Distance.Cmp(perp.One.MulDiv(perp.U64(uint64(k*k)), perp.U64(10_000))) <= 0
+	})
+	if step <= Steps {
+		c[p.Market].Sizes[step] = c[p.Market].Sizes[step].Add(p.SizeInUsd)
+	}
+}
+
+// drawn are the curves, each step with those before it.
+func (c curves) drawn() (all []Curve) {
+	for _, one := range c {
+		for k := range Steps {
+			one.Sizes[k+1] = one.Sizes[k+1].Add(one.Sizes[k])
+		}
+		if !one.Sizes[Steps].IsZero() {
+			all = append(all, *one)
+		}
+	}
+	slices.SortFunc(all, func(a, b Curve) int {
+		return cmp.Or(b.Sizes[Steps].Cmp(a.Sizes[Steps]), slices.Compare(a.Market[:], b.Market[:]))
+	})
+	if len(all) <= mostCurves {
+		return all
+	}
+	others := Curve{}
+	for _, one := range all[mostCurves-1:] {
+		for k := range others.Sizes {
+			others.Sizes[k] = others.Sizes[k].Add(one.Sizes[k])
+		}
+	}
+	return append(all[:mostCurves-1], others)
+}
+
 // bands are the bounds of the bands, in percent.
 var bands = []uint64{0, 1, 2, 5, 10, 25}
 
 // rank judges positions at a moment and keeps the nearest of them.
 func rank(m *due.Moment, open func(yield func(perp.Position) bool), most int) Ranking {
-	r := Ranking{}
+	r, sizes := Ranking{}, curves{}
 	for _, within := range bands {
 		r.Bands = append(r.Bands, Band{Within: within})
 	}
@@ -63,12 +119,14 @@ func rank(m *due.Moment, open func(yield func(perp.Position) bool), most int) Ra
 			continue
 		}
 		r.count(at)
+		sizes.count(at)
 		r.Nearest = append(r.Nearest, at)
 		if len(r.Nearest) >= 2*most {
 			r.cut(most)
 		}
 	}
 	r.cut(most)
+	r.Curves = sizes.drawn()
 	for i := range r.Nearest {
 		r.Nearest[i].Decision = m.Position(r.Nearest[i].Position)
 	}

@@ -98,7 +98,38 @@ func TestRanking(t *testing.T) {
 	for _, b := range r.Bands {
 		count += b.Positions
 	}
+	c := r.Curves
+	if len(c) != 1 || c[0].Market != market.MarketToken || c[0].Sizes[0] != usd(20_000) ||
+		c[0].Sizes[9] != c[0].Sizes[0] || c[0].Sizes[Steps] != usd(40_000) { // the far one is beyond a quarter
+		t.Errorf("curves %+v", c)
+	}
 	if count != 4 || r.Bands[0].Positions != 1 || r.Bands[0].SizeUsd != usd(20_000) {
 		t.Errorf("bands %+v", r.Bands)
+	}
+}
+
+// A curve rises with the distance, step by step, and of many markets the smallest share one.
+func TestCurves(t *testing.T) {
+	all := curves{}
+	for n := range byte(20) {
+		for k := range uint64(Steps + 2) {
+			p := Position{Position: position(n, true, market.ShortToken, 1, uint64(n)+1, 1),
+				Distance: perp.One.MulDiv(perp.U64(k*k), perp.U64(10_000))}
+			p.Market = chain.Address{n + 1}
+			all.count(p)
+		}
+	}
+	drawn := all.drawn()
+	if len(drawn) != mostCurves || drawn[0].Market != (chain.Address{20}) || !drawn[mostCurves-1].Market.IsZero() {
+		t.Fatalf("%+v", drawn)
+	}
+	rest := uint64(0)
+	for n := range uint64(13) {
+		rest += n + 1
+	}
+	for k := range uint64(Steps + 1) {
+		if drawn[0].Sizes[k] != usd(20*(k+1)) || drawn[mostCurves-1].Sizes[k] != usd(rest*(k+1)) {
+			t.Errorf("step %d: %s, others %s", k, drawn[0].Sizes[k], drawn[mostCurves-1].Sizes[k])
+		}
 	}
 }

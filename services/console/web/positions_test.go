@@ -86,8 +86,10 @@ func TestPositionsAreRanked(t *testing.T) {
 		}
 		last = at
 	}
-	if !strings.Contains(page, "it is healthy: margin ratio") {
-		t.Errorf("no sentence:\n%s", page)
+	for _, want := range []string{"it is healthy: margin ratio", `class="line s1"`, "Size that is due if the price moves so far"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s:\n%s", want, page)
+		}
 	}
 }
 

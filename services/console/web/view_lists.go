@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"html/template"
 	"maps"
 	"net/url"
 	"slices"
@@ -24,11 +25,18 @@ import (
 // stripLength is how many of a signer's newest numbers are shown.
 const stripLength = 40
 
+// signersView is what signers have and pay.
+type signersView struct {
+	Gas     template.HTML
+	Signers []signerView
+}
+
 // signerView is one signer with its newest numbers.
 type signerView struct {
 	txstore.SignerStatus
 	Lease   string
 	Balance string // in coins; empty where the chain was not asked
+	Fuel    fuel
 	Strip   []number
 }
 
@@ -47,7 +55,7 @@ func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
 	}
 	views := make([]signerView, 0, len(all))
 	for _, s := range all {
-		v := signerView{SignerStatus: s, Lease: status.LeaseOf(s)}
+		v := signerView{SignerStatus: s, Lease: status.LeaseOf(s), Fuel: c.fuelOf(s.Signer)}
 		from := s.NextNonce - min(s.NextNonce, stripLength)
 		numbers, err := txstore.NewSigners(c.DB).Numbers(ctx, s.Signer, from, stripLength)
 		if err != nil {
@@ -65,7 +73,7 @@ func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
 		}
 		views = append(views, v)
 	}
-	return views, nil
+	return signersView{c.gasChart(), views}, nil
 }
 
 // wordOf returns what became of a number: of one that is signed, what became of its transaction.

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"html/template"
 	"net/url"
 	"slices"
 	"time"
@@ -28,6 +29,9 @@ type overviewView struct {
 	Spent    perp.Uint
 	Keepers  []keeperSeen
 	Problems []string // of parts that could not be read
+	Road     []stage
+	Executed template.HTML // how many jobs a minute, by whom
+	Taken    uint64        // of these, by a tier that is not the first
 }
 
 type lane struct {
@@ -52,7 +56,8 @@ type keeperSeen struct {
 const seenWithin = time.Hour
 
 func (c *console) overview(ctx context.Context, _ url.Values) (any, error) {
-	v := overviewView{Place: status.Place(c.Tier)}
+	v := overviewView{Place: status.Place(c.Tier), Road: c.road()}
+	v.Executed, v.Taken = c.executedChart()
 	v.Findings = status.Look(ctx, c.sources())
 	v.Wrong = status.WrongFirst(v.Findings)
 	recent, err := c.DB.Recent(ctx, seenWithin)

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"html/template"
 	"net/url"
 	"time"
 
@@ -21,6 +22,7 @@ type positionsView struct {
 	Ago     time.Duration
 	Rows    []positionRow
 	Bars    []bar
+	Risk    template.HTML
 }
 
 // positionRow is a position with its figures as people read them.
@@ -44,7 +46,7 @@ func (c *console) positions(ctx context.Context, _ url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := positionsView{Ranking: r, Ago: c.Now().Sub(at), Bars: barsOf(r.Bands)}
+	v := positionsView{Ranking: r, Ago: c.Now().Sub(at), Bars: barsOf(r.Bands), Risk: c.riskChart(r.Curves)}
 	for _, p := range r.Nearest {
 		v.Rows = append(v.Rows, positionRow{p, text.Side(p.IsLong), text.USD(p.SizeInUsd), text.Percent(p.Distance),
 			text.Percent(p.Ratio)})

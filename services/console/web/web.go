@@ -56,6 +56,7 @@ type Node interface {
 	Finalized(ctx context.Context) (chain.BlockRef, error)
 	NonceAt(ctx context.Context, account chain.Address, tag evm.Tag) (uint64, error)
 	Balance(ctx context.Context, account chain.Address) (perp.Uint, error)
+	GasPrice(ctx context.Context) (uint64, error)
 	Call(ctx context.Context, contract chain.Address, data []byte, block chain.Hash) ([]byte, error)
 }
 
@@ -69,6 +70,7 @@ type console struct {
 	live   *hub
 	near   *exposure.Follower
 	tokens tokens
+	hour   hour
 
 	running  context.Context //nolint:containedctx // the console's own: what is done beside pages ends with it
 	tasks    tasks
@@ -91,6 +93,7 @@ func New(ctx context.Context, d Deps) (http.Handler, error) {
 		return nil, err
 	}
 	c.live = newHub(ctx, d.Log)
+	go c.remember(ctx)
 	files, err := fs.Sub(static, "static")
 	if err != nil {
 		return nil, err

@@ -24,12 +24,16 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"perpkeeper/lab/embedded/broker"
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/pkg/pg/txstore"
+	"perpkeeper/pkg/pg/txstore/txstoretest"
 	"perpkeeper/pkg/tier"
+	"perpkeeper/pkg/txmgr/txm"
 	"perpkeeper/services/console/doctor"
 	"perpkeeper/services/console/signin"
 	"perpkeeper/services/console/web"
@@ -189,6 +193,26 @@ func TestPagesOfAnEmptyKeeper(t *testing.T) {
 	}
 	if status, _ := anna.get("/job?id=0x" + strings.Repeat("77", 32)); status != http.StatusNotFound {
 		t.Errorf("a job that nobody knows: %d", status)
+	}
+}
+
+// What has landed before the console began is drawn: how old jobs were, who executed them, what gas was paid.
+func TestPagesHoldPictures(t *testing.T) {
+	d := txstoretest.New(t, 1)
+	r := txm.Receipt{TxHash: d.MustClaim(t, d.Intents[0], 0, 0).Hash, Block: chain.BlockRef{Number: 1,
+		Hash: chain.Hash{1}}, Outcome: job.Done, OK: true, GasUsed: 21_000, GasPrice: 5_000_000_000}
+	if err := txstore.NewIntents(d.DB).Record(t.Context(), d.Fence, r); err != nil {
+		t.Fatal(err)
+	}
+	anna := newSite(t, func(deps *web.Deps) { deps.DB = d.DB }).as("anna")
+	page := anna.awaitPage("/", `<rect class="t1 k2"`)
+	for _, want := range []string{`<svg class="spark" role="img" aria-label="Inclusion, `, "p50 ", "this keeper, orders <b>1</b>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s in\n%s", want, page)
+		}
+	}
+	if page := anna.awaitPage("/signers", "What gas costs"); !strings.Contains(page, "<b>5 Gwei</b>") {
+		t.Errorf("what was paid is not there:\n%s", page)
 	}
 }
 
