@@ -60,13 +60,10 @@ func perform(
 	}
 	for _, k := range s.Keepers {
 		for _, p := range k.Processes {
-			if p.Name == "console" {
-				screen.Print(fmt.Sprintf("  console       http://%s, sign in as %s with %s", p.HTTP, ConsoleUser,
-					k.ConsolePassword))
-			}
 			screen.Print(fmt.Sprintf("  %-9s %-10s http://%s/metrics", k.Role(), p.Name, p.HTTP))
 		}
 	}
+	screen.Print("  console       " + s.Keepers[0].ConsoleLink + " (open it in a browser)")
 	screen.Print("  data and logs " + s.Dir())
 	screen.Print("  look inside   set -a; . " + s.Keepers[0].EnvFile() + "; set +a; " + filepath.Join(s.binaries,
 		"keeperctl") + " signer list")

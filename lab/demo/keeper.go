@@ -27,8 +27,8 @@ type Keeper struct {
 	Processes []*Process
 	// Also, set before Start, are settings of this keeper alone, by their names in the environment without the prefix.
 	Also map[string]string
-	// ConsolePassword is ConsoleUser's; empty where the keeper has no console.
-	ConsolePassword string
+	// ConsoleLink opens the keeper's console in a browser of this machine, signed in; empty where it has none.
+	ConsoleLink string
 
 	stack   *Stack
 	dir     string

@@ -16,6 +16,7 @@ import (
 type Snapshot struct {
 	At      time.Duration // since the watch began
 	Now     string        // what is being played
+	Console string        // the link to the Master's
 	Keepers []KeeperStatus
 }
 
@@ -86,7 +87,8 @@ const lookTime = 5 * time.Second
 
 // Look asks every database and every process, all at once. It never fails: what cannot be seen is shown as such.
 func (w *watch) Look(ctx context.Context) Snapshot {
-	snapshot := Snapshot{At: time.Since(w.began), Keepers: make([]KeeperStatus, len(w.dbs))}
+	snapshot := Snapshot{At: time.Since(w.began), Console: w.stack.Keepers[0].ConsoleLink,
+		Keepers: make([]KeeperStatus, len(w.dbs))}
 	var asking sync.WaitGroup
 	for i, db := range w.dbs {
 		asking.Go(func() { snapshot.Keepers[i] = w.stack.Keepers[i].Look(ctx, db) })

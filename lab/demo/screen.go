@@ -101,6 +101,7 @@ func (v Snapshot) Page() string {
 	fmt.Fprintf(&b, "perpkeeper demo, %.0f s                                    Ctrl-C ends and cleans up\n\n",
 		v.At.Seconds())
 	fmt.Fprintf(&b, "  now           %s\n", v.Now)
+	fmt.Fprintf(&b, "  console       %s\n", v.Console)
 	fmt.Fprintf(&b, "  chain         head %-10d finalized %d\n", head, o.Finalized().Number)
 	fmt.Fprintf(&b, "  positions     open %-10d closed  %-10d liquidated %d\n", o.Positions["Active"],
 		o.Positions["Closed"], o.Liquidations["Executed"])
