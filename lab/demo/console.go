@@ -57,6 +57,7 @@ func (k *Keeper) openDoor(ctx context.Context, password string) error {
 				http.StatusServiceUnavailable)
 			return
 		}
+		w.Header().Set("Cache-Control", "no-store")
 		w.Header()["Set-Cookie"] = cookies
 		http.Redirect(w, r, site, http.StatusSeeOther)
 	})
