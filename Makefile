@@ -71,7 +71,7 @@ test-kafka: setup ## the bus suite and the main road on a real Apache Kafka (nee
 		$(GO_TEST) -count=1 -v -run 'TestMainRoad' ./test/e2e; \
 		status=$$?; test/kafka/kafka.sh down; exit $$status
 
-chaos: setup ## kill scanner and statevm 200 times at labelled points; lie to them; freeze them (KILLS=n)
+chaos: setup ## kill scanner and statevm 200 times at labelled points; freeze them (KILLS=n)
 	@KEEPER_LONG=1 KEEPER_KILLS=$(or $(KILLS),200) go test -count=1 -v -timeout 90m ./test/chaos
 
 liars: setup ## one of three endpoints, or price sources, lies: every lie, fastest and slowest, always and at times; then one of two (an hour)

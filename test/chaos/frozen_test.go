@@ -91,7 +91,7 @@ func (r *rig) stale() (stale, all int) {
 func TestFrozenStatevm(t *testing.T) {
 	long(t)
 	random := rand.New(rand.NewPCG(seed(t), 0))
-	r := newRig(t, nil).run()
+	r := newRig(t).run()
 	r.warmUp()
 	owner, taker := r.statevm, r.second("statevm")
 	fenced := 0.0

@@ -79,9 +79,8 @@ type rig struct {
 
 }
 
-// newRig brings everything up but the processes. Settings are added to those of both processes; a rig reads the chain
-// from the devnet, unless through gives the addresses in front of it.
-func newRig(t *testing.T, through func(*devnet.Devnet) []string, settings ...string) *rig {
+// newRig brings everything up but the processes. Settings are added to those of both processes.
+func newRig(t *testing.T, settings ...string) *rig {
 	t.Helper()
 	r := &rig{t: t, folder: t.TempDir()}
 	brokers := r.startBroker()
@@ -89,17 +88,13 @@ func newRig(t *testing.T, through func(*devnet.Devnet) []string, settings ...str
 	r.openKafka(brokers)
 	url := pgtest.URL(t)
 	r.openPostgres(url)
-	urls := []string{r.devnet.RPC(), r.devnet.WS()}
-	if through != nil {
-		urls = through(r.devnet)
-	}
 	deployment := r.devnet.Deployment()
 	emitter, store := chain.Address(deployment.Contracts.EventEmitter), chain.Address(deployment.Contracts.DataStore)
 	r.executor = newExecutor(t, r.devnet)
 	r.env = append([]string{
 		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.FormatUint(r.chainID, 10), "PERPKEEPER_KEEPER_LOG_PARTITIONS=" +
 			strconv.Itoa(partitions),
-		"PERPKEEPER_CHAIN_URLS=" + strings.Join(urls, ","),
+		"PERPKEEPER_CHAIN_URLS=" + r.devnet.RPC() + "," + r.devnet.WS(),
 		"PERPKEEPER_KAFKA_BROKERS=" + strings.Join(brokers, ","), "PERPKEEPER_POSTGRES_URL=" + url,
 		"PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(), "PERPKEEPER_VENUE_DATA_STORE=" + store.Hex(),
 		"PERPKEEPER_SCANNER_START_BLOCK=" + strconv.FormatUint(deployment.Block, 10),

@@ -65,7 +65,7 @@ var mostHits = map[string]int{
 
 func plainRig(t *testing.T) *rig {
 	t.Helper()
-	r := newRig(t, nil).run()
+	r := newRig(t).run()
 	r.warmUp()
 	return r
 }
@@ -105,7 +105,7 @@ func dieOnRoad(r *rig, at point, random *rand.Rand) bool {
 // ranges when it is some behind.
 func historyRig(t *testing.T) *rig {
 	t.Helper()
-	r := newRig(t, nil, "PERPKEEPER_SCANNER_BACKFILL_MAX_RANGE=12")
+	r := newRig(t, "PERPKEEPER_SCANNER_BACKFILL_MAX_RANGE=12")
 	r.statevm.start()
 	r.trade()
 	r.mine(100)
