@@ -79,50 +79,29 @@ type member struct {
 	log        string
 }
 
-// newCrew starts the log road as an operator does.
-func newCrew(t *testing.T, node *ledger, kafka string) crew {
+// newCrew makes topics and tables, and starts the log road as an operator does.
+func newCrew(t *testing.T, node *ledger, kafka string) (c crew) {
 	t.Helper()
-	env := roadEnv(t, node, kafka, pgtest.URL(t))
-	prepareRoad(t, env)
-	return startRoad(t, env)
-}
-
-// roadEnv is the configuration of the log road.
-func roadEnv(t *testing.T, node *ledger, kafka, database string) []string {
-	t.Helper()
-	return []string{
+	env := []string{
 		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.Itoa(chainID), "PERPKEEPER_CHAIN_URLS=" + node.URL,
-		"PERPKEEPER_KAFKA_BROKERS=" + kafka, "PERPKEEPER_POSTGRES_URL=" + database, "PERPKEEPER_LOG_FORMAT=json",
-		"PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(), "PERPKEEPER_VENUE_DATA_STORE=" + chain.Address{0xc0}.Hex(),
-		"PERPKEEPER_SCANNER_START_BLOCK=1", "PERPKEEPER_KEEPER_LOG_PARTITIONS=1",
+		"PERPKEEPER_KAFKA_BROKERS=" + kafka, "PERPKEEPER_POSTGRES_URL=" + pgtest.URL(t),
+		"PERPKEEPER_LOG_FORMAT=json", "PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(),
+		"PERPKEEPER_VENUE_DATA_STORE=" + chain.Address{0xc0}.Hex(), "PERPKEEPER_SCANNER_START_BLOCK=1",
+		"PERPKEEPER_KEEPER_LOG_PARTITIONS=1",
 	}
-}
-
-// prepareRoad makes topics and tables.
-func prepareRoad(t *testing.T, env []string) {
-	t.Helper()
-	prepare := exec.CommandContext(t.Context(), filepath.Join(programFolder(t), "keeperctl"), "prepare")
-	prepare.Env = append(os.Environ(), env...)
-	if out, err := prepare.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-}
-
-func startRoad(t *testing.T, env []string) (c crew) {
-	t.Helper()
-	for _, name := range []string{"scanner", "statevm"} {
-		c = append(c, start(t, programFolder(t), name, env))
-	}
-	return c
-}
-
-func programFolder(t *testing.T) string {
-	t.Helper()
 	folder, err := programs.Folder()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return folder
+	prepare := exec.CommandContext(t.Context(), filepath.Join(folder, "keeperctl"), "prepare")
+	prepare.Env = append(os.Environ(), env...)
+	if out, err := prepare.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range []string{"scanner", "statevm"} {
+		c = append(c, start(t, folder, name, env))
+	}
+	return c
 }
 
 // start runs a program of a folder until the test ends.

@@ -83,16 +83,6 @@ const chainID = 1337
 
 func newRig(t *testing.T, onBlock func(chain.BlockRef)) *rig {
 	t.Helper()
-	g := openRig(t)
-	var address string
-	g.node, address = startNode(t, chainID, g.signer, onBlock)
-	g.rpc, g.throughRPC = newProxy(t, address)
-	return g
-}
-
-// openRig returns a rig without a node.
-func openRig(t *testing.T) *rig {
-	t.Helper()
 	key, err := crypto.ToECDSA(crypto.Keccak256([]byte("hammer")))
 	if err != nil {
 		t.Fatal(err)
@@ -108,6 +98,9 @@ func openRig(t *testing.T) *rig {
 	}
 	t.Cleanup(g.db.Close)
 	g.database, g.throughDatabase = newProxy(t, g.url)
+	var address string
+	g.node, address = startNode(t, chainID, g.signer, onBlock)
+	g.rpc, g.throughRPC = newProxy(t, address)
 	return g
 }
 
@@ -117,8 +110,6 @@ type site struct {
 	keeper wire.Config
 	kafka  bus.Config
 	client *bus.Client
-	// venueSettings come after the others, and win.
-	venueSettings []string
 }
 
 func newSite(t *testing.T) *site {
@@ -208,7 +199,7 @@ func follow(t *testing.T, logs, prices *bus.Producer, b chain.BlockRef, from, to
 
 // settings are those of a sender at the far end of the lines.
 func (s *site) settings() []string {
-	return append([]string{
+	return []string{
 		"PERPKEEPER_LOG_LEVEL=warn", "PERPKEEPER_LOG_FORMAT=json",
 		fmt.Sprintf("PERPKEEPER_KEEPER_CHAIN_ID=%d", s.keeper.ChainID),
 		fmt.Sprintf("PERPKEEPER_KEEPER_LOG_PARTITIONS=%d", s.keeper.LogPartitions),
@@ -223,7 +214,7 @@ func (s *site) settings() []string {
 		"PERPKEEPER_SENDER_FEE_BUDGET_DAY=1000",
 		// A shared machine may be slow, and nothing here is about how fresh is fresh enough.
 		"PERPKEEPER_SENDER_MAX_LAG=30s",
-	}, s.venueSettings...)
+	}
 }
 
 // disturbAll disturbs processes until ctx ends, and loses requests and answers of theirs. They all run
