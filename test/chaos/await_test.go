@@ -51,7 +51,7 @@ func (r *rig) compareAtHead(after string) {
 	r.t.Helper()
 	head := r.head()
 	r.await("tables equal to a fold of the chain after "+after,
-		func(ctx context.Context) error { return r.twin.equals(ctx, r.db, head) })
+		func(ctx context.Context) error { return r.chain.Equals(ctx, r.db, head) })
 }
 
 // checkCoverage fails the test if nothing has happened on the exchange that could have been lost.
@@ -59,9 +59,9 @@ func (r *rig) checkCoverage() {
 	r.t.Helper()
 	rows := map[perp.Table]int{}
 	for _, table := range perp.Tables() {
-		rows[table] = len(r.twin.book.Rows(table))
+		rows[table] = len(r.chain.Book.Rows(table))
 	}
-	r.t.Logf("compared up to block %d: rows %v", r.twin.next()-1, rows)
+	r.t.Logf("compared up to block %d: rows %v", r.chain.Next()-1, rows)
 	for _, table := range []perp.Table{perp.Positions, perp.Orders, perp.Transactions} {
 		if rows[table] == 0 {
 			r.t.Errorf("the compared tables hold no row of %s", table)

@@ -55,7 +55,7 @@ func (r *rig) deliver(random *rand.Rand, at pg.Progress) (count int) {
 	for p := range partitions {
 		present := at.Offsets[p].Epoch
 		written := batches(r.t, r.records(wire.LogTopic(r.chainID), p))
-		onChain := slices.DeleteFunc(slices.Clone(written), func(b batch) bool { return !r.twin.has(b.block) })
+		onChain := slices.DeleteFunc(slices.Clone(written), func(b batch) bool { return !r.chain.Has(b.block) })
 		// the newest
 		all := [][]bus.Record{under(r.t, onChain[len(onChain)-1], present),
 			under(r.t, onChain[len(onChain)-1], present-1)}

@@ -24,6 +24,7 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/test/canon"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -69,7 +70,7 @@ type rig struct {
 	broker   *broker.Broker // nil on a Kafka cluster
 	kafka    *bus.Client
 	db       *pg.DB
-	twin     *twin
+	chain    *canon.Chain
 	executor *executor
 	folder   string
 	env      []string
@@ -102,7 +103,11 @@ func newRig(t *testing.T, settings ...string) *rig {
 	if os.Getenv("KAFKA_BROKERS") == "" { // Apache Kafka grants no shorter session than the default
 		r.env = append(r.env, "PERPKEEPER_KAFKA_SESSION_TIMEOUT=1s")
 	}
-	r.twin = newTwin(t, r.chainID, r.devnet.RPC(), emitter, deployment.Block)
+	var err error
+	if r.chain, err = canon.Open(t.Context(), r.chainID, r.devnet.RPC(), emitter, deployment.Block); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.chain.Close)
 	r.scanner, r.statevm = newProcess(t, r.folder, "scanner", "scanner", r.env),
 		newProcess(t, r.folder, "statevm", "statevm", r.env)
 	return r

@@ -24,25 +24,20 @@ func TestDearJobs(t *testing.T) {
 	// what is dear takes the devnet long: with more it falls behind
 	k := start(t, func(s *demo.Settings) { s.Rate = 2 })
 	k.await("every dear job executed", func(ctx context.Context) error {
-		head, err := k.reader(ctx).node.Head(ctx)
-		if err != nil {
+		if err := k.canonical.ToHead(ctx); err != nil {
 			return err
 		}
-		r, err := k.read(ctx, head.Number)
-		if err != nil {
-			return err
-		}
-		return r.dear()
+		return dear(k.canonical.Book)
 	})
 	k.finish()
 }
 
 // dear names a dear job that nobody has executed. An order that was to end with a position is cancelled in the
 // transaction of the liquidation.
-func (r record) dear() error {
+func dear(book *perp.Book) error {
 	path, callback, most := false, false, 0
 	cancelled, liquidated := map[chain.Hash]int{}, map[chain.Hash]bool{}
-	for _, row := range r.book.Rows(perp.Orders) {
+	for _, row := range book.Rows(perp.Orders) {
 		o, ok := row.(perp.Order)
 		if !ok {
 			continue

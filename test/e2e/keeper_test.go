@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -14,11 +13,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/lab/demo"
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/test/canon"
 	"perpkeeper/test/programs"
 )
 
@@ -46,9 +45,8 @@ type keeper struct {
 	db    *pg.DB
 	chain *rpc.Client
 	// reasons are why the test fails; they come again below the processes' logs.
-	reasons []string
-	// canonical is what was read of the chain; nil before the first reading.
-	canonical *chainReader
+	reasons   []string
+	canonical *canon.Chain
 }
 
 // start brings a stack up and waits until every process is ready. When the test fails, the ends of the logs are shown.
@@ -88,6 +86,9 @@ func startAdapted(t *testing.T, change func(*demo.Settings), adapt func(*demo.St
 	if k.chain, err = rpc.DialContext(t.Context(), s.Devnet.RPC); err != nil {
 		t.Fatal(err)
 	}
+	if k.canonical, err = canon.OfDemo(t.Context(), s.Devnet); err != nil {
+		t.Fatal(err)
+	}
 	k.awaitReady()
 	return k
 }
@@ -106,6 +107,9 @@ func (k *keeper) stop() {
 	}
 	if k.chain != nil {
 		k.chain.Close()
+	}
+	if k.canonical != nil {
+		k.canonical.Close()
 	}
 	if err := k.Close(); err != nil {
 		k.t.Errorf("stopping: %v", err)
@@ -212,25 +216,27 @@ func (k *keeper) devnet(method string, argument ...any) {
 
 // finish ends trading, holds prices still and waits until nothing is left to do: every market order and request is
 // done, no job is live in any planner, and the tables equal a fold of the canonical chain. Then it checks that nothing
-// was sent twice. It returns what the chain says.
-func (k *keeper) finish() record {
+// was sent twice.
+func (k *keeper) finish() {
 	k.t.Helper()
 	k.devnet("devnet_trade", map[string]any{"on": false})
-	k.holdPrices()
-	var r record
+	if err := k.canonical.HoldPrices(k.t.Context(), k.Devnet); err != nil {
+		k.failf("holding the prices: %v", err)
+	}
 	k.await("nothing left to do, and tables equal to a fold of the canonical chain",
-		func(ctx context.Context) (err error) {
+		func(ctx context.Context) error {
 			if err := k.idle(ctx); err != nil {
 				return err
 			}
-			if r, err = k.compare(ctx); err != nil {
+			if err := k.canonical.Equals(ctx, k.db, 0); err != nil {
 				return err
 			}
-			return r.unfinished()
+			return k.canonical.Unfinished(0, k.canonical.Next())
 		})
-	r.checkOnce(k)
-	k.t.Logf("%d transactions sent", len(r.sent))
-	return r
+	if err := k.canonical.Twice(); err != nil {
+		k.errorf("%v", err)
+	}
+	k.t.Logf("%d transactions sent", len(k.canonical.Sent(0)))
 }
 
 // idle says what keeps a process from being ready, or which planner has live jobs.
@@ -251,33 +257,6 @@ func (k *keeper) idle(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// holdPrices keeps every price where it is.
-func (k *keeper) holdPrices() {
-	k.t.Helper()
-	text, err := get(k.t.Context(), k.Devnet.Feed+"/v1/reports")
-	if err != nil {
-		k.failf("the reports: %v", err)
-	}
-	var reports []struct {
-		Token    chain.Address `json:"token"`
-		MinPrice perp.Uint     `json:"minPrice"`
-	}
-	if err := json.Unmarshal([]byte(text), &reports); err != nil {
-		k.failf("the reports: %v", err)
-	}
-	for _, token := range k.Devnet.Tokens {
-		for _, r := range reports {
-			if r.Token != token.Address || token.Symbol == "USDC" {
-				continue
-			}
-			// millionths of a dollar for a whole token
-			micro := r.MinPrice.Div(perp.Pow10(30 - 6 - token.Decimals)).String()
-			k.devnet("devnet_pin", map[string]any{"token": token.Symbol, "usd": micro[:len(micro)-6] + "." +
-				micro[len(micro)-6:]})
-		}
-	}
 }
 
 // explain asks why open positions are not liquidated, as an operator would.

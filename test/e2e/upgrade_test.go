@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common/hexutil"
-
 	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/test/programs"
@@ -174,15 +172,10 @@ func (k *keeper) executes(orders int) {
 }
 
 func (k *keeper) executed(ctx context.Context) (count int, err error) {
-	var head hexutil.Uint64
-	if err := k.chain.CallContext(ctx, &head, "eth_blockNumber"); err != nil {
+	if err := k.canonical.ToHead(ctx); err != nil {
 		return 0, err
 	}
-	r, err := k.read(ctx, uint64(head))
-	if err != nil {
-		return 0, err
-	}
-	for _, row := range r.book.Rows(perp.Orders) {
+	for _, row := range k.canonical.Book.Rows(perp.Orders) {
 		if o, is := row.(perp.Order); is && o.Status == perp.Executed {
 			count++
 		}

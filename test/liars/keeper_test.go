@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +13,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/lab/demo"
-	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/test/canon"
 	"perpkeeper/test/programs"
 )
 
@@ -27,7 +29,7 @@ type keeper struct {
 	endpoints []*endpoint
 	sources   []*priceSource
 	db        *pg.DB
-	record    *record
+	record    *canon.Chain
 	ended     map[string]int // how often a process was ended on purpose
 }
 
@@ -67,7 +69,7 @@ func (k *keeper) open() (err error) {
 	if k.db, err = pg.Open(ctx, cfg, "liars"); err != nil {
 		return err
 	}
-	if k.record, err = openRecord(ctx, k.Devnet); err != nil {
+	if k.record, err = canon.OfDemo(ctx, k.Devnet); err != nil {
 		return err
 	}
 	return k.await(4*time.Minute, k.Ready)
@@ -105,7 +107,7 @@ func (k *keeper) stop() {
 		k.db.Close()
 	}
 	if k.record != nil {
-		k.record.node.Close()
+		k.record.Close()
 	}
 	if err := k.Close(); err != nil {
 		k.t.Errorf("stopping: %v", err)
@@ -178,33 +180,16 @@ func (k *keeper) settled(ctx context.Context, from, to uint64) error {
 	if err := k.halted(ctx); err != nil {
 		return err
 	}
-	if err := k.record.equal(ctx, k.db, to); err != nil {
+	if err := k.record.Equals(ctx, k.db, to); err != nil {
 		return err
 	}
-	return k.record.open(from, to)
+	return k.record.Unfinished(from, to)
 }
 
 // head is the number of the chain's newest block.
 func (k *keeper) head(ctx context.Context) (uint64, error) {
-	head, err := k.record.node.Head(ctx)
+	head, err := k.record.Node.Head(ctx)
 	return head.Number, err
-}
-
-// devnet calls a method of the devnet's own.
-func (k *keeper) devnet(method string, argument any) error {
-	raw, err := post(k.Devnet.RPC,
-		encode(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": []any{argument}}))
-	if err != nil {
-		return err
-	}
-	var m message
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return err
-	}
-	if m.Error != nil {
-		return fmt.Errorf("%s: %s", method, m.Error)
-	}
-	return nil
 }
 
 // waits are the first lines of what processes that are not ready say.
@@ -249,29 +234,36 @@ func (k *keeper) held(into map[string]int, since time.Time) {
 	}
 }
 
-// holdPrices keeps every price where it is.
-func (k *keeper) holdPrices() error {
-	text, _ := page(k.Devnet.Feed + "/v1/reports")
-	var reports []report
-	if err := json.Unmarshal([]byte(text), &reports); err != nil {
-		return err
-	}
-	for _, token := range k.Devnet.Tokens {
-		for _, r := range reports {
-			address, err := chain.ParseAddress(r.Token)
-			if err != nil || address != token.Address || token.Symbol == "USDC" {
-				continue
-			}
-			digits := int(30 - 6 - token.Decimals) // what is left are millionths of a dollar for a whole token
-			micro := r.MinPrice[:len(r.MinPrice)-digits]
-			if err := k.devnet("devnet_pin",
-				map[string]any{"token": token.Symbol, "usd": micro[:len(micro)-6] + "." +
-					micro[len(micro)-6:]}); err != nil {
-				return err
-			}
+// tally is what the chain says of a stretch of blocks.
+type tally struct {
+	executed, reverted int
+	price              uint64        // wei per gas: half of the transactions paid no more
+	slowest            time.Duration // from a market order or request to its end
+}
+
+// tallyFrom counts from a block on.
+func (k *keeper) tallyFrom(block uint64) (t tally) {
+	var prices []uint64
+	for _, tx := range k.record.Sent(block) {
+		if tx.Kind == "" {
+			continue
+		}
+		prices = append(prices, tx.GasPrice)
+		if tx.OK {
+			t.executed++
+		} else {
+			t.reverted++
 		}
 	}
-	return nil
+	if slices.Sort(prices); len(prices) > 0 {
+		t.price = prices[len(prices)/2]
+	}
+	k.record.Born(block, k.record.Next(), func(_ string, final bool, birth, stamp perp.Stamp) {
+		if final {
+			t.slowest = max(t.slowest, time.Duration(stamp.TimeMs-birth.TimeMs)*time.Millisecond)
+		}
+	})
+	return t
 }
 
 // idle says which process is not ready, or has something to do.

@@ -160,10 +160,10 @@ func (m *matrix) finish(t *testing.T) {
 		t.Skip("no stack is left")
 	}
 	k := m.keeper
-	if err := k.devnet("devnet_trade", map[string]any{"on": false}); err != nil {
+	if err := k.record.Tell(t.Context(), "devnet_trade", map[string]any{"on": false}); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.holdPrices(); err != nil {
+	if err := k.record.HoldPrices(t.Context(), k.Devnet); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.await(2*time.Minute, k.idle); err != nil {
@@ -172,10 +172,10 @@ func (m *matrix) finish(t *testing.T) {
 	if err := k.await(time.Minute, k.whole); err != nil {
 		t.Error(err)
 	}
-	all := k.record.tally(0)
+	all := k.tallyFrom(0)
 	t.Logf("%d transactions executed something, %d reverted; %v", all.executed, all.reverted,
-		cmp.Or(k.record.twice(), fmt.Errorf("nothing was sent twice")))
-	if err := k.record.twice(); err != nil {
+		cmp.Or(k.record.Twice(), fmt.Errorf("nothing was sent twice")))
+	if err := k.record.Twice(); err != nil {
 		t.Error(err)
 	}
 }

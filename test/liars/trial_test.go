@@ -105,10 +105,10 @@ func (x *trial) run() error {
 // silent fails where something has waited for longer than usual and no process says for what.
 func (x *trial) silent(ctx context.Context) error {
 	const usual = 5 // blocks
-	if err := x.record.toHead(ctx); err != nil {
+	if err := x.record.ToHead(ctx); err != nil {
 		return err
 	}
-	if waits := x.record.open(x.from, x.to-min(x.to, usual)); waits != nil && len(x.waits) == 0 {
+	if waits := x.record.Unfinished(x.from, x.to-min(x.to, usual)); waits != nil && len(x.waits) == 0 {
 		return fmt.Errorf("nobody says for what, and %w", waits)
 	}
 	return nil
@@ -122,7 +122,7 @@ func (x *trial) load(ctx context.Context, begun time.Time) {
 	for ; time.Since(begun) < lasting; <-tick.C {
 		if x.reorg && time.Since(begun) > time.Duration(reorgs+1)*lasting/4 && reorgs < 2 {
 			reorgs++
-			if err := x.devnet("devnet_reorg", map[string]any{"depth": 3, "style": "drop"}); err != nil {
+			if err := x.record.Tell(ctx, "devnet_reorg", map[string]any{"depth": 3, "style": "drop"}); err != nil {
 				x.waits["the devnet: "+err.Error()]++
 			}
 		}
@@ -140,7 +140,7 @@ func (x *trial) missing(ctx context.Context, begun time.Time) error {
 	if x.changed == 0 && x.count() == 0 && x.lies() && x.first() && !x.unasked {
 		return errors.New("no answer was changed")
 	}
-	if x.record.tally(x.from).executed == 0 {
+	if x.tallyFrom(x.from).executed == 0 {
 		return errors.New("nothing was executed") // a row without work would show little
 	}
 	if x.within > 0 && x.decisive && x.first() && x.named == 0 && time.Since(begun) < naming {
@@ -156,8 +156,8 @@ func (r row) lies() bool { return r.change != nil || r.reports != nil }
 
 // judge checks what must hold at the end, whatever was waited for.
 func (x *trial) judge(ctx context.Context) error {
-	problems := []error{x.crashed(), x.halted(ctx), x.record.toHead(ctx), x.record.twice()}
-	x.tally = x.record.tally(x.from)
+	problems := []error{x.crashed(), x.halted(ctx), x.record.ToHead(ctx), x.record.Twice()}
+	x.tally = x.tallyFrom(x.from)
 	if x.within > 0 && x.decisive && x.named == 0 && x.first() {
 		problems = append(problems, fmt.Errorf("the liar was not named within %s", naming))
 	}
