@@ -2,18 +2,12 @@ package bench
 
 import (
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
-
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
@@ -45,8 +39,9 @@ func TestMemoryIsFlat(t *testing.T) {
 		rows++
 		line := fmt.Sprintf("%7d logs %5.0f s", passed, time.Since(began).Seconds())
 		for _, p := range run {
-			peaks[p.name] = append(peaks[p.name], p.resident(t))
-			line += fmt.Sprintf("  %s %d MB", p.name, p.resident(t)>>20)
+			resident := memory(t, p, "VmRSS")
+			peaks[p.Name] = append(peaks[p.Name], resident)
+			line += fmt.Sprintf("  %s %d MB", p.Name, resident>>20)
 		}
 		t.Log(line)
 	}
@@ -71,13 +66,7 @@ func highest(sizes []uint64) (most uint64) {
 const perBlock = 21
 
 // crew are the processes of the log road.
-type crew []*member
-
-type member struct {
-	name, http string
-	cmd        *exec.Cmd
-	log        string
-}
+type crew []*programs.Process
 
 // newCrew makes topics and tables, and starts the log road as an operator does.
 func newCrew(t *testing.T, node *ledger, kafka string) (c crew) {
@@ -85,7 +74,7 @@ func newCrew(t *testing.T, node *ledger, kafka string) (c crew) {
 	env := []string{
 		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.Itoa(chainID), "PERPKEEPER_CHAIN_URLS=" + node.URL,
 		"PERPKEEPER_KAFKA_BROKERS=" + kafka, "PERPKEEPER_POSTGRES_URL=" + pgtest.URL(t),
-		"PERPKEEPER_LOG_FORMAT=json", "PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(),
+		"PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(),
 		"PERPKEEPER_VENUE_DATA_STORE=" + chain.Address{0xc0}.Hex(), "PERPKEEPER_SCANNER_START_BLOCK=1",
 		"PERPKEEPER_KEEPER_LOG_PARTITIONS=1",
 	}
@@ -105,49 +94,18 @@ func newCrew(t *testing.T, node *ledger, kafka string) (c crew) {
 }
 
 // start runs a program of a folder until the test ends.
-func start(t *testing.T, folder, name string, env []string) *member {
+func start(t *testing.T, folder, name string, env []string) *programs.Process {
 	t.Helper()
-	m := &member{name: name, http: freeAddress(t), cmd: exec.CommandContext(t.Context(), filepath.Join(folder, name))}
-	m.cmd.Env = append(append(os.Environ(), env...), "PERPKEEPER_HTTP_LISTEN="+m.http)
-	m.run(t)
-	return m
-}
-
-// run runs the command until the test ends.
-func (m *member) run(t *testing.T) {
-	t.Helper()
-	m.log = filepath.Join(t.TempDir(), m.name+".log")
-	out, err := os.Create(m.log)
-	if err != nil {
+	p := programs.NewProcess(t, name, filepath.Join(folder, name), env)
+	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	m.cmd.Stdout, m.cmd.Stderr = out, out
-	if err := m.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = m.cmd.Process.Signal(os.Interrupt)
-		_ = m.cmd.Wait()
-		_ = out.Close()
-		if text, err := os.ReadFile(m.log); err == nil && t.Failed() {
-			t.Logf("%s: %s", m.name, text[max(0, len(text)-2000):])
-		}
-	})
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return p
 }
 
 // applied is how many logs have become state, by the block it stands at: there is one partition, and a block has as
 // many logs as the other.
-func (c crew) applied() float64 { return c[1].metric("statevm_block") * perBlock }
+func (c crew) applied() float64 { return c[1].Metric("statevm_block") * perBlock }
 
 // until waits for a condition, as long as every process lives.
 func (c crew) until(ready func() bool) {
@@ -158,38 +116,12 @@ func (c crew) until(ready func() bool) {
 	}
 }
 
-// metric is the sum of a metric over its labels; 0 while it cannot be had.
-func (m *member) metric(name string) (sum float64) {
-	for _, one := range m.family(name) {
-		sum += one.GetCounter().GetValue() + one.GetGauge().GetValue()
-	}
-	return sum
-}
-
-// family is a metric by its labels; nothing while it cannot be had.
-func (m *member) family(name string) []*dto.Metric {
-	answer, err := http.Get("http://" + m.http + "/metrics")
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = answer.Body.Close() }()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(answer.Body)
-	if err != nil {
-		return nil
-	}
-	return families[name].GetMetric()
-}
-
-// resident is how many bytes of memory the process has.
-func (m *member) resident(t *testing.T) uint64 { return m.memory(t, "VmRSS") }
-
 // memory is how many bytes the process has of a kind of memory, see memoryOf.
-func (m *member) memory(t *testing.T, kind string) uint64 {
+func memory(t *testing.T, p *programs.Process, kind string) uint64 {
 	t.Helper()
-	size := memoryOf(m.cmd.Process.Pid, kind)
+	size := memoryOf(p.PID(), kind)
 	if size == 0 {
-		t.Fatalf("%s has ended", m.name)
+		t.Fatalf("%s has ended", p.Name)
 	}
 	return size
 }

@@ -96,7 +96,7 @@ func planMany(t *testing.T, count int) []string {
 		t.Errorf("a planner had %d MB resident, more than %d", peak>>20, mostResident>>20)
 	}
 
-	slowest := rebalance(t, team, func() *member { return start(t, folder, "planner", env) }, count)
+	slowest := rebalance(t, team, func() *programs.Process { return start(t, folder, "planner", env) }, count)
 	both := highest(team.memory(t, "VmHWM"))
 	t.Logf("with the rebalance at most %d MB resident in one", both>>20)
 	if slowest > longestWait {
@@ -111,12 +111,12 @@ func planMany(t *testing.T, count int) []string {
 
 // rebalance kills one planner, waits until the others have its positions, and brings it back. It returns what the
 // longest tick of those others took at most.
-func rebalance(t *testing.T, team crew, again func() *member, count int) time.Duration {
+func rebalance(t *testing.T, team crew, again func() *programs.Process, count int) time.Duration {
 	t.Helper()
 	stay, goes := team[:planners-1], team[planners-1]
 	before := stay.ticks()
 	began := time.Now()
-	goes.die(t)
+	goes.Kill()
 	awaitHeld(t, stay, func(int) bool { return stay.held() == count })
 	t.Logf("one dies: the others have all positions, each once, after %.1f s", time.Since(began).Seconds())
 	began = time.Now()
@@ -151,7 +151,7 @@ func plannersEnv(t *testing.T, database string) (env []string, kafka *bus.Client
 	return []string{
 		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.Itoa(chainID), "PERPKEEPER_KAFKA_BROKERS=" + b.Addr(),
 		"PERPKEEPER_KEEPER_LOG_PARTITIONS=" + strconv.Itoa(largestate.Parts), "PERPKEEPER_KEEPER_JOB_PARTITIONS=1",
-		"PERPKEEPER_POSTGRES_URL=" + database, "PERPKEEPER_LOG_FORMAT=json",
+		"PERPKEEPER_POSTGRES_URL=" + database,
 		"PERPKEEPER_KEEPER_SIGNERS=" + chain.Address{100}.Hex(),
 		"GOGC=", // as an operator runs it, whatever this test runs with
 	}, kafka
@@ -191,7 +191,7 @@ func awaitHeld(t *testing.T, team crew, enough func(held int) bool) {
 			t.Fatalf("planners have %d positions in all", team.held())
 		}
 		for _, p := range team {
-			if !enough(int(p.metric("planner_open"))) {
+			if !enough(int(p.Metric("planner_open"))) {
 				return false
 			}
 		}
@@ -202,7 +202,7 @@ func awaitHeld(t *testing.T, team crew, enough func(held int) bool) {
 // held is how many positions they have in all.
 func (c crew) held() (held int) {
 	for _, p := range c {
-		held += int(p.metric("planner_open"))
+		held += int(p.Metric("planner_open"))
 	}
 	return held
 }

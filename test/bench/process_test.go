@@ -24,7 +24,7 @@ type waits struct {
 func (c crew) ticks() waits {
 	all := waits{within: map[float64]float64{}}
 	for _, p := range c {
-		for _, one := range p.family("planner_tick_seconds") {
+		for _, one := range p.Family("planner_tick_seconds") {
 			all.add(one.GetHistogram())
 		}
 	}
@@ -64,7 +64,7 @@ func (w waits) quantile(share float64) time.Duration {
 func (c crew) memory(t *testing.T, kind string) (sizes []uint64) {
 	t.Helper()
 	for _, p := range c {
-		sizes = append(sizes, p.memory(t, kind))
+		sizes = append(sizes, memory(t, p, kind))
 	}
 	return sizes
 }
@@ -73,9 +73,9 @@ func (c crew) memory(t *testing.T, kind string) (sizes []uint64) {
 func (c crew) processorTime(t *testing.T) (total time.Duration) {
 	t.Helper()
 	for _, p := range c {
-		text, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID()) + "/stat")
 		if err != nil {
-			t.Fatalf("%s has ended: %v", p.name, err)
+			t.Fatalf("%s has ended: %v", p.Name, err)
 		}
 		_, rest, _ := strings.Cut(string(text), ") ")
 		for _, field := range strings.Fields(rest)[11:13] {
@@ -84,15 +84,6 @@ func (c crew) processorTime(t *testing.T) (total time.Duration) {
 		}
 	}
 	return total
-}
-
-// die ends the process at once (SIGKILL), and waits until it has ended.
-func (m *member) die(t *testing.T) {
-	t.Helper()
-	if err := m.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = m.cmd.Wait() // it says that it was killed
 }
 
 // writeCSV writes a table of results.

@@ -27,7 +27,9 @@ func (r *rig) await(what string, condition func(context.Context) error) {
 			return
 		}
 		for _, p := range append([]*process{r.scanner, r.statevm}, r.others...) {
-			p.check()
+			if err := p.Check(); err != nil {
+				r.t.Fatal(err)
+			}
 		}
 		select {
 		case <-hung.C:

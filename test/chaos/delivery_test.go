@@ -29,7 +29,7 @@ func TestStaleAndDoubleDeliveries(t *testing.T) {
 	r.scanner.restart() // an epoch that can be stale
 	r.compareAtStalledHead("a second epoch")
 	r.awaitFinal()
-	r.scanner.kill()
+	r.scanner.Kill()
 	r.compareAtHead("the scanner's death")
 	before := r.checksums()
 	progress := r.progress()

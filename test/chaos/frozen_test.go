@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -20,14 +21,14 @@ func TestFrozenScanner(t *testing.T) {
 	owner, taker := r.scanner, r.second("scanner")
 	for range 4 {
 		r.catchUp(owner, random)
-		owner.pause()
+		owner.signal(syscall.SIGSTOP)
 		taker.start()
 		r.compareAtStalledHead("another scanner took over")
 		r.awaitFinal()
 		before := r.progress()
-		owner.resume()
+		owner.signal(syscall.SIGCONT)
 		r.await("the woken scanner stands by", func(ctx context.Context) error {
-			if owner.metrics(ctx)["scanner_standing_by"] != 1 {
+			if owner.Metric("scanner_standing_by") != 1 {
 				return errNotYet
 			}
 			return nil
@@ -37,7 +38,7 @@ func TestFrozenScanner(t *testing.T) {
 		r.devnet.Resume()
 		r.reorg(random)
 		r.compareAtStalledHead("the woken scanner stands by")
-		owner.kill()
+		owner.Kill()
 		owner, taker = taker, owner
 	}
 	stale, all := r.stale()
@@ -52,12 +53,12 @@ func TestFrozenScanner(t *testing.T) {
 // the chain move, and are behind.
 func (r *rig) catchUp(p *process, random *rand.Rand) {
 	r.t.Helper()
-	p.kill()
+	p.Kill()
 	r.devnet.Resume()
 	r.mine(150 + random.IntN(100))
 	behind, some := r.progress().Offsets[0].Next, 1+random.Int64N(100)
 	p.start()
-	r.await(p.name+" is catching up", func(ctx context.Context) error {
+	r.await(p.Name+" is catching up", func(ctx context.Context) error {
 		at, err := r.db.ProgressOf(ctx, 1)
 		if err == nil && at.Offsets[0].Next < behind+some {
 			return errNotYet
@@ -97,27 +98,27 @@ func TestFrozenStatevm(t *testing.T) {
 	fenced := 0.0
 	for range 4 {
 		r.catchUp(owner, random)
-		owner.pause()
+		owner.signal(syscall.SIGSTOP)
 		taker.start()
 		r.compareAtStalledHead("another statevm took over")
 		r.awaitFinal()
 		r.awaitRead()
 		before := r.progress()
 		r.dropHeartbeats()
-		owner.resume()
+		owner.signal(syscall.SIGCONT)
 		r.await("the two share the partitions", func(ctx context.Context) error {
-			a, b := owner.metrics(ctx)["bus_group_partitions"], taker.metrics(ctx)["bus_group_partitions"]
+			a, b := owner.Metric("bus_group_partitions"), taker.Metric("bus_group_partitions")
 			if a != partitions/2 || b != partitions/2 {
 				return fmt.Errorf("%v and %v", a, b)
 			}
 			return nil
 		})
 		r.unchanged(before, r.progress())
-		fenced += owner.metrics(t.Context())["statevm_fenced_total"]
+		fenced += owner.Metric("statevm_fenced_total")
 		r.devnet.Resume()
 		r.reorg(random)
 		r.compareAtStalledHead("the woken statevm has its share")
-		owner.kill()
+		owner.Kill()
 		r.compareAtHead("the woken statevm was killed")
 		owner, taker = taker, owner
 	}

@@ -108,8 +108,8 @@ func newRig(t *testing.T, settings ...string) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.chain.Close)
-	r.scanner, r.statevm = newProcess(t, r.folder, "scanner", "scanner", r.env),
-		newProcess(t, r.folder, "statevm", "statevm", r.env)
+	r.scanner, r.statevm = newProcess(t, "scanner", "scanner", r.env),
+		newProcess(t, "statevm", "statevm", r.env)
 	return r
 }
 
@@ -193,7 +193,7 @@ func (r *rig) run() *rig {
 // second makes another process of the same kind; it is not running yet.
 func (r *rig) second(program string) *process {
 	r.t.Helper()
-	p := newProcess(r.t, r.folder, program+"-2", program, r.env)
+	p := newProcess(r.t, program+"-2", program, r.env)
 	r.others = append(r.others, p)
 	return p
 }
@@ -229,8 +229,8 @@ func (r *rig) trade() {
 	const enough = 3
 	r.await("trading", func(context.Context) error {
 		r.mine(1)
-		if r.executor.sent < enough {
-			return fmt.Errorf("%d requests of %d", r.executor.sent, enough)
+		if r.executor.orders < enough {
+			return fmt.Errorf("%d orders of %d", r.executor.orders, enough)
 		}
 		return nil
 	})

@@ -84,7 +84,7 @@ func dieOnRoad(r *rig, at point, random *rand.Rand) bool {
 	}
 	p := r.process(at)
 	p.restart(armed(at.label, nth(random, most)))
-	died := p.dies(deathWithin, func(int) {
+	died := p.Dies(deathWithin, func() {
 		r.executor.round()
 		if needsReorgs || random.IntN(4) == 0 {
 			r.reorg(random)
@@ -115,11 +115,11 @@ func historyRig(t *testing.T) *rig {
 // dieInHistory kills the scanner between ranges of blocks that came while it was down.
 func dieInHistory(r *rig, at point, random *rand.Rand) bool {
 	r.t.Helper()
-	r.scanner.kill()
+	r.scanner.Kill()
 	r.devnet.Resume()
 	r.mine(60 + random.IntN(60))
 	r.scanner.start(armed(at.label, nth(random, 2*partitions)))
-	died := r.scanner.dies(deathWithin, func(int) {})
+	died := r.scanner.Dies(deathWithin, func() {})
 	if random.IntN(2) == 0 {
 		r.reorg(random)
 	}

@@ -29,7 +29,7 @@ func dieInHalt(r *rig, at point, random *rand.Rand) bool {
 	}
 	r.mine(1 + random.IntN(3))
 	if !accepting {
-		died = p.dies(deathWithin, func(int) {})
+		died = p.Dies(deathWithin, func() {})
 		p.start()
 	}
 	r.await("every partition is halted", func(ctx context.Context) error {
@@ -44,7 +44,7 @@ func dieInHalt(r *rig, at point, random *rand.Rand) bool {
 	accept := "PERPKEEPER_SCANNER_ACCEPT_REORG_TO=" + fork.Ancestor.Hash.Hex()
 	if accepting {
 		r.scanner.restart(accept, arm)
-		died = r.scanner.dies(deathWithin, func(int) {})
+		died = r.scanner.Dies(deathWithin, func() {})
 	}
 	r.scanner.restart(accept)
 	r.compareAtHead("an accepted reorg and a death at " + at.label)
@@ -68,7 +68,7 @@ func unknown(epoch uint64) (bus.Record, error) {
 // dead letters and noting that.
 func dieAtDeadLetter(r *rig, at point, _ *rand.Rand) bool {
 	r.t.Helper()
-	r.scanner.kill() // so that all partitions stay at one block
+	r.scanner.Kill() // so that all partitions stay at one block
 	r.compareAtHead("the seed before")
 	victim := len(r.letters()) / 2 // each death sends a letter twice
 	before := r.progress()
@@ -81,10 +81,10 @@ func dieAtDeadLetter(r *rig, at point, _ *rand.Rand) bool {
 		Produce(r.t.Context(), victim, []bus.Record{record}); err != nil {
 		r.t.Fatal(err)
 	}
-	died := r.statevm.dies(deathWithin, func(int) {})
+	died := r.statevm.Dies(deathWithin, func() {})
 	r.statevm.start()
 	r.awaitRiddles(victim + 1)
-	r.statevm.stop() // in order, so that what was sent is noted
+	r.statevm.Stop() // in order, so that what was sent is noted
 	r.statevm.start()
 	r.awaitRiddles(victim + 1)
 	if n := len(r.letters()); n != 2*(victim+1) {
@@ -105,7 +105,7 @@ func dieAtDeadLetter(r *rig, at point, _ *rand.Rand) bool {
 func (r *rig) awaitRiddles(count int) {
 	r.t.Helper()
 	r.await("statevm has met the riddles", func(ctx context.Context) error {
-		halted, letters := int(r.statevm.metrics(ctx)["statevm_halted"]), len(r.letters())
+		halted, letters := int(r.statevm.Metric("statevm_halted")), len(r.letters())
 		if halted != count || letters < 2*count {
 			return fmt.Errorf("%d partitions halted, %d letters", halted, letters)
 		}

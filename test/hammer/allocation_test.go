@@ -34,7 +34,7 @@ func TestAllocations(t *testing.T) {
 	took := time.Since(began)
 	g.await("the ends", g.settled(false))
 	for _, p := range processes {
-		p.stop()
+		p.Stop()
 	}
 	g.report(processes, fmt.Sprintf("%d allocations in %s (%.0f/s)", q.jobs, took.Round(time.Second),
 		float64(q.jobs)/took.Seconds()), g.audit(q.jobs))
@@ -48,12 +48,8 @@ func (g *rig) allocators() (processes []*process) {
 		g.t.Fatal(err)
 	}
 	for i := range senders {
-		p := newProcess(g.t, g.folder, fmt.Sprintf("allocator-%d", i+1), os.Args[0],
-			[]string{allocatorVariable + "=" + string(text)})
-		if err := p.start(); err != nil {
-			g.t.Fatal(err)
-		}
-		processes = append(processes, p)
+		processes = append(processes, startProcess(g.t, fmt.Sprintf("allocator-%d", i+1), os.Args[0],
+			[]string{allocatorVariable + "=" + string(text)}))
 	}
 	return processes
 }

@@ -19,13 +19,13 @@ func TestOneRoundTripBeforeBroadcast(t *testing.T) {
 	said := s.planner(rounds)
 	said.window, s.handed = 1, true // one after the other
 	s.await("the jobs", func(ctx context.Context) string {
-		if err := sender.check(); err != nil {
+		if err := sender.Check(); err != nil {
 			t.Fatal(err)
 		}
 		return said.publishJobs(ctx)
 	})
 	s.await("the ends", s.settled(true))
-	sender.stop()
+	sender.Stop()
 	counts := c.seen()
 	t.Logf("requests to the database from each claim to its broadcast: %v", counts)
 	if len(counts) < rounds/2 || slices.Min(counts) != 1 {

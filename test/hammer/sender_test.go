@@ -32,7 +32,7 @@ func TestSenders(t *testing.T) {
 	took := time.Since(began)
 	s.await("the ends", s.settled(true))
 	for _, p := range processes {
-		p.stop()
+		p.Stop()
 	}
 	terms := s.audit(said.jobs)
 	s.auditResults(said.jobs)
@@ -48,11 +48,8 @@ func (s *site) senders(count int) (processes []*process) {
 		s.t.Fatal(err)
 	}
 	for i := range count {
-		p := newProcess(s.t, s.folder, fmt.Sprintf("sender-%d", i+1), filepath.Join(folder, "sender"), s.settings())
-		if err := p.start(); err != nil {
-			s.t.Fatal(err)
-		}
-		processes = append(processes, p)
+		processes = append(processes,
+			startProcess(s.t, fmt.Sprintf("sender-%d", i+1), filepath.Join(folder, "sender"), s.settings()))
 	}
 	return processes
 }

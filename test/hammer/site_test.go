@@ -66,7 +66,6 @@ func seed(t *testing.T) uint64 {
 // rig is a node that mines at once, a database, and the proxies to both that the processes use.
 type rig struct {
 	t      *testing.T
-	folder string
 	key    string
 	signer chain.Address
 	url    string // of the database itself
@@ -88,7 +87,7 @@ func newRig(t *testing.T, onBlock func(chain.BlockRef)) *rig {
 		t.Fatal(err)
 	}
 	g := &rig{
-		t: t, folder: t.TempDir(), key: hex.EncodeToString(crypto.FromECDSA(key)),
+		t: t, key: hex.EncodeToString(crypto.FromECDSA(key)),
 		signer: chain.Address(crypto.PubkeyToAddress(key.PublicKey)), url: pgtest.URL(t),
 	}
 	cfg := pg.DefaultConfig()
@@ -200,7 +199,7 @@ func follow(t *testing.T, logs, prices *bus.Producer, b chain.BlockRef, from, to
 // settings are those of a sender at the far end of the lines.
 func (s *site) settings() []string {
 	return []string{
-		"PERPKEEPER_LOG_LEVEL=warn", "PERPKEEPER_LOG_FORMAT=json",
+		"PERPKEEPER_LOG_LEVEL=warn",
 		fmt.Sprintf("PERPKEEPER_KEEPER_CHAIN_ID=%d", s.keeper.ChainID),
 		fmt.Sprintf("PERPKEEPER_KEEPER_LOG_PARTITIONS=%d", s.keeper.LogPartitions),
 		fmt.Sprintf("PERPKEEPER_KEEPER_JOB_PARTITIONS=%d", s.keeper.JobPartitions),
