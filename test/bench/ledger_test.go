@@ -241,6 +241,10 @@ func (l *ledger) answer(c rpcCall) []byte {
 		return fmt.Appendf(nil, `"0x%x"`, chainID)
 	case "eth_call":
 		return fmt.Appendf(nil, `"0x%064x"`, 0)
+	case "eth_getCode":
+		return []byte(`"0x00"`)
+	case "web3_clientVersion":
+		return []byte(`"ledger"`)
 	case "eth_getBlockByNumber", "eth_getBlockByHash":
 		if b := l.find(c.Params[0]); b != nil {
 			txs := []byte("[]")
