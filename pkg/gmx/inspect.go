@@ -1,9 +1,13 @@
 package gmx
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
@@ -17,6 +21,7 @@ var (
 	getAddressCount  = selector("getAddressCount(bytes32)")
 	getAddressValues = selector("getAddressValuesAt(bytes32,uint256,uint256)")
 	getDecimals      = selector("decimals()")
+	getSymbol        = selector("symbol()")
 )
 
 // HasRole asks a RoleStore whether an account holds a role, by the role's name, such as ORDER_KEEPER.
@@ -112,6 +117,31 @@ func Decimals(ctx context.Context, node Asker, token chain.Address) (decimals in
 		return 0, false, unlessRefused(err)
 	}
 	return countOf(word, 255), true, nil
+}
+
+// longestSymbol bounds what is believed to be a symbol, in letters.
+const longestSymbol = 16
+
+// Symbol asks a token's contract, which answers with a string or, as old ones do, with a word. It is empty where there
+// is no contract, or where its answer is nothing that can be shown in a line.
+func Symbol(ctx context.Context, node Asker, token chain.Address) (string, error) {
+	output, answered, err := node.Ask(ctx, token, getter(getSymbol))
+	if err != nil || !answered {
+		return "", err
+	}
+	symbol := string(bytes.TrimRight(output, "\x00"))
+	if w := (&walker{data: output}); len(output) > 32 {
+		symbol = w.text(w.size(0))
+		if w.err != nil {
+			return "", nil //nolint:nilerr // It is no symbol: the contract is of another kind.
+		}
+	}
+	hidden := func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar }
+	if !utf8.ValidString(symbol) || utf8.RuneCountInString(symbol) > longestSymbol ||
+		strings.ContainsFunc(symbol, hidden) {
+		return "", nil
+	}
+	return symbol, nil
 }
 
 // errRefused is why there is no answer of a contract that has no such function.
