@@ -88,6 +88,8 @@ var (
 	glvMarkets = tableQuery{perp.MarketValues,
 		Register("markets of GLVs", `SELECT `+layouts[perp.MarketValues].selected()+`
 		FROM {state}.market_value t WHERE t.measure = '`+string(perp.GlvMarket)+`' AND t.deleted_at IS NULL`)}
+	allMarkets = tableQuery{perp.Markets, Register("markets", `SELECT `+layouts[perp.Markets].selected()+`
+		FROM {state}.market t WHERE `+oneCopy(perp.Markets)+` AND t.deleted_at IS NULL`)}
 )
 
 // Parameters looks up words of the exchange in the active generation, by their full keys; those that are not known are
@@ -99,6 +101,11 @@ func (db *DB) Parameters(ctx context.Context, keys []chain.Hash) (known []perp.P
 // GlvMarkets returns which markets belong, or belonged, to which GLV ([perp.GlvMarket]), in the active generation.
 func (db *DB) GlvMarkets(ctx context.Context) ([]perp.MarketValue, error) {
 	return inActive[perp.MarketValue](ctx, db, glvMarkets)
+}
+
+// Markets returns the markets of the exchange, in the active generation.
+func (db *DB) Markets(ctx context.Context) ([]perp.Market, error) {
+	return inActive[perp.Market](ctx, db, allMarkets)
 }
 
 // inActive reads rows of the active generation.
