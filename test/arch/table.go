@@ -77,6 +77,9 @@ var house = table{
 		// what operators see and do, by the command line and by the console alike
 		{Path: "pkg/operator/...", May: slices.Concat(inner, rooms, []string{"pkg/kafka/...", "pkg/pg",
 			"pkg/pg/txstore", "pkg/price", "pkg/evm"})},
+		// naming asks tokens what they are called.
+		{Path: "pkg/operator/naming", May: slices.Concat(inner, []string{"pkg/gmx", "pkg/operator/contract",
+			"pkg/operator/text"})},
 		{Path: "pkg/operator/emergency/...", May: inner},
 		{Path: "pkg/operator/pnl", May: inner},
 		{Path: "pkg/operator/shadow", May: inner},

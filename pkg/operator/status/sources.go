@@ -117,7 +117,7 @@ func recentOf(r pg.Recent, l *Looks) {
 	} else {
 		l.addf(false, "last hour", "%d of %d executed; %s", r.Ended[job.Done], total, strings.Join(ends, ", "))
 	}
-	l.addf(false, "money, last hour", "earned %s, spent %s", text.Coins(r.Earned), text.Coins(r.Spent))
+	l.addf(false, "money, last hour", "earned %s, spent %s", text.BNB(r.Earned), text.BNB(r.Spent))
 }
 
 // Process asks a process whether it is ready, and for what its metrics say that no store does.

@@ -3,6 +3,7 @@
 package text
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -12,12 +13,53 @@ import (
 // Coins writes wei as the chain's coin of 18 decimals, exactly.
 func Coins(wei perp.Uint) string { return wei.Decimal(18) }
 
+// BNB is wei as the chain's coin, with its unit: cut to six decimals, and less than that is said to be less.
+func BNB(wei perp.Uint) string {
+	whole, fraction, _ := strings.Cut(Coins(wei), ".")
+	switch fraction = strings.TrimRight(fraction[:min(6, len(fraction))], "0"); {
+	case fraction != "":
+		return Grouped(whole+"."+fraction) + " BNB"
+	case whole == "0" && !wei.IsZero():
+		return "< 0.000001 BNB"
+	}
+	return Grouped(whole) + " BNB"
+}
+
+// SignedBNB is BNB with the sign of what was gained or lost.
+func SignedBNB(wei perp.Int) string {
+	return map[int]string{-1: "−", 0: "", 1: "+"}[wei.Sign()] + BNB(wei.Abs())
+}
+
+// Gwei is a price of gas.
+func Gwei(wei uint64) string { return Grouped(perp.U64(wei).Decimal(9)) + " gwei" }
+
+// Grouped is a number of decimal digits with its thousands apart.
+func Grouped(digits string) string {
+	whole, fraction, _ := strings.Cut(digits, ".")
+	for at := len(whole) - 3; at > 0; at -= 3 {
+		whole = whole[:at] + "," + whole[at:]
+	}
+	if fraction != "" {
+		return whole + "." + fraction
+	}
+	return whole
+}
+
+// Short is a hash or address with its middle left out; anything else as it is.
+func Short(v any) string {
+	s := fmt.Sprint(v)
+	if !strings.HasPrefix(s, "0x") || len(s) < 16 {
+		return s
+	}
+	return s[:8] + "…" + s[len(s)-4:]
+}
+
 // USD is USD of 30 decimals, cut to cents.
 func USD(v perp.Uint) string {
 	cents := v.Div(perp.Pow10(28))
 	digits := cents.String()
 	digits = strings.Repeat("0", max(3-len(digits), 0)) + digits
-	return "$" + digits[:len(digits)-2] + "." + digits[len(digits)-2:]
+	return "$" + Grouped(digits[:len(digits)-2]) + "." + digits[len(digits)-2:]
 }
 
 // priceDigits are how many digits of a price are shown that are not leading zeros.
@@ -34,9 +76,9 @@ func Price(v perp.Uint, decimals int) string {
 		keep = max(priceDigits-len(whole), 2)
 	}
 	if fraction = strings.TrimRight(fraction[:min(keep, len(fraction))], "0"); fraction != "" {
-		return "$" + whole + "." + fraction
+		return "$" + Grouped(whole+"."+fraction)
 	}
-	return "$" + whole
+	return "$" + Grouped(whole)
 }
 
 // Percent is a 30-decimal factor in percent, cut to two decimals; above a thousand times it is shown as such.

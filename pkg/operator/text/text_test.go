@@ -20,6 +20,7 @@ func TestAmounts(t *testing.T) {
 		perp.Pow10(28):                     "$0.01",
 		perp.Pow10(30).Mul(perp.U64(12)):   "$12.00",
 		perp.Pow10(27).Mul(perp.U64(1999)): "$1.99",
+		perp.U64(279_294).Mul(perp.One):    "$279,294.00",
 	} {
 		if got := text.USD(usd); got != want {
 			t.Errorf("%s: %s, want %s", usd, got, want)
@@ -32,7 +33,7 @@ func TestAmounts(t *testing.T) {
 		price    perp.Uint
 		decimals int
 	}{
-		"$64250.5":     {perp.U64(642_505).Mul(perp.Pow10(21)), 8}, // 64250.5 USD a coin of 10^8
+		"$64,250.5":    {perp.U64(642_505).Mul(perp.Pow10(21)), 8}, // 64250.5 USD a coin of 10^8
 		"$1":           {perp.One.Div(perp.Pow10(6)), 6},
 		"$0.000123456": {perp.U64(1234567).Mul(perp.Pow10(20)), 0},
 		"$0":           {perp.Uint{}, 18},
@@ -41,6 +42,21 @@ func TestAmounts(t *testing.T) {
 		if got := text.Price(v.price, v.decimals); got != want {
 			t.Errorf("%s with %d decimals: %s, want %s", v.price, v.decimals, got, want)
 		}
+	}
+	for want, wei := range map[string]uint64{"0 BNB": 0, "< 0.000001 BNB": 999_999_999_999, "0.000001 BNB": 1e12,
+		"1.25 BNB": 125e16, "18.446744 BNB": 1<<64 - 1} {
+		if got := text.BNB(perp.U64(wei)); got != want {
+			t.Errorf("%d wei: %s, want %s", wei, got, want)
+		}
+	}
+	for want, digits := range map[string]string{"0": "0", "999": "999", "1,000": "1000",
+		"12,345,678.0009": "12345678.0009"} {
+		if got := text.Grouped(digits); got != want {
+			t.Errorf("%s: %s, want %s", digits, got, want)
+		}
+	}
+	if loss := perp.U64(1).Int().Sub(perp.U64(2e15).Int()); text.SignedBNB(loss) != "−0.001999 BNB" {
+		t.Error(text.SignedBNB(loss))
 	}
 	if got := text.Because("first\nsecond"); got != ": first" {
 		t.Error(got)
