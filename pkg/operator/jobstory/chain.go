@@ -14,18 +14,25 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// settlementText is what a transaction came to for the position's owner: USD of 30 decimals as whole cents, amounts in
-// the collateral's smallest unit.
-func settlementText(s *job.Settlement) string {
+// settlement is what a transaction came to for the position's owner.
+func (y *Story) settlement(j job.Job, s *job.Settlement) string {
 	parts := []string{"closed " + text.USD(s.SizeDeltaUsd), "left " + text.USD(s.SizeLeftUsd),
-		"collateral taken " + s.CollateralDelta.String(), "left " + s.CollateralLeft.String()}
+		"collateral taken " + y.Names.Amount(j.Collateral, s.CollateralDelta),
+		"left " + y.Names.Amount(j.Collateral, s.CollateralLeft)}
 	for _, p := range s.Returned {
-		parts = append(parts, fmt.Sprintf("returned %s of %s", p.Amount, p.Token))
+		parts = append(parts, "returned "+y.Names.Amount(p.Token, p.Amount))
 	}
 	if s.Insolvent {
 		parts = append(parts, "bad debt "+text.USD(s.BadDebtUsd))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// closer is who closed a position, order or request, other than this keeper by an attempt that is stored.
+type closer struct {
+	by    string
+	tx    chain.Tx
+	stamp perp.Stamp
 }
 
 // addChain adds what the state has of a position, order or request, and who closed it.
@@ -37,7 +44,7 @@ func (y *Story) addChain(ctx context.Context, db *pg.DB, key chain.Hash) error {
 	if o := order.Row; order.Known {
 		y.addLog(ctx, o.Birth, "made", fmt.Sprintf("order (%v) of %s in market %s, change %d", o.OrderType, o.Account,
 			o.Market, o.Changes))
-		return y.addEnd(ctx, db, o.Birth, o.Stamp, fmt.Sprintf("the order is %s%s", o.Status, text.Because(o.Reason)))
+		return y.addEnd(ctx, db, key, o.Birth, o.Stamp, fmt.Sprintf("the order is %s%s", o.Status, text.Because(o.Reason)))
 	}
 	request, err := db.Request(ctx, key)
 	if err != nil {
@@ -45,14 +52,13 @@ func (y *Story) addChain(ctx context.Context, db *pg.DB, key chain.Hash) error {
 	}
 	if r := request.Row; request.Known {
 		y.addLog(ctx, r.Birth, "made", fmt.Sprintf("%s of %s in market %s", r.Kind, r.Account, r.Market))
-		return y.addEnd(ctx, db, r.Birth, r.Stamp,
+		return y.addEnd(ctx, db, key, r.Birth, r.Stamp,
 			fmt.Sprintf("the %s is %s%s", r.Kind, r.Status, text.Because(r.Reason)))
 	}
 	position, err := db.Position(ctx, key)
 	if p := position.Row; err == nil && position.Known {
-		return y.addEnd(ctx, db, perp.Stamp{}, p.Stamp, fmt.Sprintf("the position of %s in market %s, %s, is %s "+
-			"with %s "+
-			"open", p.Account, p.Market, text.Side(p.IsLong), p.Status, text.USD(p.SizeInUsd)))
+		return y.addEnd(ctx, db, key, perp.Stamp{}, p.Stamp, fmt.Sprintf("the position of %s in market %s, %s, is "+
+			"%s with %s open", p.Account, p.Market, text.Side(p.IsLong), p.Status, text.USD(p.SizeInUsd)))
 	}
 	return err
 }
@@ -67,7 +73,8 @@ func (y *Story) addLog(ctx context.Context, at perp.Stamp, what, detail string) 
 }
 
 // addEnd adds the newest log of a row, and who sent its transaction.
-func (y *Story) addEnd(ctx context.Context, db *pg.DB, birth, at perp.Stamp, detail string) error {
+func (y *Story) addEnd(ctx context.Context, db *pg.DB, key chain.Hash, birth, at perp.Stamp,
+	detail string) error {
 	if at == birth {
 		y.addf(time.Now(), "", 0, "now", fmt.Sprintf("block %d log %d", at.Block, at.Log), "%s", detail)
 		return nil
@@ -78,8 +85,9 @@ func (y *Story) addEnd(ctx context.Context, db *pg.DB, birth, at perp.Stamp, det
 		return err
 	}
 	tx := found.Row.Tx
+	y.closers[key] = closer{y.who(tx.From), tx, at}
 	y.addf(time.UnixMilli(int64(at.TimeMs)), "", 0, "by", "tx "+tx.Hash.Hex(), "%s, nonce %d, gas %d, cost %s",
-		y.who(tx.From), tx.Nonce, tx.GasUsed, text.Coins(text.Cost(tx.GasUsed, tx.GasPrice)))
+		y.who(tx.From), tx.Nonce, tx.GasUsed, text.BNB(text.Cost(tx.GasUsed, tx.GasPrice)))
 	return nil
 }
 

@@ -17,9 +17,11 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/operator/naming"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
+	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/tier"
 )
 
@@ -31,6 +33,7 @@ type Source struct {
 	Tier    tier.Config
 	Signers []chain.Address // this keeper's own, beside those that its attempts name
 	Limit   int             // most attempts of a story
+	Names   *naming.Names
 }
 
 // Line is one line of a job's story: when, what, and where it stands.
@@ -53,11 +56,15 @@ type Story struct {
 	births  map[string][]uint64 // chain's ms, by job id: those that are known
 	mortal  map[string]bool     // jobs that are renewed while they are due
 	signers map[chain.Address]bool
+	stored  []txstore.Attempt         // as they were added
+	said    []job.Job                 // births that planners have published, likewise
+	quoted  map[string][]price.Report // that a birth of a job was first published with
+	closers map[chain.Hash]closer     // of keys that somebody closed
 }
 
 // Read reads what the stores of this keeper have.
 func (s Source) Read(ctx context.Context, w txstore.Wanted) (*Story, error) {
-	y := &Story{Source: s, births: map[string][]uint64{}, mortal: map[string]bool{}, signers: map[chain.Address]bool{}}
+	y := newStory(s)
 	for _, own := range s.Signers {
 		y.signers[own] = true
 	}
@@ -77,6 +84,11 @@ func (s Source) Read(ctx context.Context, w txstore.Wanted) (*Story, error) {
 		}
 	}
 	return y, nil
+}
+
+func newStory(s Source) *Story {
+	return &Story{Source: s, births: map[string][]uint64{}, mortal: map[string]bool{}, signers: map[chain.Address]bool{},
+		quoted: map[string][]price.Report{}, closers: map[chain.Hash]closer{}}
 }
 
 // Sort puts the lines in the order in which things happened.
@@ -200,6 +212,7 @@ func (y *Story) addAttempt(a txstore.Attempt) {
 		row = fmt.Sprintf("archived: keeper.archived_intent %d", i.ID)
 	}
 	y.born(i.Job)
+	y.stored = append(y.stored, a)
 	y.signers[i.Signer] = true
 	y.addf(time.UnixMilli(int64(i.Job.BirthMs)), id, 0, "born", fmt.Sprintf("block %d", i.Job.Evidence.Block.Number),
 		"%s; found in generation %d, by reports %s", i.Job.Evidence.Reason, i.Job.Evidence.Generation,
@@ -216,8 +229,8 @@ func (y *Story) addAttempt(a txstore.Attempt) {
 			what = "signed again"
 		}
 		y.addf(s.At, id, i.Attempt, what, "tx "+s.Hash.Hex(),
-			"nonce %d, %s, gas %d at up to %d wei (tip %d), lease term %d",
-			s.Nonce, strings.ToLower(s.Kind), s.Gas, s.Cap, s.Tip, s.Token)
+			"nonce %d, %s, gas %d at up to %s (tip %s), lease term %d",
+			s.Nonce, strings.ToLower(s.Kind), s.Gas, text.Gwei(s.Cap), text.Gwei(s.Tip), s.Token)
 		if s.First != nil {
 			y.addf(*s.First, id, i.Attempt, "sent", "tx "+s.Hash.Hex(), "%d times, last %s: %s", s.Sends, s.Last.UTC().
 				Format("15:04:05.000"), cmp.Or(s.LastClass, "taken"))
@@ -226,11 +239,10 @@ func (y *Story) addAttempt(a txstore.Attempt) {
 	if m := a.Mined; m != nil && a.SeenAt != nil {
 		y.addf(*a.SeenAt, id, i.Attempt, "mined", fmt.Sprintf("block %d %s", m.Block.Number, m.Block.Hash),
 			"%s%s, gas %d, cost %s, fee earned %s, %s", m.Outcome, text.Because(m.Reason), m.GasUsed,
-			text.Coins(text.Cost(m.GasUsed, m.GasPrice)), text.Coins(a.FeeEarned), map[bool]string{true: "final",
-				false: "not final yet"}[a.Final])
+			text.BNB(text.Cost(m.GasUsed, m.GasPrice)), text.BNB(a.FeeEarned), finality(a))
 		if s := m.Settlement; s != nil {
 			y.addf(*a.SeenAt, id, i.Attempt, "settled", fmt.Sprintf("block %d", m.Block.Number), "%s",
-				settlementText(s))
+				y.settlement(i.Job, s))
 		}
 	}
 	if i.CalledOff != "" {
@@ -249,6 +261,13 @@ func (y *Story) addAttempt(a txstore.Attempt) {
 
 func (y *Story) addf(at time.Time, job string, attempt uint32, what, where, format string, args ...any) {
 	y.Lines = append(y.Lines, Line{at, job, attempt, what, where, fmt.Sprintf(format, args...)})
+}
+
+func finality(a txstore.Attempt) string {
+	if a.Final {
+		return "final"
+	}
+	return "not final yet"
 }
 
 // addChecks adds the verdicts on each attempt before it got its nonce: of the gate, of whose turn it was, of the

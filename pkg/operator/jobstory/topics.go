@@ -123,6 +123,7 @@ func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
 	}
 	for _, name := range order {
 		b := births[name]
+		y.said = append(y.said, b.job)
 		what := "said due"
 		if y.born(b.job) > 1 {
 			what = "renewed"
@@ -154,9 +155,10 @@ func (y *Story) addReports(ctx context.Context, b *publishedBirth) error {
 		report := price.FromMessage(message)
 		if at := slices.Index(wanted, report.ID()); at >= 0 {
 			wanted = slices.Delete(wanted, at, at+1)
-			y.addf(r.Time, b.job.ID, 0, "price report", placeOf(topic, r), "%s to %s for the smallest unit of %s, "+
-				"of %s, by %s",
-				report.Min, report.Max, report.Token, time.UnixMilli(int64(report.TimeMs)).UTC().Format("15:04:05.000"),
+			y.quoted[b.job.ID] = append(y.quoted[b.job.ID], report)
+			y.addf(r.Time, b.job.ID, 0, "price report", placeOf(topic, r), "%s to %s for %s, of %s, by %s",
+				y.Names.Price(report.Token, report.Min), y.Names.Price(report.Token, report.Max), report.Token,
+				time.UnixMilli(int64(report.TimeMs)).UTC().Format("15:04:05.000"),
 				report.Source)
 		}
 		return len(wanted) == 0
