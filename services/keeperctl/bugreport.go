@@ -119,7 +119,7 @@ func (s *session) parts(jobs []string) ([]part, error) {
 			if err != nil {
 				return err
 			}
-			return s.out.story(y)
+			return s.out.story(y, true)
 		}})
 	}
 	if len(jobs) > 0 {

@@ -20,7 +20,7 @@ func looking() []command {
 			use: "why-not KEY", short: "say why a position, order or request is not executed now", group: groupLook,
 			data: true, preset: minute,
 			patient: true, run: whyNot,
-			needs: with(stores, "liquidation"),
+			needs: with(stores, "liquidation", "chain"),
 		},
 		{
 			use:   "replay",
@@ -32,7 +32,7 @@ func looking() []command {
 			use:   "job ID|KEY|TX|ACCOUNT",
 			short: "tell one job's whole story",
 			group: groupLook, data: true, preset: minute, setup: jobCommand,
-			patient: true, needs: with(stores, "tier", "keeperctl.limit"),
+			patient: true, needs: with(stores, "tier", "keeperctl.limit", "chain"),
 		},
 		{
 			use:   "bugreport FILE [JOB ...]",

@@ -77,7 +77,7 @@ func (y *storied) ask(args ...string) (string, string, int) {
 	file := filepath.Join(t.TempDir(), "keeper.toml")
 	y.must(os.WriteFile(file, fmt.Appendf(nil, "[tier]\nenabled = true\npriority = 2\n[[tier.peers]]\ntier = 1\n"+
 		"signers = [%q]\n", chain.Address{0xbe}.Hex()), 0o600))
-	return run(t, nil, append([]string{"job", "--config", file}, args...)...)
+	return run(t, nil, append([]string{"job", "--all", "--config", file}, args...)...)
 }
 
 // One job is told from its log to its result, whatever it is named by: what this keeper stored and sent, what planners
@@ -114,7 +114,8 @@ func TestJobStory(t *testing.T) {
 		text := strings.Join(strings.Fields(out), " ")
 		for _, want := range []string{
 			"made block 5 log 3, perp.56.log.v1 0/0 order", "said due perp.56.job.v1 0/0 market order\\u001b[2J; born",
-			"price report perp.56.price.v1 0/0 41 to 42", "streams\\u001b[1m", "said 2 times, last at 0/1",
+			"price report perp.56.price.v1 0/0 $0.0000000000000000000000000000",
+			"streams\\u001b[1m", "said 2 times, last at 0/1",
 			"renewed perp.56.job.v1 0/2", "admitted keeper.tx_intent 1",
 			"signed tx " + mine.Hex(), "nonce 0, exec", "result perp.56.result.v1 0/0 lost_race: somebody was first",
 			"changed block 6 log 9", "tier 1's signer", "the order is Executed", "nonce 77, gas 2",
@@ -128,6 +129,24 @@ func TestJobStory(t *testing.T) {
 			t.Errorf("%s: not in the order of time:\n%s", name, out)
 		}
 	}
+}
+
+// Without --all a story is read in ten lines. Programs get every step all the same.
+func TestJobSummary(t *testing.T) {
+	y := newStoried(t)
+	y.fold(perp.Order{Key: y.key, Account: chain.Address{0xac}, Status: perp.Executed, Changes: 1, Birth: y.made,
+		Stamp: y.done},
+		perp.Transaction{Tx: chain.Tx{Hash: y.hash, From: chain.Address{0xbe}, Nonce: 77, Block: 6, OK: true,
+			GasUsed: 2, GasPrice: 5e9}, Stamp: y.done})
+	out, complaint, code := y.ask("--all=false", y.id)
+	if lines := strings.Count(strings.TrimSpace(out), "\n") + 1; code != exitFine || complaint != "" || lines > 13 {
+		t.Errorf("exit code %d, %d lines, %s%s", code, lines, out, complaint)
+	}
+	wantTold(t, strings.Join(strings.Fields(out), " "), "job order", "sent not yet",
+		"closed by tier 1's signer "+chain.Address{0xbe}.Hex(), "block 6, gas price 5 gwei, tx "+y.hash.Hex(),
+		"result signed", "every step: --all")
+	out, _, _ = y.ask("--all=false", "--output", "json", y.id)
+	wantTold(t, out, `"what": "admitted"`, `"what": "changed"`)
 }
 
 // The story of a job that another region executed, after this one's transaction was replaced by one that only frees the

@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/operator/naming"
 	"perpkeeper/pkg/operator/pnl"
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
@@ -49,8 +51,8 @@ func wantedPeriod(args []string) (time.Duration, error) {
 	case len(args) == 1 && pnl.Period(args[0]) > 0:
 		return pnl.Period(args[0]), nil
 	case len(args) == 1:
-		text, whole := strings.CutSuffix(args[0], "d")
-		if days, err := strconv.Atoi(text); whole && err == nil && days > 0 && days <= mostPnlDays {
+		count, whole := strings.CutSuffix(args[0], "d")
+		if days, err := strconv.Atoi(count); whole && err == nil && days > 0 && days <= mostPnlDays {
 			return time.Duration(days) * pnl.Period("day"), nil
 		}
 	}
@@ -72,7 +74,11 @@ func (s *session) profitAndLoss(ctx context.Context, db *pg.DB, period time.Dura
 		}
 		balances = node
 	}
-	return printStatement(ctx, s.out, statement, by, balances)
+	var names *naming.Names
+	if by == pnl.ByMarket {
+		names = s.names(ctx, db)
+	}
+	return printStatement(ctx, s.out, names, statement, by, balances)
 }
 
 // balanceSource is what profit and loss asks of the chain.
@@ -82,11 +88,12 @@ type balanceSource interface {
 
 // printStatement prints the lines of a statement, and the accounts that they come from where there is somebody to ask
 // for their balances. It fails where the figures cannot be whole.
-func printStatement(ctx context.Context, out printer, s pnl.Statement, by pnl.Dimension, chain balanceSource) error {
-	lines, accounts := pnlLines(s, by), (*table)(nil)
+func printStatement(ctx context.Context, out printer, names *naming.Names, s pnl.Statement, by pnl.Dimension,
+	chain balanceSource) error {
+	lines, accounts := pnlLines(out, names, s, by), (*table)(nil)
 	if chain != nil && s.First > 0 {
 		var err error
-		if accounts, err = pnlAccounts(ctx, s, chain); err != nil {
+		if accounts, err = pnlAccounts(ctx, out, s, chain); err != nil {
 			return notAsked(err)
 		}
 	}
@@ -118,16 +125,32 @@ type pnlDocument struct {
 	Accounts   []record `json:"accounts,omitempty"`
 }
 
-func pnlLines(s pnl.Statement, by pnl.Dimension) *table {
+// money is an amount of wei: for people in coins, for programs as it is.
+func (p printer) money(wei any) any {
+	switch amount := wei.(type) {
+	case perp.Uint:
+		if !p.json {
+			return text.BNB(amount)
+		}
+	case perp.Int:
+		if !p.json {
+			return text.SignedBNB(amount)
+		}
+	}
+	return wei
+}
+
+func pnlLines(out printer, names *naming.Names, s pnl.Statement, by pnl.Dimension) *table {
 	rows := newTable(string(by), "transactions", "lost", "freed", "fees", "gas", "lost gas", "freed gas", "net")
 	for _, l := range append(s.By(by), s.Total()) {
-		rows.add(l.Name, l.Transactions, l.Lost, l.Freed, l.Fees, l.Gas, l.LostGas, l.FreedGas, l.Net())
+		rows.add(names.In(l.Name), l.Transactions, l.Lost, l.Freed, out.money(l.Fees), out.money(l.Gas),
+			out.money(l.LostGas), out.money(l.FreedGas), out.money(l.Net()))
 	}
 	return rows
 }
 
 // pnlAccounts holds each signer's line against its balances: before the first block, and after the last.
-func pnlAccounts(ctx context.Context, s pnl.Statement, chain balanceSource) (*table, error) {
+func pnlAccounts(ctx context.Context, out printer, s pnl.Statement, chain balanceSource) (*table, error) {
 	rows := newTable("signer", "balance before", "net", "moved", "balance after", "booked")
 	for _, a := range s.Accounts {
 		before, err := chain.BalanceAt(ctx, a.Signer, s.First-1)
@@ -139,15 +162,16 @@ func pnlAccounts(ctx context.Context, s pnl.Statement, chain balanceSource) (*ta
 			return nil, err
 		}
 		own := s.Of(a.Signer)
-		rows.add(a.Signer, before, own.Net(), a.Moved(before, after, own), after, a.Booked)
+		rows.add(a.Signer, out.money(before), out.money(own.Net()), out.money(a.Moved(before, after, own)),
+			out.money(after), out.money(a.Booked))
 	}
 	return rows, nil
 }
 
 func printPnlTables(out printer, s pnl.Statement, lines, accounts *table) error {
 	at := func(ms uint64) string { return time.UnixMilli(int64(ms)).UTC().Format(time.DateTime) }
-	note := fmt.Sprintf("from %s to %s UTC; final blocks %d to %d; in wei", at(s.SinceMs), at(s.UntilMs), s.First,
-		s.Last)
+	note := fmt.Sprintf("from %s to %s UTC; final blocks %d to %d; cut to six decimals (-o json has wei)",
+		at(s.SinceMs), at(s.UntilMs), s.First, s.Last)
 	if s.First == 0 {
 		note = fmt.Sprintf("no signer of this keeper did anything from %s to %s UTC", at(s.SinceMs), at(s.UntilMs))
 	}

@@ -17,13 +17,13 @@ type balancesAt map[uint64]uint64
 
 // BalanceAt implements balanceSource.
 func (b balancesAt) BalanceAt(_ context.Context, _ chain.Address, block uint64) (perp.Uint, error) {
-	return perp.U64(b[block]), nil
+	return perp.U64(b[block] * 1e15), nil
 }
 
 var alice, ethMarket, btcMarket = chain.Address{0xa1}, chain.Address{0xe1}, chain.Address{0xb1}
 
 func earnedAndSpent() pnl.Statement {
-	u := perp.U64
+	u := func(n uint64) perp.Uint { return perp.U64(n * 1e15) }
 	return pnl.Statement{
 		Generation: 3, First: 100, Last: 200, SinceMs: 1_800_000_000_000, UntilMs: 1_800_086_400_000,
 		Entries: []pnl.Entry{
@@ -41,27 +41,30 @@ func earnedAndSpent() pnl.Statement {
 func TestPnl(t *testing.T) {
 	balances := balancesAt{99: 1000, 200: 1480}
 	var out strings.Builder
-	err := printStatement(t.Context(), printer{Writer: &out}, earnedAndSpent(), pnl.ByKind, balances)
+	err := printStatement(t.Context(), printer{Writer: &out}, nil, earnedAndSpent(), pnl.ByKind, balances)
 	if err != nil {
 		t.Error(err)
 	}
 	text := strings.Join(strings.Fields(out.String()), " ")
-	wantTold(t, text, "final blocks 100 to 200", "liquidation 1 0 0 0 50 0 0 -50", "order 3 1 0 90 60 20 0 30",
-		"total 4 1 0 90 110 20 0 -20", alice.Hex()+" 1000 -20 500 1480 90")
+	wantTold(t, text, "final blocks 100 to 200", "liquidation 1 0 0 0 BNB 0.05 BNB 0 BNB 0 BNB −0.05 BNB",
+		"order 3 1 0 0.09 BNB 0.06 BNB 0.02 BNB 0 BNB +0.03 BNB",
+		"total 4 1 0 0.09 BNB 0.11 BNB 0.02 BNB 0 BNB −0.02 BNB",
+		alice.Hex()+" 1 BNB −0.02 BNB +0.5 BNB 1.48 BNB 0.09 BNB")
 
 	out.Reset()
-	if err := printStatement(t.Context(), printer{Writer: &out, json: true}, earnedAndSpent(), pnl.ByMarket,
+	if err := printStatement(t.Context(), printer{Writer: &out, json: true}, nil, earnedAndSpent(), pnl.ByMarket,
 		balances); err != nil {
 		t.Error(err)
 	}
+	const milli = "000000000000000" // of a coin, in wei
 	var told struct {
 		FirstBlock uint64
 		Lines      []struct{ Market, Net, LostGas string }
 		Accounts   []struct{ Moved string }
 	}
 	if err := json.Unmarshal([]byte(out.String()), &told); err != nil || told.FirstBlock != 100 ||
-		len(told.Lines) != 3 || told.Lines[2].Net != "-20" || told.Lines[2].LostGas != "20" ||
-		told.Lines[0].Market != btcMarket.Hex() || told.Accounts[0].Moved != "500" {
+		len(told.Lines) != 3 || told.Lines[2].Net != "-20"+milli || told.Lines[2].LostGas != "20"+milli ||
+		told.Lines[0].Market != btcMarket.Hex() || told.Accounts[0].Moved != "500"+milli {
 		t.Errorf("%+v, %v of %s", told, err, out.String())
 	}
 }
@@ -69,12 +72,12 @@ func TestPnl(t *testing.T) {
 // Figures that cannot be whole are shown, and said to be so.
 func TestPnlThatIsNotWhole(t *testing.T) {
 	s := earnedAndSpent()
-	s.Accounts[0].Missing, s.Accounts[0].Booked = 2, perp.U64(91)
+	s.Accounts[0].Missing, s.Accounts[0].Booked = 2, perp.U64(91e15)
 	var out strings.Builder
-	err := printStatement(t.Context(), printer{Writer: &out}, s, pnl.BySigner, nil)
+	err := printStatement(t.Context(), printer{Writer: &out}, nil, s, pnl.BySigner, nil)
 	if err == nil || !strings.Contains(out.String(), "total") {
 		t.Fatal(out.String(), err)
 	}
 	wantTold(t, err.Error(), "2 transactions of signer "+alice.Hex()+" that left no log",
-		"the ledger has booked 91 wei", "fees of 90")
+		"the ledger has booked 91000000000000000 wei", "fees of 90000000000000000")
 }

@@ -3,8 +3,14 @@ package keeperctl
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/operator/naming"
 	"perpkeeper/pkg/operator/whynot"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/risk/due"
@@ -36,20 +42,42 @@ func whyNot(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	return explain(ctx, s.out, db, moment, key)
+	return explain(ctx, s.out, db, s.names(ctx, db), moment, key)
+}
+
+// namesWithin is how long a command waits for what tokens are called.
+const namesWithin = 2 * time.Second
+
+// names are what the venue's tokens and markets are called. What nobody says in a moment is left out, and all of it for
+// programs.
+func (s *session) names(ctx context.Context, db *pg.DB) *naming.Names {
+	if s.out.json {
+		return nil
+	}
+	node, err := evm.Dial(ctx, s.Keeper.ChainID, s.Chain, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		return nil
+	}
+	defer node.Close()
+	ctx, cancel := context.WithTimeout(ctx, namesWithin)
+	defer cancel()
+	names := naming.New(node, db)
+	names.Read(ctx)
+	return names
 }
 
 // explain finds what the key names and prints the decision.
-func explain(ctx context.Context, out printer, db *pg.DB, m *due.Moment, key chain.Hash) error {
+func explain(ctx context.Context, out printer, db *pg.DB, names *naming.Names, m *due.Moment,
+	key chain.Hash) error {
 	what, d, err := whynot.Decide(ctx, db, m, key)
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s\nstate   block %d, generation %d\n", inLine(what), m.Block.Number, m.Generation)
+	text := fmt.Sprintf("%s\nstate   block %d, generation %d\n", inLine(names.In(what)), m.Block.Number, m.Generation)
 	if d.Due {
-		text += fmt.Sprintf("due     %s\njob     %s\n", inLine(d.Why), d.Job.ID)
+		text += fmt.Sprintf("due     %s\njob     %s\n", inLine(names.In(d.Why)), d.Job.ID)
 	} else {
-		text += fmt.Sprintf("not due %s\n", inLine(d.Why))
+		text += fmt.Sprintf("not due %s\n", inLine(names.In(d.Why)))
 	}
 	return out.either(struct {
 		What       string `json:"what"`
