@@ -47,11 +47,13 @@ type Liquidation struct {
 	Position   string `json:"position"`
 	Account    string `json:"account"`
 	Market     string `json:"market"`
+	MarketName string `json:"market_name,omitempty"` // as front ends call it; absent where nobody knows
 	Collateral string `json:"collateral"`
 	IsLong     bool   `json:"is_long"`
 	Outcome    string `json:"outcome"`
 	Reason     string `json:"reason,omitempty"`
-	TxHash     string `json:"tx_hash,omitempty"` // absent when nothing was mined
+	TxHash     string `json:"tx_hash,omitempty"`  // absent when nothing was mined
+	Explorer   string `json:"explorer,omitempty"` // where people see the transaction
 	Block      uint64 `json:"block,omitempty"`
 	Signer     string `json:"signer"` // who executed it
 	// Settlement is size, price, fees, what was returned and what was not covered, by the venue's own events. It is

@@ -32,8 +32,9 @@ func (m Message) Text() string {
 		add("outcome", l.Outcome)
 		add("reason", l.Reason)
 		add("account", l.Account)
-		add("market", l.Market)
+		add("market", strings.TrimSpace(l.MarketName+" "+l.Market))
 		add("transaction", l.TxHash)
+		add("to be seen at", l.Explorer)
 		add("job", l.Job)
 	}
 	if m.Alarm != nil {

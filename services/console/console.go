@@ -11,6 +11,7 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/operator/naming"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/retry"
@@ -51,12 +52,16 @@ func Start(sh *service.Shell, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if err := startPages(sh, cfg, db, client, node); err != nil {
+	names := naming.New(nil, db)
+	if node != nil {
+		names = naming.New(node, db)
+	}
+	if err := startPages(sh, cfg, db, client, node, names); err != nil {
 		return err
 	}
 	metrics := newMetrics(sh.Registry)
 	n := &notifier{to: cfg.Notify.Open(), policy: cfg.Notify.Policy(), keeper: cfg.Keeper, client: client,
-		places: db.Notified(), metrics: metrics.notices, log: sh.Log}
+		places: db.Notified(), metrics: metrics.notices, names: names, log: sh.Log}
 	work := sh.Ready("notices")
 	sh.Go("notices", func(ctx context.Context) error {
 		if err := awaitParts(ctx, cfg.Keeper, client, db, work.Fail); err != nil {

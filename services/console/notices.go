@@ -14,6 +14,8 @@ import (
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/notify"
+	"perpkeeper/pkg/operator/naming"
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/service/metric"
@@ -34,6 +36,7 @@ type notifier struct {
 	client  *bus.Client
 	places  places
 	metrics *noticeMetrics
+	names   *naming.Names
 	log     zerolog.Logger
 }
 
@@ -67,6 +70,7 @@ func newNoticeMetrics(reg prometheus.Registerer) *noticeMetrics {
 // Run delivers to every receiver until ctx ends. What it cannot go on with is logged, counted and tried again, and the
 // other receivers get their messages all the same.
 func (n *notifier) Run(ctx context.Context) error {
+	n.names.Learn(ctx)
 	var group errgroup.Group
 	for _, to := range n.to {
 		group.Go(func() error {
@@ -218,6 +222,15 @@ func (d *delivery) take(ctx context.Context, r bus.Record) error {
 	m, to, concerns := notify.About(d.keeper.ChainID, result.Result)
 	if !concerns || to != d.to.Audience {
 		return nil
+	}
+	if l := m.Liquidation; l != nil {
+		d.names.Learn(ctx) // for the next one
+		if l.MarketName = d.names.Market(result.Market); l.MarketName == text.Short(l.Market) {
+			l.MarketName = ""
+		}
+		if l.TxHash != "" {
+			l.Explorer = naming.Explorer(d.keeper.ChainID, "tx", l.TxHash)
+		}
 	}
 	if err := d.deliver(ctx, r, m); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +24,8 @@ import (
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/notify/receivers"
 	"perpkeeper/pkg/notify/webhook"
+	"perpkeeper/pkg/operator/naming"
+	"perpkeeper/pkg/operator/naming/namingtest"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
@@ -97,6 +100,7 @@ type results struct {
 	db     *pg.DB
 	cfg    receivers.Config
 	id     wire.Config
+	names  *naming.Names
 }
 
 func newResults(t *testing.T) *results {
@@ -125,7 +129,7 @@ func (o *results) start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &notifier{
 		to: o.cfg.Open(), policy: o.cfg.Policy(), keeper: o.id, client: o.client, places: o.db.Notified(),
-		metrics: newNoticeMetrics(prometheus.NewRegistry()), log: zerolog.Nop(),
+		metrics: newNoticeMetrics(prometheus.NewRegistry()), names: o.names, log: zerolog.Nop(),
 	}
 	var running sync.WaitGroup
 	running.Go(func() { _ = n.Run(ctx) })
@@ -293,4 +297,29 @@ func TestResultsAreTold(t *testing.T) {
 	owner.answer(http.StatusOK)
 	o.ends("g")
 	eventually(t, "it goes on", func(context.Context) bool { return owner.has("a#1", "d#1", "e#1", "g#1") })
+}
+
+// LIQ-12: who is told reads the market's name where it is known, and nothing in its place where it is not.
+func TestNoticesNameTheMarket(t *testing.T) {
+	o := newResults(t)
+	owner := newHook(t)
+	o.cfg.Webhook = hooked(notify.Owner, owner.URL)
+	o.names = naming.New(namingtest.Node{}, namingtest.State{})
+	o.names.Read(t.Context())
+	o.start()
+	o.begun(notify.Owner, 0)
+	known := namingtest.Market.MarketToken
+	o.ends("a", func(r *job.Result) { r.Market = known })
+	o.ends("b", func(r *job.Result) { r.Market = chain.Address{9} })
+	eventually(t, "both are told", func(context.Context) bool { return owner.has("a#1", "b#1") })
+	heard := owner.messages()
+	if l := heard[0].Liquidation; l.MarketName != "ETH/USD [WETH-USDC]" || l.Market != known.Hex() {
+		t.Errorf("%+v", l)
+	}
+	if text := heard[0].Text(); !strings.Contains(text, "market: ETH/USD [WETH-USDC] "+known.Hex()) {
+		t.Error(text)
+	}
+	if l := heard[1].Liquidation; l.MarketName != "" || l.Explorer != "" { // chain 7 has none
+		t.Errorf("%+v", l)
+	}
 }

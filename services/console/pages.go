@@ -7,6 +7,7 @@ import (
 
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/operator/naming"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/risk/due"
 	"perpkeeper/pkg/service"
@@ -16,12 +17,14 @@ import (
 )
 
 // startPages serves what operators see in a browser. They are there before the stores are, and say which are away.
-func startPages(sh *service.Shell, cfg Config, db *pg.DB, client *bus.Client, node *evm.Client) error {
+func startPages(sh *service.Shell, cfg Config, db *pg.DB, client *bus.Client, node *evm.Client,
+	names *naming.Names) error {
 	users, err := signin.OpenUsers(cfg.Own.Users)
 	if err != nil {
 		return fmt.Errorf("console.users: %w", err)
 	}
-	deps := web.Deps{DB: db, Kafka: client, Authority: signin.NewAuthority(users, time.Now), Keeper: cfg.Keeper,
+	deps := web.Deps{DB: db, Kafka: client, Names: names,
+		Authority: signin.NewAuthority(users, time.Now), Keeper: cfg.Keeper,
 		Tier: cfg.Tier, Signers: cfg.Keeper.Signers, PriceMaxAge: due.PriceMaxAge,
 		VolatilityWindow: cfg.Liquidation.VolatilityWindow,
 		Doctor:           &doctor.Doctor{Command: cfg.Own.Doctor, Now: time.Now},

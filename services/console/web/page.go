@@ -78,13 +78,19 @@ func (c *console) servePage(w http.ResponseWriter, r *http.Request, s signin.Ses
 	shown.Live = "/live?" + topicQuery(p, ask).Encode()
 	status := http.StatusOK
 	var err error
-	if shown.View, err = p.load(ctx, ask); err != nil {
+	if shown.View, err = c.look(ctx, p, ask); err != nil {
 		status, shown.Problem = c.problem(p, err)
 	}
 	if status == http.StatusNotFound || status == http.StatusBadRequest {
 		shown.Live = ""
 	}
 	c.show(w, status, p.template, shown)
+}
+
+// look loads a page, and has what names it needs learnt for the next time.
+func (c *console) look(ctx context.Context, p page, ask url.Values) (any, error) {
+	c.Names.Learn(ctx)
+	return p.load(ctx, ask)
 }
 
 // problem returns the status and the message by which an error is shown in a browser.
@@ -103,7 +109,7 @@ func (c *console) problem(p page, err error) (status int, message string) {
 // that see the same share one topic.
 func topicQuery(p page, ask url.Values) url.Values {
 	q := url.Values{"page": {p.Href()}}
-	for _, name := range []string{"show", "kind", "outcome", "before", "id", "status", "period", "by"} {
+	for _, name := range []string{"show", "kind", "outcome", "before", "id", "status", "period", "by", "sort", "order"} {
 		if v := ask.Get(name); v != "" {
 			q.Set(name, v)
 		}
@@ -122,7 +128,7 @@ func (c *console) stream(w http.ResponseWriter, r *http.Request, s signin.Sessio
 	p := c.pages[i]
 	query := topicQuery(p, ask)
 	watch, err := c.live.watch(s.Name, query.Encode(), p.every,
-		func(ctx context.Context) (any, error) { return p.load(ctx, query) })
+		func(ctx context.Context) (any, error) { return c.look(ctx, p, query) })
 	if err != nil {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)

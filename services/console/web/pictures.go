@@ -11,6 +11,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/services/console/chart"
@@ -173,7 +174,7 @@ func (c *console) marketName(market chain.Address) string {
 	if market.IsZero() {
 		return "all others"
 	}
-	return short(market)
+	return c.Names.Market(market)
 }
 
 // dollars are USD of 30 decimals in a few digits.
@@ -216,7 +217,7 @@ func (c *console) fuelOf(signer chain.Address) (f fuel) {
 		if moved.Sign() < 0 {
 			hourly = hourly.Neg()
 		}
-		f.Slope = signed(hourly) + " an hour"
+		f.Slope = text.SignedBNB(hourly) + " an hour"
 		told += ", " + f.Slope
 	}
 	past.looks = looks

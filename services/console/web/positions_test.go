@@ -3,6 +3,8 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,21 +13,21 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/operator/naming/namingtest"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/services/console/web"
 )
 
-var someMarket = perp.Market{MarketToken: chain.Address{0xe1, 19: 1}, IndexToken: chain.Address{2},
-	LongToken: chain.Address{2}, ShortToken: chain.Address{3}}
+var someMarket = namingtest.Market
 
 // somePosition is an open one, nearer to liquidation than those of lower numbers.
 func somePosition(n int) perp.Position {
 	return perp.Position{PositionKey: chain.Hash{0xcc, byte(n >> 16), byte(n >> 8), byte(n)},
 		Account: chain.Address{0xac, 19: byte(n)}, Market: someMarket.MarketToken,
 		CollateralToken: someMarket.ShortToken, IsLong: n%2 == 0, Status: perp.Active,
-		SizeInUsd: perp.U64(10_000).Mul(perp.One), SizeInTokens: perp.U64(10),
-		CollateralAmount: perp.U64(uint64(100 + 5000/(n+1)))}
+		SizeInUsd: perp.U64(10_000).Mul(perp.One), SizeInTokens: perp.Pow10(19),
+		CollateralAmount: perp.U64(uint64(100 + 5000/(n+1))).Mul(perp.Pow10(6))}
 }
 
 // expose gives the state open positions in a block, from a number on, and has their tokens reported.
@@ -43,8 +45,8 @@ func (s *site) expose(part *pg.Partition, next int64, block chain.BlockRef, from
 // price has the tokens of the positions reported as of now.
 func (s *site) price() {
 	s.t.Helper()
-	for token, price := range map[chain.Address]perp.Uint{someMarket.IndexToken: perp.U64(1000).Mul(perp.One),
-		someMarket.ShortToken: perp.One} {
+	for token, price := range map[chain.Address]perp.Uint{someMarket.IndexToken: perp.U64(1000).Mul(perp.Pow10(12)),
+		someMarket.ShortToken: perp.Pow10(24)} {
 		report := wire.Price{Token: token, Source: "stream-1", Min: price, Max: price,
 			TimeMs: uint64(time.Now().UnixMilli())}
 		r, err := wire.Encode(token[:], report, 0, 0)
@@ -89,6 +91,42 @@ func TestPositionsAreRanked(t *testing.T) {
 	for _, want := range []string{"it is healthy: margin ratio", `class="line s1"`, "Size that is due if the price moves so far"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s:\n%s", want, page)
+		}
+	}
+}
+
+// Positions are sorted by whatever is asked for, one way and the other, and each head leads to the other way.
+func TestPositionsAreSorted(t *testing.T) {
+	s := newSite(t)
+	part, err := s.db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
+	s.must(err)
+	s.expose(part, 1, chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6},
+		TimeMs: uint64(time.Now().UnixMilli())}, 0, 5)
+	vera := s.as("vera")
+	vera.awaitPage("/positions", "5 open positions")
+	for query, want := range map[string]string{"": "4 3 2 1 0", "?sort=distance&order=desc": "0 1 2 3 4",
+		"?sort=account": "0 1 2 3 4", "?sort=account&order=desc": "4 3 2 1 0", "?sort=side": "4 2 0 3 1",
+		"?sort=size&order=desc": "4 3 2 1 0", // all equal: as they were
+		"?sort=liquidation":     "0 2 4 3 1"} {
+		_, page := vera.get("/positions" + query)
+		var order []string
+		for _, row := range regexp.MustCompile(`position-0xcc0000(..)`).FindAllStringSubmatch(page, -1) {
+			order = append(order, strings.TrimPrefix(row[1], "0"))
+		}
+		if got := strings.Join(order, " "); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	page := vera.awaitPage("/positions?sort=size&order=asc", "ETH/USD [WETH-USDC]")
+	for _, want := range []string{"$10,000.00", "$1,000", `aria-sort="ascending"`,
+		`href="/positions?order=desc&amp;sort=size"`, `href="/positions?order=asc&amp;sort=liquidation"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s in\n%s", want, page)
+		}
+	}
+	for _, query := range []string{"?sort=colour", "?sort=size&order=up"} {
+		if status, _ := vera.get("/positions" + query); status != http.StatusBadRequest {
+			t.Errorf("%s: %d", query, status)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/naming"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/services/console/signin"
 )
@@ -23,7 +24,7 @@ var sources embed.FS
 // templates are the pages by name, each with the layout and the parts that pages share.
 type templates map[string]*template.Template
 
-func parseTemplates() (templates, error) {
+func parseTemplates(functions template.FuncMap) (templates, error) {
 	files, err := fs.Glob(sources, "templates/*.html")
 	if err != nil {
 		return nil, err
@@ -42,29 +43,25 @@ func parseTemplates() (templates, error) {
 	return parsed, nil
 }
 
-var functions = template.FuncMap{
-	"coins": text.Coins, "usd": text.USD, "first": text.FirstLine, "moment": text.Moment,
-	"short": short, "clock": func(at time.Time) string { return at.UTC().Format("15:04:05") },
-	"lower":      func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
-	"coinsShort": coinsShort, "signed": signed, "lasts": age, "words": words, "outcomeTone": outcomeTone,
-	"shortIn": func(text string) string { return shortEach(strings.Fields(text), " ") },
-	"jobname": func(id string) string { return shortEach(strings.Split(id, ":"), " ") },
-	"keyname": func(key string) string { return shortEach(strings.Split(key, "@"), "@") }, // may be of several hashes
-}
-
-// short is a hash or address with its middle left out; anything else as it is.
-func short(v any) string {
-	s := fmt.Sprint(v)
-	if !strings.HasPrefix(s, "0x") || len(s) < 16 {
-		return s
+// functions are what pages are written with.
+func (c *console) functions() template.FuncMap {
+	return template.FuncMap{
+		"coins": text.BNB, "usd": text.USD, "first": text.FirstLine, "moment": text.Moment,
+		"short": text.Short, "clock": func(at time.Time) string { return at.UTC().Format("15:04:05") },
+		"lower":  func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
+		"signed": text.SignedBNB, "lasts": age, "words": words, "outcomeTone": outcomeTone,
+		"token": c.Names.Token, "market": c.Names.Market,
+		"pieces":  func(v any) []naming.Piece { return c.Names.Pieces(c.Keeper.ChainID, fmt.Sprint(v)) },
+		"shortIn": func(text string) string { return shortEach(strings.Fields(text), " ") },
+		"jobname": func(id string) string { return shortEach(strings.Split(id, ":"), " ") },
+		"keyname": func(key string) string { return shortEach(strings.Split(key, "@"), "@") }, // may be of several hashes
 	}
-	return s[:8] + "…" + s[len(s)-4:]
 }
 
 // shortEach joins the parts of a text, with the hashes and addresses among them cut short.
 func shortEach(parts []string, by string) string {
 	for i := range parts {
-		parts[i] = short(parts[i])
+		parts[i] = text.Short(parts[i])
 	}
 	return strings.Join(parts, by)
 }

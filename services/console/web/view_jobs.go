@@ -109,8 +109,9 @@ func (c *console) ended(ctx context.Context, ask url.Values, v *jobsView) error 
 
 // storyView is one job's story.
 type storyView struct {
-	Asked string
-	Lines []storyLine
+	Asked   string
+	Summary []jobstory.Point
+	Lines   []storyLine
 	// Missing is the reason why what topics have is not among the lines.
 	Missing string
 }
@@ -137,7 +138,8 @@ func (c *console) job(ctx context.Context, ask url.Values) (any, error) {
 	if err != nil {
 		return nil, badQuestionError{err}
 	}
-	source := jobstory.Source{DB: c.DB, Kafka: c.Kafka, Keeper: c.Keeper, Tier: c.Tier, Signers: c.Signers, Limit: 20}
+	source := jobstory.Source{DB: c.DB, Kafka: c.Kafka, Keeper: c.Keeper, Tier: c.Tier, Signers: c.Signers, Limit: 20,
+		Names: c.Names}
 	y, err := source.Read(ctx, wanted)
 	if err != nil {
 		return nil, err
@@ -152,6 +154,7 @@ func (c *console) job(ctx context.Context, ask url.Values) (any, error) {
 			notFoundError{errors.New("nothing is known of it here: neither the state nor the database nor the " +
 				"topics of the last minutes have it")}
 	}
+	v.Summary = y.Summary()
 	y.Sort()
 	for _, l := range y.Lines {
 		line := storyLine{Line: l, Tone: toneOf(l)}

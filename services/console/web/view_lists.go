@@ -35,7 +35,7 @@ type signersView struct {
 type signerView struct {
 	txstore.SignerStatus
 	Lease   string
-	Balance string // in coins; empty where the chain was not asked
+	Balance string // empty where the chain was not asked
 	Fuel    fuel
 	Strip   []number
 }
@@ -67,7 +67,7 @@ func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
 		if c.Node != nil {
 			asking, cancel := context.WithTimeout(ctx, time.Second)
 			if wei, err := c.Node.Balance(asking, s.Signer); err == nil {
-				v.Balance = text.Coins(wei)
+				v.Balance = text.BNB(wei)
 			}
 			cancel()
 		}

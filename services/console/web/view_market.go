@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"time"
 
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/operator/market"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
@@ -29,7 +28,6 @@ type priceRow struct {
 	market.Price
 
 	USD, Spread, Off, Moved string
-	Unit                    string // what the price is of, where it is not of a whole token
 	Age                     time.Duration
 	Delay                   time.Duration // until the scanner had it
 	Old                     bool          // too old to be judged with
@@ -48,16 +46,13 @@ func (c *console) market(ctx context.Context, _ url.Values) (any, error) {
 		return nil, err
 	}
 	v := marketView{Look: look, Window: c.VolatilityWindow}
-	var tokens []chain.Address
 	for _, p := range look.Prices {
 		row := c.priceRow(p, now)
 		v.Rows = append(v.Rows, row)
 		if p.Newest {
 			v.Oldest = max(v.Oldest, row.Age)
-			tokens = append(tokens, p.Token)
 		}
 	}
-	c.tokens.learn(ctx, c.Node, tokens)
 	c.askPrices(ctx, &v)
 	return v, nil
 }
@@ -67,11 +62,7 @@ func (c *console) priceRow(p market.Price, now time.Time) priceRow {
 		Age:   max(now.Sub(time.UnixMilli(int64(p.TimeMs))), 0),
 		Delay: time.Duration(p.ReceivedMs-min(p.ReceivedMs, p.TimeMs)) * time.Millisecond}
 	row.Old = row.Age > c.PriceMaxAge
-	decimals, known := c.tokens.decimals(p.Token)
-	if !known {
-		row.Unit = "a smallest unit"
-	}
-	row.USD = text.Price(p.Min, decimals)
+	row.USD = c.Names.Price(p.Token, p.Min)
 	return row
 }
 

@@ -31,13 +31,8 @@ type pnlView struct {
 // pnlLine is a line as the page shows it.
 type pnlLine struct{ pnl.Line }
 
-// Label is the line's name for people; a market or signer is cut short.
-func (l pnlLine) Label() string {
-	if strings.HasPrefix(l.Name, "0x") {
-		return short(l.Name)
-	}
-	return words(l.Name)
-}
+// Hex reports whether the line is named by an address.
+func (l pnlLine) Hex() bool { return strings.HasPrefix(l.Name, "0x") }
 
 // Loses reports whether less was earned than spent.
 func (l pnlLine) Loses() bool { return l.Net().Sign() < 0 }
@@ -85,32 +80,4 @@ func (v *pnlView) add(s pnl.Statement, by pnl.Dimension) {
 	for _, l := range s.By(by) {
 		v.Lines = append(v.Lines, pnlLine{l})
 	}
-}
-
-// signed is an amount of wei with its sign, as the coin.
-func signed(wei perp.Int) string {
-	sign := "+"
-	switch wei.Sign() {
-	case 0:
-		sign = ""
-	case -1:
-		sign = "−"
-	}
-	return sign + coinsShort(wei.Abs())
-}
-
-// coinsShort is wei as the coin, cut to six decimals; less than that is shown as such.
-func coinsShort(wei perp.Uint) string {
-	exact := text.Coins(wei)
-	whole, fraction, _ := strings.Cut(exact, ".")
-	cut := strings.TrimRight(fraction[:min(6, len(fraction))], "0")
-	switch {
-	case wei.IsZero():
-		return "0"
-	case whole == "0" && cut == "":
-		return "< 0.000001"
-	case cut == "":
-		return whole
-	}
-	return whole + "." + cut
 }

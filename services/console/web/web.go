@@ -17,6 +17,7 @@ import (
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/deadletter"
+	"perpkeeper/pkg/operator/naming"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/risk/due"
@@ -31,6 +32,7 @@ type Deps struct {
 	DB        *pg.DB
 	Kafka     *bus.Client
 	Node      Node // nil where no endpoint is configured: what needs the chain says so
+	Names     *naming.Names
 	Authority *signin.Authority
 	Keeper    wire.Config
 	Tier      tier.Config
@@ -67,10 +69,9 @@ type Process struct{ Name, Address string }
 type console struct {
 	Deps
 
-	live   *hub
-	near   *exposure.Follower
-	tokens tokens
-	hour   hour
+	live *hub
+	near *exposure.Follower
+	hour hour
 
 	running  context.Context //nolint:containedctx // the console's own: what is done beside pages ends with it
 	tasks    tasks
@@ -89,7 +90,7 @@ func New(ctx context.Context, d Deps) (http.Handler, error) {
 	c.near = &exposure.Follower{DB: d.DB, Moment: c.present, Most: listLimit, Now: d.Now}
 	c.pages = c.allPages()
 	var err error
-	if c.shown, err = parseTemplates(); err != nil {
+	if c.shown, err = parseTemplates(c.functions()); err != nil {
 		return nil, err
 	}
 	c.live = newHub(ctx, d.Log)

@@ -28,6 +28,8 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/operator/naming"
+	"perpkeeper/pkg/operator/naming/namingtest"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/pg/txstore"
@@ -83,7 +85,8 @@ func newSite(t testing.TB, change ...func(*web.Deps)) *site {
 	s.must(os.WriteFile(file, lines, 0o600))
 	users, err := signin.OpenUsers(file)
 	s.must(err)
-	s.deps = web.Deps{DB: s.db, Kafka: client, Authority: signin.NewAuthority(users, time.Now), Keeper: keeper,
+	s.deps = web.Deps{DB: s.db, Kafka: client, Names: naming.New(namingtest.Node{}, s.db),
+		Authority: signin.NewAuthority(users, time.Now), Keeper: keeper,
 		Tier: tier.DefaultConfig(), PriceMaxAge: 30 * time.Second, VolatilityWindow: time.Minute,
 		Doctor: &doctor.Doctor{Now: time.Now}, Log: zerolog.Nop(), Now: time.Now}
 	for _, c := range change {
