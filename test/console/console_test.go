@@ -32,7 +32,8 @@ type page struct {
 var pages = []page{
 	{"/", "overview", []string{`This keeper is`, `All well`, `chain head`, `last hour`}},
 	{"/jobs", "jobs", []string{`Ended`, `executed`}},
-	{"/positions", "positions", []string{`[1-9]\d* open positions\. Judged`, `it is healthy: margin ratio`}},
+	{"/positions", "positions", []string{`[1-9]\d* open positions\. Judged`, `it is healthy: margin ratio`,
+		`ETH/USD \[WETH-USDC\]`}},
 	{"/market", "market", []string{`planner is in mode`, `Prices by source`, `yes`}},
 	{"/pnl", "pnl", []string{`Final blocks \d+ to \d+`, `liquidation`}},
 	{"/doctor", "doctor", []string{`\d+ checks`, `By area`}},
@@ -62,8 +63,10 @@ func TestConsole(t *testing.T) {
 	t.Run("refusals", func(t *testing.T) { k.in(t).refusals(b.in(t)) })
 	t.Run("pages", func(t *testing.T) {
 		k.in(t).pages(b.in(t), axe, page{"/job?id=" + url.QueryEscape(liquidated.JobID), "job",
-			[]string{`born`, `price report`, `signed attempt 1`, `ended attempt 1\s+executed`}})
+			[]string{`due\s+20\d\d-`, `prices\s+.*USDC \$1`, `sent\s+\+\d`, `landed\s+\+\d`, `cost\s+0\.\d+ BNB`,
+				`result\s+executed`, `Every step`}})
 	})
+	t.Run("a story stays open", func(t *testing.T) { b.in(t).unfolds(liquidated.JobID) })
 	t.Run("balances", func(t *testing.T) { k.in(t).balances() })
 	t.Run("keyboard", func(t *testing.T) {
 		b := b.in(t)
@@ -220,6 +223,22 @@ func (k *keeper) refusals(b tab) {
 	if len(k.recorded()) != before {
 		b.t.Error("a refused action is recorded as one")
 	}
+}
+
+// unfolds opens all of a story, which updates leave open.
+func (b tab) unfolds(id string) {
+	b.goTo("/job?id=" + url.QueryEscape(id))
+	b.run(pressed("#steps summary"))
+	b.wants(`born`, `price report`, `signed attempt 1`, `ended attempt 1\s+executed`)
+	b.poll(fmt.Sprintf(`document.querySelector(".asof").innerText !== %q`, b.asOf()))
+	b.poll(fmt.Sprintf(`document.querySelector(".asof").innerText !== %q`, b.asOf()))
+	b.wants(`ended attempt 1\s+executed`)
+}
+
+func (b tab) asOf() (text string) {
+	b.t.Helper()
+	b.run(chromedp.Evaluate(`document.querySelector(".asof").innerText`, &text))
+	return text
 }
 
 // balances: the signers' balances changed by what profit and loss says, to the wei.
