@@ -113,6 +113,7 @@ func TestLearnNeverWaits(t *testing.T) {
 				t.Errorf("waited for %s", waited)
 			}
 			time.Sleep(20 * time.Second)
+			synctest.Wait()
 			if got := names.Token(namingtest.WETH); asked != wantAsked || got != want {
 				t.Errorf("asked %d times for %s, want %d and %s", asked, got, wantAsked, want)
 			}
