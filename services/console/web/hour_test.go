@@ -144,7 +144,7 @@ func TestBalancesLast(t *testing.T) {
 		c.hour.add(g, []pg.Landed{spent}, now)
 	}
 	got := c.fuelOf(signer)
-	if got.Lasts != "10 h" || got.Slope != "−0.002 an hour" || !strings.Contains(string(got.Line), "<path") {
+	if got.Lasts != "10 h" || got.Slope != "−0.002 BNB an hour" || !strings.Contains(string(got.Line), "<path") {
 		t.Errorf("%+v", got)
 	}
 	gas := string(c.gasChart())
