@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/ttl"
 )
@@ -191,7 +192,7 @@ func (q *Queue) tick() uint64 {
 	switch now, last := q.clock(), q.now.Load(); {
 	case now > last:
 		q.now.Store(now)
-	case impossible(last, now):
+	case chain.Impossible(last, now):
 		q.now.Store(now)
 		q.begin()
 	}

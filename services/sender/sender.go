@@ -183,7 +183,7 @@ func (s *Sender) gate() preflight.Gate {
 func (s *Sender) newPreflight() *preflight.Preflight {
 	cfg := preflight.Config{Venue: s.venue, FrozenRole: s.cfg.Keeper.FrozenRole}
 	return preflight.New(cfg, preflight.Parts{Node: s.node, State: s.state, Head: s.headTracker, Quotes: s.quotes,
-		Clock: s.clock, Metrics: s.metrics.preflight, Notes: s.checks, Log: s.log})
+		Gate: s.gate(), Clock: s.clock, Metrics: s.metrics.preflight, Notes: s.checks, Log: s.log})
 }
 
 // Run waits for a database and topics it can work with, and then sends until ctx ends. It fails when readers are

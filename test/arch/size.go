@@ -14,7 +14,7 @@ import (
 // What a type of the sender's rooms may have. The sender was once joined by closures in one structure of many fields.
 const (
 	mostFields    = 15
-	mostFunctions = 10
+	mostFunctions = 3
 )
 
 // checkTypes looks at every structure that the folders declare, tests left out, and says of each that has too many

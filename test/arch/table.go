@@ -58,7 +58,7 @@ var house = table{
 		{Path: "pkg/txmgr/txm/txmtest", May: slices.Concat(inner, rooms)},
 		{Path: "pkg/txmgr/signer/...", May: inner},
 		// the clock of whoever acts on the chain
-		{Path: "pkg/txmgr/headtrack", May: []string{"pkg/chain", "pkg/tier"}},
+		{Path: "pkg/txmgr/headtrack", May: []string{"pkg/chain"}},
 		// txmanager knows no venue: it is handed what to call, and asks its stages whether to.
 		// Of perp it takes the integers that money is counted in.
 		{Path: "pkg/txmgr/txmanager/...", May: slices.Concat(inner, []string{"pkg/txmgr/...", "pkg/evm/...",

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/tier"
 )
 
 // Tracker holds the newest block that this process has seen, and when it saw it. It is safe for concurrent use.
@@ -19,7 +18,7 @@ type Tracker struct {
 	clock   func() time.Time
 	head    chain.BlockRef
 	arrived time.Time     // by clock, which is compared with itself alone
-	chain   tier.Clock    // runs on for a moment between two heads
+	chain   chain.Clock   // runs on for a moment between two heads
 	changed chan struct{} // closed when a newer head has come
 }
 
@@ -76,6 +75,9 @@ func (h *Tracker) Time() uint64 {
 	defer h.mu.Unlock()
 	return h.chain.Now(h.clock())
 }
+
+// Clock reads the clock of [New].
+func (h *Tracker) Clock() time.Time { return h.clock() }
 
 // Number is the newest block's, 0 while no block has come.
 func (h *Tracker) Number() uint64 {

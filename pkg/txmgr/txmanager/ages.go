@@ -7,6 +7,10 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
+// confirmTimeout is after how long without a receipt people are notified (LIQ-10). The transaction goes on being
+// broadcast.
+const confirmTimeout = 10 * time.Second
+
 // ages are since when things have been as they are with what is in flight, as this lease term has seen it.
 type ages struct {
 	clock   func() time.Time

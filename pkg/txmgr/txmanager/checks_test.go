@@ -152,14 +152,19 @@ func (k slowKey) Sign(ctx context.Context, tx signer.Tx) ([]byte, chain.Hash, er
 	return k.Signer.Sign(ctx, tx)
 }
 
-// A signer that takes its time has what is signed claimed before the next is signed: the most urgent waits for one
-// signature, and not for those behind it.
+// A signer that takes its time signs what is claimed together side by side: the last waits for one signature, and not
+// for those before it.
 func TestSlowSignerHoldsNobody(t *testing.T) {
 	o := newQueueTest(t, nil)
-	now := time.Now()
-	p := aBudget(&books{}, "1", "0")
-	p.clock = func() time.Time { return now }
-	o.claiming(3, slowKey{devKey(t), func() { now = now.Add(300 * time.Millisecond) }}, p, marketAt(0))
+	asked, together := make(chan struct{}), make(chan struct{})
+	o.claiming(3, slowKey{devKey(t), func() { asked <- struct{}{}; <-together }}, aBudget(&books{}, "1", "0"),
+		marketAt(0))
+	go func() {
+		for range 3 {
+			soon(t, asked)
+		}
+		close(together)
+	}()
 	var launched []int
 	o.launch = func(_ context.Context, tasks []*Task) { launched = append(launched, len(tasks)) }
 	for i := range byte(3) {
@@ -168,7 +173,7 @@ func TestSlowSignerHoldsNobody(t *testing.T) {
 	if claimed := o.claimed(t); !slices.Equal(claimed, []uint64{0, 1, 2}) {
 		t.Errorf("claimed those born at %v", claimed)
 	}
-	if !slices.Equal(launched, []int{1, 1, 1}) {
+	if !slices.Equal(launched, []int{3}) {
 		t.Errorf("launched together: %v", launched)
 	}
 	if n, err := txstore.NewIntents(o.db).Depth(t.Context(), o.signer); err != nil || n != 0 {
@@ -191,7 +196,7 @@ func TestEndlessPassCounts(t *testing.T) {
 	}
 	now, queued := time.Now(), make(chan struct{}, 1)
 	o.deferred.clock = func() time.Time { now = now.Add(idle); return now }
-	o.count = func(context.Context) error { counted <- struct{}{}; return nil }
+	o.funds = counts(func() { counted <- struct{}{} })
 	o.beside, o.checks.queued, o.heads = true, queued, headsAt(nowMs, time.Now())
 	o.enqueue(t, orderAt(1, 1))
 	passed := make(chan error)

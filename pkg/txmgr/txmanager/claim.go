@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/perp"
@@ -26,21 +28,16 @@ type claim struct {
 	patience time.Duration
 }
 
-// signFor is for how long one claim signs. A remote signer takes its time, and what is more urgent than the rest may
-// have come meanwhile.
-const signFor = 50 * time.Millisecond
-
-// run claims the first tasks in one statement, or none, and returns how many. The verdict is about all of them.
-func (c claim) run(ctx context.Context, tasks []*Task) (taken int, v Verdict, err error) {
+// run claims tasks in one statement, or none of them. The verdict is about all.
+func (c claim) run(ctx context.Context, tasks []*Task) (v Verdict, err error) {
 	next, err := c.cursor.get(ctx)
 	if err != nil {
-		return 0, Verdict{}, err
+		return Verdict{}, err
 	}
 	paid, err := c.market.now(ctx)
 	if err != nil {
-		return 0, Verdict{}, err
+		return Verdict{}, err
 	}
-	begun := c.budget.clock()
 	fee := c.limits.Fee()
 	b, aside := txm.Batch{Cursor: next.Next, Limits: c.limits.Flights()}, txm.ByLane{}
 	defer func() {
@@ -48,40 +45,54 @@ func (c claim) run(ctx context.Context, tasks []*Task) (taken int, v Verdict, er
 			c.budget.giveBack(aside)
 		}
 	}()
+	prices := make([]uint64, len(tasks))
 	for i, t := range tasks {
-		if i > 0 && c.budget.clock().Sub(begun) >= signFor {
-			tasks = tasks[:i]
-			break
-		}
 		lane := t.Job().Kind.Lane()
 		if !fee.Pays(lane, t.Call.Gas, paid) {
-			return 0, tooDear(lane, fee, paid), nil
+			return tooDear(lane, fee, paid), nil
 		}
-		price := fee.First(lane, t.Call.Gas, paid)
-		if !c.budget.take(lane, t.Call.Gas*price) {
+		prices[i] = fee.First(lane, t.Call.Gas, paid)
+		cost := t.Call.Gas * prices[i]
+		if !c.budget.take(lane, cost) {
 			if len(tasks) == 1 { // of several, the first ones may be had for what is left
 				c.budget.lacks(lane)
 			}
-			return 0, spentOut(lane), nil
+			return spentOut(lane), nil
 		}
-		aside.Add(lane, perp.U64(t.Call.Gas*price))
-		switch t.Tx, err = c.sign(ctx, next.Promise(), t.Call, price); {
-		case signer.Refused(err): // as a failure it would keep all others from being claimed, and be tried for ever
-			return 0, Verdict{Kind: Retry, Reason: err.Error(), Gate: true}, nil
-		case err != nil:
-			return 0, Verdict{}, err
-		}
+		aside.Add(lane, perp.U64(cost))
+	}
+	next, err = c.signAll(ctx, tasks, next, prices)
+	switch {
+	case signer.Refused(err): // as a failure it would keep all others from being claimed, and be tried for ever
+		return Verdict{Kind: Retry, Reason: err.Error(), Gate: true}, nil
+	case err != nil:
+		return Verdict{}, err
+	}
+	for _, t := range tasks {
 		c.expect(t.Tx.Hash)
-		b.Claims, next = append(b.Claims, txm.Claim{Intent: t.Intent.ID, Kind: t.Job().Kind, Tx: t.Tx}),
-			next.Taken(t.Tx.Nonce)
+		b.Claims = append(b.Claims, txm.Claim{Intent: t.Intent.ID, Kind: t.Job().Kind, Tx: t.Tx})
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.patience)
 	defer cancel()
 	failpoint.Hit("sender.commit.before")
 	err = c.store.Claim(ctx, c.term.Fence(), b)
 	failpoint.Hit("sender.commit.after")
-	v, err = c.resolve(ctx, tasks, next, err)
-	return len(tasks), v, err
+	return c.resolve(ctx, tasks, next, err)
+}
+
+// signAll signs tasks side by side, as a remote signer takes its time, with the numbers that a cursor promises, and
+// returns the cursor after them.
+func (c claim) signAll(ctx context.Context, tasks []*Task, next nonce.Cursor, prices []uint64) (nonce.Cursor, error) {
+	var group errgroup.Group
+	for i, t := range tasks {
+		n := next.Promise()
+		next = next.Taken(n)
+		group.Go(func() (err error) {
+			t.Tx, err = c.sign(ctx, n, t.Call, prices[i])
+			return err
+		})
+	}
+	return next, group.Wait()
 }
 
 func (c claim) resolve(ctx context.Context, tasks []*Task, after nonce.Cursor, err error) (Verdict,

@@ -133,7 +133,7 @@ func (o *queueTest) claiming(batch int, key signer.Signer, p *budget, m *market)
 	}}}
 	o.batch = batch
 	p.store, p.signer = txstore.NewIntents(o.db), o.signer
-	o.count, o.launch = p.count, func(context.Context, []*Task) {}
+	o.funds, o.launch = p, func(context.Context, []*Task) {}
 	o.claim = claim{
 		signing: signing{duty: o.duty, key: key, chainID: 56, market: m, budget: p},
 		cursor:  &cursor{known: &nonce.Cursor{}}, expect: func(chain.Hash) {}, patience: time.Minute,

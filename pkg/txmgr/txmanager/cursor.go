@@ -98,12 +98,12 @@ func (w *worker) adopt(ctx context.Context, f lease.Fence, seen nonce.ChainNonce
 		return fmt.Errorf("%w; asking for the signer's numbers: %w", cause, err)
 	}
 	if w.promoted.IsZero() {
-		w.promoted = w.Clock()
+		w.promoted = w.Heads.Clock()
 	}
 	switch err := seen.Settled(); {
 	case seen.Pending > next:
 		return nil
-	case err != nil && w.Clock().Sub(w.promoted) < restPatience:
+	case err != nil && w.Heads.Clock().Sub(w.promoted) < restPatience:
 		return fmt.Errorf("the database is a promoted standby, and its numbers are compared with the chain's: %w", err)
 	case err != nil:
 		return nil //nolint:nilerr // they do not come to rest: a person is asked

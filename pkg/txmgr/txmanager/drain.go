@@ -31,8 +31,8 @@ type drain struct {
 
 // dispatch is what happens to tasks that got through the stages.
 type dispatch struct {
-	// claim gives the first tasks their nonces, as many as it says, or none; and launch broadcasts them.
-	claim  func(ctx context.Context, tasks []*Task) (int, Verdict, error)
+	// claim gives tasks their nonces, or none of them; and launch broadcasts them.
+	claim  func(ctx context.Context, tasks []*Task) (Verdict, error)
 	launch func(ctx context.Context, tasks []*Task)
 	// launched is what went wrong with what was launched before.
 	launched func() error
@@ -84,7 +84,7 @@ func (d *drain) empty(ctx context.Context) (took bool, err error) {
 			if !open || d.full {
 				return took, problem
 			}
-			return took, errors.Join(problem, d.explain(ctx, took), d.tidy(ctx))
+			return took, errors.Join(problem, d.explain(ctx, took), d.numbers.tidy(ctx))
 		}
 		steps, news := d.next(ctx)
 		more, err := d.take(ctx, steps)
@@ -131,7 +131,7 @@ func (d *drain) fill(ctx, checking context.Context) (bool, error) {
 		case err != nil:
 			return false, err
 		case len(heads) > 0:
-			if err := d.reconcile(ctx); err != nil {
+			if err := d.numbers.reconcile(ctx); err != nil {
 				return true, err
 			}
 			d.begin(checking, heads)
@@ -235,7 +235,7 @@ func (d *drain) stillOurs(ctx context.Context, tasks []*Task) (ours []*Task, err
 // way stands alone and waits, or all places are taken.
 func (d *drain) send(ctx context.Context, tasks []*Task) (left []*Task, open bool, err error) {
 	const claiming = "claim"
-	taken, v, err := d.claim(ctx, tasks)
+	v, err := d.claim(ctx, tasks)
 	d.slotsFull = d.slotsFull || err == nil && v.Kind == PauseAll
 	switch {
 	case err != nil:
@@ -245,12 +245,12 @@ func (d *drain) send(ctx context.Context, tasks []*Task) (left []*Task, open boo
 		return nil, false, err
 	case v.Kind == Proceed:
 		d.gate("")
-		for _, t := range tasks[:taken] {
+		for _, t := range tasks {
 			delete(d.yielded, t.Intent.ID)
 			d.turns.Taken(t.Job())
 		}
-		d.launch(ctx, tasks[:taken])
-		return tasks[taken:], true, nil
+		d.launch(ctx, tasks)
+		return nil, true, nil
 	case len(tasks) == 1:
 		open, err = d.applyVerdict(ctx, claiming, tasks[0].Intent, v)
 		return nil, open, err

@@ -49,7 +49,6 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 	if err != nil {
 		t.Fatal(err)
 	}
-	nothing := func(context.Context) error { return nil }
 	o.drain = &drain{
 		duty: duty{term: term, signer: o.signer, store: txstore.NewIntents(o.db), limits: limits{},
 			turns: alone{}, metrics: metrics, log: zerolog.Nop()},
@@ -61,8 +60,8 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 			o.looked.Unlock()
 			return stage(t.Job())
 		}}},
-		upkeep: upkeep{reconcile: nothing, tidy: nothing, idle: nothing,
-			count: func(context.Context) error { return nil }, called: func() bool { return false }},
+		upkeep: upkeep{numbers: unmoved{}, funds: counts(func() {}), called: func() bool { return false },
+			idle: func(context.Context) error { return nil }},
 		places: places{batch: 1, held: func() string { return "" }, waiting: new(waiting),
 			free: func(context.Context) (int, int, error) { return math.MaxInt, math.MaxInt, nil }},
 		deferred: deferred{clock: time.Now, head: o.height.Load, deferrals: map[int64]deferral{},
@@ -73,6 +72,17 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 	}
 	return o
 }
+
+// unmoved are nonces that are as they were, or cannot be read.
+type unmoved struct{ err error }
+
+func (n unmoved) reconcile(context.Context) error { return n.err }
+func (unmoved) tidy(context.Context) error        { return nil }
+
+// counts is called when the money is counted.
+type counts func()
+
+func (c counts) count(context.Context) error { c(); return nil }
 
 // queue stores jobs, the more urgent the earlier.
 func (o *queueTest) queue(t *testing.T, ids ...string) {
@@ -278,8 +288,8 @@ func TestFullSignerLooksAtNothing(t *testing.T) {
 		looked.Add(1)
 		return Verdict{}, nil
 	}}}
-	o.claim = func(context.Context, []*Task) (int, Verdict, error) {
-		return 0, Shut("as many transactions are in flight as may be"), nil
+	o.claim = func(context.Context, []*Task) (Verdict, error) {
+		return Shut("as many transactions are in flight as may be"), nil
 	}
 	urgent := 0
 	o.free = func(context.Context) (int, int, error) { return free, urgent, nil }
@@ -303,14 +313,14 @@ func TestFirstBatchFillsThePlaces(t *testing.T) {
 	places, claims := 44, 0
 	var sent []string
 	o.batch = 64
-	o.claim = func(_ context.Context, tasks []*Task) (int, Verdict, error) {
+	o.claim = func(_ context.Context, tasks []*Task) (Verdict, error) {
 		if claims++; len(tasks) > places-len(sent) {
-			return 0, Shut("as many transactions are in flight as may be"), nil
+			return Shut("as many transactions are in flight as may be"), nil
 		}
 		for _, task := range tasks {
 			sent = append(sent, task.Job().ID)
 		}
-		return len(tasks), Verdict{}, nil
+		return Verdict{}, nil
 	}
 	o.free = func(context.Context) (int, int, error) { return places - len(sent), places - len(sent), nil }
 	o.launch = func(context.Context, []*Task) {}

@@ -28,9 +28,9 @@ func TestDrainClaimsNothingLate(t *testing.T) {
 		turns.over = &Verdict{Kind: Defer, Reason: "the next window"}
 		return Verdict{}, nil
 	})
-	o.turns, o.claim = turns, func(context.Context, []*Task) (int, Verdict, error) {
+	o.turns, o.claim = turns, func(context.Context, []*Task) (Verdict, error) {
 		t.Error("claimed after the window's end")
-		return 0, Verdict{}, nil
+		return Verdict{}, nil
 	}
 	o.queue(t, "a")
 	if err := o.pass(t.Context()); err != nil {

@@ -29,7 +29,7 @@ func slowNode(t *testing.T) (b *broadcast, n silent, woken <-chan struct{}) {
 	n = silent{has: make(chan struct{}, 8), answer: make(chan struct{})}
 	o := newQueueTest(t, nil)
 	o.db.Close()
-	w := &worker{queued: make(chan struct{}, 1), log: zerolog.Nop(), Parts: Parts{Node: n, Clock: time.Now,
+	w := &worker{queued: make(chan struct{}, 1), log: zerolog.Nop(), Parts: Parts{Node: n,
 		Heads: headsAt(nowMs, time.Now()), Intents: txstore.NewIntents(o.db), Metrics: o.metrics}}
 	return w.broadcast(o.term), n, w.queued
 }

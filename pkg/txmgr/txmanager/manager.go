@@ -27,9 +27,7 @@ type Config struct {
 	MaxWait time.Duration
 	// Cooldown is how long a job that was done is not taken up again; see [txm.CoolDown].
 	Cooldown time.Duration
-	// ConfirmTimeout is after how long without a receipt people are notified (LIQ-10). It frees nothing.
-	ConfirmTimeout time.Duration
-	Private        Private
+	Private  Private
 	// Shared is true when other keepers may execute what this one does not: a signer whose transactions do not land
 	// then claims no more.
 	Shared bool
@@ -42,7 +40,6 @@ type Parts struct {
 	Nonces  nonce.Store
 	Intents txm.Store
 	Heads   *headtrack.Tracker
-	Clock   func() time.Time // compared with itself alone
 	Limits  Limits
 	Turns   Turns
 	// Open begins the work of one signer. Look has its queue looked at again, because something changed that a task

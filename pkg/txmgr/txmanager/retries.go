@@ -39,7 +39,7 @@ type retries struct {
 const retryPause = 500 * time.Millisecond
 
 func newRetries(signer chain.Address, p Parts, queued func()) *retries {
-	r := &retries{signer: signer, store: p.Intents, clock: p.Clock, chain: p.Heads.Time, queued: queued, log: p.Log,
+	r := &retries{signer: signer, store: p.Intents, clock: p.Heads.Clock, chain: p.Heads.Time, queued: queued, log: p.Log,
 		known: map[int64]uint64{}}
 	r.queue = ttl.New(ttl.Options[int64]{
 		Config: ttl.Config{RetryDelay: retryPause, IdleDelay: idle},

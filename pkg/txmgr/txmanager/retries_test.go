@@ -20,7 +20,7 @@ import (
 // retrying is a process that retries, on a clock of the chain that the test moves. It comes up leading.
 func (o *queueTest) retrying(nowMs *uint64, store txm.Again, term *lease.Term) *retries {
 	clock := func() uint64 { return *nowMs }
-	r := newRetries(o.signer, Parts{Metrics: NewMetrics(prometheus.NewRegistry()), Clock: time.Now, Log: zerolog.Nop(),
+	r := newRetries(o.signer, Parts{Metrics: NewMetrics(prometheus.NewRegistry()), Log: zerolog.Nop(),
 		Heads: headsAt(0, time.Now())}, func() {})
 	r.store, r.chain = store, clock
 	r.begin(term)

@@ -43,16 +43,16 @@ func (d duty) abandoned(f txm.Flight) bool {
 // passes are the loops of a lease term, in the order in which work goes through them.
 func (w *worker) passes(b *broadcast) []pass {
 	signing := signing{duty: b.duty, key: w.key, chainID: w.cfg.ChainID, market: w.market,
-		budget:  &budget{duty: b.duty, limit: w.Limits.Fee().Budget, clock: w.Clock},
-		ability: &ability{duty: b.duty, clock: w.Clock}}
-	renewal := renewal{signing: signing, broadcast: b, recheck: w.work.Recheck,
-		payments: &payments{duty: b.duty, account: w.key.Address(), clock: w.Clock}}
+		budget:  &budget{duty: b.duty, limit: w.Limits.Fee().Budget, clock: w.Heads.Clock},
+		ability: &ability{duty: b.duty, clock: w.Heads.Clock}}
+	renewal := renewal{signing: signing, broadcast: b, recheck: w.work.Pipeline.Recheck,
+		payments: &payments{duty: b.duty, account: w.key.Address(), clock: w.Heads.Clock}}
 	waiting, cursor := new(waiting), &cursor{open: w.opening(b.term.Fence())}
 	cursor.unverified.Store(w.lost)
 	r := record{duty: b.duty}
 	r.ended, r.givenUp = w.Results()
 	w.retries.begin(b.term)
-	externalUse := externalUse{duty: b.duty, clock: w.Clock, cursor: cursor}
+	externalUse := externalUse{duty: b.duty, clock: w.Heads.Clock, cursor: cursor}
 	heads := func() [2]<-chan struct{} { return [2]<-chan struct{}{w.Heads.Next()} }
 	return []pass{
 		{"drain", w.drain(renewal, waiting, cursor).pass,
@@ -74,7 +74,7 @@ func (w *worker) broadcast(t *lease.Term) *broadcast {
 	return &broadcast{
 		duty: duty{term: t, signer: t.Fence().Signer, node: w.Node, store: w.Intents, heads: w.Heads,
 			limits: w.Limits, turns: w.Turns, metrics: w.Metrics, log: w.log},
-		last: map[chain.Hash]sent{}, privacy: privacy{cfg: w.cfg.Private, clock: w.Clock}, shared: w.cfg.Shared,
+		last: map[chain.Hash]sent{}, privacy: privacy{cfg: w.cfg.Private, clock: w.Heads.Clock}, shared: w.cfg.Shared,
 		launches: launches{failed: func() { signal(w.queued) }},
 	}
 }
@@ -83,23 +83,18 @@ func (w *worker) drain(renewal renewal, waiting *waiting, cursor *cursor) *drain
 	b, gaps := renewal.broadcast, gaps{heads: w.Heads, fill: renewal.fill, since: map[uint64]uint64{}}
 	claim := claim{signing: renewal.signing, cursor: cursor, expect: b.expect, patience: w.cfg.TTL / 4}
 	return &drain{
-		duty: b.duty, read: w.work.Read,
+		duty: b.duty, read: w.work.Pipeline.Read,
 		stages: append([]Stage{{paysStage, pays{w.Limits, w.market, renewal.budget}.run}},
-			w.work.Pipeline(TermState{Held: b.held, Reconciled: cursor.read})...),
+			w.work.Pipeline.Stages(TermState{Held: b.held, Reconciled: cursor.read})...),
 		checks:   checks{beside: b.launches.beside, queued: w.queued},
 		dispatch: dispatch{claim.run, b.launch, b.launches.err},
 		places:   places{batch: w.cfg.Batch, free: w.places, held: b.held, waiting: waiting},
 		upkeep: upkeep{
-			reconcile: func(ctx context.Context) error {
-				_, err := cursor.get(ctx)
-				return err
-			},
-			count: renewal.budget.count, idle: w.work.Idle,
+			numbers: numbers{b.duty, cursor, gaps}, funds: renewal.budget, idle: w.work.Idle,
 			called: func() bool { return len(w.queued) > 0 },
-			tidy:   func(ctx context.Context) error { return w.tidy(ctx, cursor, gaps) },
 		},
 		deferred: deferred{
-			clock: w.Clock, head: w.Heads.Number, deferrals: map[int64]deferral{}, yielded: map[int64]time.Time{},
+			clock: w.Heads.Clock, head: w.Heads.Number, deferrals: map[int64]deferral{}, yielded: map[int64]time.Time{},
 		},
 		endings: endings{maxWait: w.cfg.MaxWait, rest: w.rest, ended: w.hasEnded},
 		gate:    w.told(b),
@@ -119,23 +114,36 @@ func (w *worker) rest(i txm.Intent, o job.Outcome) txm.Rest {
 	return txm.After(o, i.Tries, w.Heads.Now(), w.cfg.Cooldown)
 }
 
-// tidy looks again at a cursor that is unverified, and fills the gaps that nobody has a job for.
-func (w *worker) tidy(ctx context.Context, cursor *cursor, gaps gaps) error {
-	if cursor.unverified.Load() {
-		if _, err := cursor.get(ctx); err != nil {
+// numbers are a signer's nonces in one lease term.
+type numbers struct {
+	duty
+	cursor *cursor
+	gaps   gaps
+}
+
+// reconcile implements nonces.
+func (n numbers) reconcile(ctx context.Context) error {
+	_, err := n.cursor.get(ctx)
+	return err
+}
+
+// tidy implements nonces: it looks again at a cursor that is unverified, and fills the gaps that nobody has a job for.
+func (n numbers) tidy(ctx context.Context) error {
+	if n.cursor.unverified.Load() {
+		if err := n.reconcile(ctx); err != nil {
 			return err
 		}
 	}
-	if cursor.known == nil || len(cursor.known.Released) == 0 {
+	if n.cursor.known == nil || len(n.cursor.known.Released) == 0 {
 		return nil
 	}
-	flights, err := w.Intents.InFlight(ctx, w.key.Address())
+	flights, err := n.store.InFlight(ctx, n.signer)
 	if err != nil {
 		return err
 	}
-	tried, err := gaps.pass(ctx, cursor.known.Released, flights)
+	tried, err := n.gaps.pass(ctx, n.cursor.known.Released, flights)
 	if tried {
-		cursor.lose()
+		n.cursor.lose()
 	}
 	if txm.Refused(err) != "" {
 		return nil // the number is taken: the cursor will say so
@@ -148,6 +156,6 @@ func (w *worker) confirm(renewal renewal, waiting *waiting) *confirm {
 	return &confirm{
 		view: view, landing: &landing{view: view, freed: func() { signal(w.queued) }},
 		judge: w.work.Judge, rest: w.rest, renewal: renewal, waiting: waiting,
-		ages: newAges(w.Clock, w.cfg.ConfirmTimeout), ended: w.hasEnded, gate: w.told(renewal.broadcast),
+		ages: newAges(w.Heads.Clock, confirmTimeout), ended: w.hasEnded, gate: w.told(renewal.broadcast),
 	}
 }

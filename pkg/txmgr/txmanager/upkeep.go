@@ -9,14 +9,22 @@ import (
 
 // upkeep is what a drain does beside its tasks.
 type upkeep struct {
-	// reconcile compares the signer's nonces with the chain, if that has not been done.
-	reconcile func(ctx context.Context) error
-	count     func(ctx context.Context) error // reads what the signer has spent
-	idle      func(ctx context.Context) error // called when all else is counted
-	tidy      func(ctx context.Context) error // called when nothing is left to take
-	counted   bool                            // the budget knows what was spent, or less than may be
-	called    func() bool                     // whether the queue is to be looked at again already
-	tallied   time.Time                       // when was last counted
+	numbers nonces
+	funds   interface {
+		count(ctx context.Context) error // reads what the signer has spent
+	}
+	idle    func(ctx context.Context) error // called when all else is counted
+	counted bool                            // the budget knows what was spent, or less than may be
+	called  func() bool                     // whether the queue is to be looked at again already
+	tallied time.Time                       // when was last counted
+}
+
+// nonces are a signer's, in one lease term.
+type nonces interface {
+	// reconcile compares them with the chain, if that has not been done.
+	reconcile(ctx context.Context) error
+	// tidy is called when nothing is left to take.
+	tidy(ctx context.Context) error
 }
 
 // tallyWaits reports whether nothing need be counted now: a job waits for it, or nothing was taken since it was done.
@@ -32,7 +40,7 @@ func (d *drain) tally(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.count(ctx); err != nil {
+	if err := d.funds.count(ctx); err != nil {
 		return err
 	}
 	if err := d.idle(ctx); err != nil {

@@ -1,7 +1,6 @@
 package txmanager
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -18,23 +17,20 @@ func TestPassCountsWhileNoJobWaits(t *testing.T) {
 		steps = append(steps, "job")
 		return End(job.DroppedRecovered, "healthy"), nil
 	})
-	o.count = func(context.Context) error { steps = append(steps, "count"); return nil }
+	o.funds = counts(func() { steps = append(steps, "count") })
 	failure := errors.New("no connection")
-	fails := func(context.Context) error { return failure }
-	succeeds := o.reconcile
 	for _, c := range []struct {
-		says      string
-		reconcile func(context.Context) error
-		want      []string
-		err       error
+		says string
+		want []string
+		err  error
 	}{
-		{"the first of a lease term", succeeds, []string{"count", "job", "count"}, nil},
-		{"one after it", succeeds, []string{"job", "count"}, nil},
-		{"one that fails", fails, nil, failure},
-		{"one after a failure", succeeds, []string{"count", "job", "job", "count"}, nil},
+		{"the first of a lease term", []string{"count", "job", "count"}, nil},
+		{"one after it", []string{"job", "count"}, nil},
+		{"one that fails", nil, failure},
+		{"one after a failure", []string{"count", "job", "job", "count"}, nil},
 	} {
 		o.queue(t, c.says)
-		steps, o.reconcile = nil, c.reconcile
+		steps, o.numbers = nil, unmoved{c.err}
 		if err := o.pass(t.Context()); !errors.Is(err, c.err) || !slices.Equal(steps, c.want) {
 			t.Errorf("%s: %v, %v, want %v", c.says, steps, err, c.want)
 		}
@@ -44,9 +40,9 @@ func TestPassCountsWhileNoJobWaits(t *testing.T) {
 // What is counted for people and for the budget keeps no job waiting that has come meanwhile, and is not counted again
 // where nothing was taken; but it is never older than a loop's longest rest.
 func TestCountingKeepsNoJobWaiting(t *testing.T) {
-	counts, now, called := 0, time.Now(), false
+	counted, now, called := 0, time.Now(), false
 	o := newQueueTest(t, func(job.Job) (Verdict, error) { return End(job.DroppedRecovered, "healthy"), nil })
-	o.count = func(context.Context) error { counts++; return nil }
+	o.funds = counts(func() { counted++ })
 	o.clock, o.called = func() time.Time { return now }, func() bool { return called }
 	for _, c := range []struct {
 		says       string
@@ -65,9 +61,9 @@ func TestCountingKeepsNoJobWaiting(t *testing.T) {
 		if c.job {
 			o.queue(t, c.says)
 		}
-		counts, called, now = 0, c.other, now.Add(c.later)
-		if err := o.pass(t.Context()); err != nil || counts != c.want {
-			t.Errorf("%s: counted %d times, want %d; %v", c.says, counts, c.want, err)
+		counted, called, now = 0, c.other, now.Add(c.later)
+		if err := o.pass(t.Context()); err != nil || counted != c.want {
+			t.Errorf("%s: counted %d times, want %d; %v", c.says, counted, c.want, err)
 		}
 	}
 }

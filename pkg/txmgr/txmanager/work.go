@@ -12,20 +12,25 @@ import (
 
 // Work is what a manager's user does about the tasks of one signer. All of it may be called by several goroutines.
 type Work struct {
-	// Pipeline makes the stages from a queued intent to its claim, for one lease term. They are run in their order.
-	Pipeline func(TermState) []Stage
-	// Read looks up together what the stages of some tasks need, as of now, and notes it with each of them
-	// ([Task.Read]). It is called for all tasks of a batch at once, before the first stage of any.
-	Read func(ctx context.Context, tasks []*Task) error
-	// Recheck looks at a task that has a nonce, before another transaction is made there. It sets the call. While it
-	// says that nothing can be sent, a later lease term does not broadcast either what nobody is known to have
-	// broadcast.
-	Recheck func(ctx context.Context, t *Task) (Verdict, error)
-	Judge   Judge
+	Pipeline Pipeline
+	Judge    Judge
 	// Idle is called after every drain that came to its end, while no task waits.
 	Idle func(ctx context.Context) error
 	// Close is called when the signer is no longer worked.
 	Close func()
+}
+
+// Pipeline decides about tasks.
+type Pipeline interface {
+	// Stages lead from a queued intent to its claim, for one lease term. They are run in their order.
+	Stages(s TermState) []Stage
+	// Read looks up together what the stages of some tasks need, as of now, and notes it with each of them
+	// ([Task.Read]). It is called for all tasks of a batch at once, before the first stage of any.
+	Read(ctx context.Context, tasks []*Task) error
+	// Recheck looks at a task that has a nonce, before another transaction is made there. It sets the call. While it
+	// says that nothing can be sent, a later lease term does not broadcast either what nobody is known to have
+	// broadcast.
+	Recheck(ctx context.Context, t *Task) (Verdict, error)
 }
 
 // TermState is the state of a lease term. Its functions are for the stages of that lease term.

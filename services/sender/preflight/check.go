@@ -34,6 +34,14 @@ type Checker struct {
 // Stage is the checker as a stage of the pipeline.
 func (r *Checker) Stage() txmanager.Stage { return txmanager.Stage{Name: "recheck", Run: r.Run} }
 
+// Recheck looks again at a job that has its nonce, behind the gate.
+func (r *Checker) Recheck(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
+	if v, err := r.Gate.recheck(ctx, t.Job()); err != nil || v.Kind != txmanager.Proceed {
+		return v, err
+	}
+	return r.Run(ctx, t)
+}
+
 // Close ends what is still being asked in the background.
 func (r *Checker) Close() {
 	r.second.close()

@@ -55,23 +55,16 @@ func (g Gate) Stage(held func() string, reconciled func() bool) txmanager.Stage 
 	}}
 }
 
-// Recheck puts the gate before another look at a job that has its nonce: who does not see what happens signs nothing
-// more for it. Its nonce was reconciled when it was given, and a raise is what may help where nodes take no more; so
-// these are not asked again. Nor is the generation that the job was found in: the look itself is at the rows of now.
-func (g Gate) Recheck(look func(context.Context, *txmanager.Task) (txmanager.Verdict, error)) func(context.Context,
-	*txmanager.Task) (txmanager.Verdict, error) {
-	return func(ctx context.Context, t *txmanager.Task) (txmanager.Verdict, error) {
-		progress, err := g.State.Progress(ctx)
-		if err != nil {
-			return txmanager.Verdict{}, fmt.Errorf("asking how far the state is: %w", err)
-		}
-		found := t.Job()
-		found.Evidence.Generation = uint32(progress.Generation)
-		if v := g.judge(progress, found, true); v.Kind != txmanager.Proceed {
-			return v, nil
-		}
-		return look(ctx, t)
+// recheck is the gate before another look at a job that has its nonce: who does not see what happens signs nothing more
+// for it. Its nonce was reconciled when it was given, and a raise is what may help where nodes take no more; so these
+// are not asked again. Nor is the generation that the job was found in: the look itself is at the rows of now.
+func (g Gate) recheck(ctx context.Context, j job.Job) (txmanager.Verdict, error) {
+	progress, err := g.State.Progress(ctx)
+	if err != nil {
+		return txmanager.Verdict{}, fmt.Errorf("asking how far the state is: %w", err)
 	}
+	j.Evidence.Generation = uint32(progress.Generation)
+	return g.judge(progress, j, true), nil
 }
 
 func (g Gate) ask(ctx context.Context, j job.Job, reconciled bool) (txmanager.Verdict, error) {

@@ -28,6 +28,7 @@ type Parts struct {
 	State   State
 	Head    *headtrack.Tracker
 	Quotes  *Quotes
+	Gate    Gate
 	Clock   func() time.Time // the machine's, compared with itself alone
 	Metrics *Metrics
 	// Notes take the verdict of each check on an attempt; nil where nobody is to read it.

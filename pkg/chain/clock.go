@@ -1,4 +1,4 @@
-package tier
+package chain
 
 import "time"
 
@@ -19,13 +19,13 @@ type Clock struct {
 // Head notes a head's own time (Unix ms) and when it arrived here; arrived must carry a monotonic reading. A head that
 // is not newer, as after a reorg, changes nothing: time does not go back, but from where it cannot have been.
 func (c *Clock) Head(headMs uint64, arrived time.Time) {
-	if headMs > c.head || impossible(c.head, headMs) {
+	if headMs > c.head || Impossible(c.head, headMs) {
 		c.head, c.arrived = headMs, arrived
 	}
 }
 
-// impossible reports whether a time (Unix ms) cannot have been the chain's, judged by a later reading of the clock.
-func impossible(thenMs, nowMs uint64) bool {
+// Impossible reports whether a time (Unix ms) cannot have been the chain's, judged by a later reading of the clock.
+func Impossible(thenMs, nowMs uint64) bool {
 	return thenMs > nowMs && thenMs-nowMs > uint64(longestReorg.Milliseconds())
 }
 
