@@ -44,7 +44,7 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 		return nil, err
 	}
 	p.life, p.closing = context.WithCancel(context.WithoutCancel(ctx))
-	p.unknownHeaders = &unknownHeaders{log: log}
+	p.unknownHeaders, p.disputes = &unknownHeaders{log: log}, &disputes{kept: make(chan Dispute, openedDisputes)}
 	c := &Client{Reader{pool: p}}
 	names := map[string]int{}
 	shared := &served{alone: len(cfg.URLs) == 1, last: map[Purpose]map[Source]time.Time{}}
@@ -54,7 +54,7 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 			name = fmt.Sprintf("%s #%d", name, names[name])
 		}
 		e := newEndpoint(u, Source(name), host, h, private, chainID, cfg, transport, log, metrics)
-		e.unknownHeaders, e.served = p.unknownHeaders, shared
+		e.unknownHeaders, e.served, e.disputes = p.unknownHeaders, shared, p.disputes
 		return e
 	}
 	for i, host := range hostsOf(cfg.URLs) {
@@ -65,6 +65,7 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 		e.bundles = len(cfg.PrivateKinds) > 0 && cfg.PrivateKinds[i] == kindBundle
 		p.private = append(p.private, e)
 	}
+	p.disputes.endpoints = p.public
 	if err = p.introduce(ctx); err != nil {
 		c.Close()
 		return nil, err

@@ -30,7 +30,9 @@ type endpoint struct {
 	bucket  *bucket
 	// unknownHeaders are headers whose hash no endpoint of the pool could prove; all of them share it.
 	unknownHeaders *unknownHeaders
-	served         *served      // by whom; all of the pool share it
+	served         *served   // by whom; all of the pool share it
+	disputes       *disputes // all of the pool share them
+	hearing        hearing
 	underWay       atomic.Int64 // requests
 
 	mu         sync.Mutex
@@ -68,6 +70,9 @@ func (e *endpoint) ask(ctx context.Context, method string, args ...any) (raw jso
 		raw, err = c.call(ctx, method, args...)
 		return err
 	})
+	if err == nil {
+		e.hear(method, args, raw)
+	}
 	return raw, err
 }
 
@@ -78,6 +83,7 @@ func (e *endpoint) askBatch(ctx context.Context, label string, calls []batchCall
 		if err := c.batch(ctx, calls); err != nil {
 			return err
 		}
+		e.hearBatch(label, calls)
 		return wrong(calls)
 	})
 }
@@ -239,6 +245,9 @@ func (e *endpoint) exclude(p Purpose, r Reason, detail string) {
 		e.metrics.excluded.WithLabelValues(string(e.name), string(r)).Inc()
 		e.log.Warn().Str("for", string(p)).Str("reason", string(r)).Str("detail", scrub(detail, e.url)).
 			Msg("evm: endpoint is excluded")
+		if r.distrusts() {
+			e.disputes.begin(e, p, r, scrub(detail, e.url))
+		}
 	}
 }
 

@@ -53,6 +53,7 @@ const (
 	ReasonContradicted Reason = "contradicted"    // most others agree on something else than it says
 	ReasonAhead        Reason = "ahead"           // it named a newest block that cannot be the chain's yet
 	ReasonSuspected    Reason = "suspected"       // what it served was found wrong later; see Client.Suspect
+	ReasonUndecided    Reason = "undecided"       // nobody can tell who is wrong, so that nobody is excluded
 	ReasonStale        Reason = "stale"           // its head is too far behind
 	ReasonSlow         Reason = "slow"            // its answers take too long
 	ReasonUnreachable  Reason = "unreachable"     // several requests in a row had no answer

@@ -56,6 +56,7 @@ type pool struct {
 	receipts       receiptPause
 	finality       finality
 	unknownHeaders *unknownHeaders
+	disputes       *disputes
 	judging        sync.Mutex // of heads
 	heads          agreement.Heads
 	price, tip     atomic.Uint64 // the gas price and the highest tip that were last agreed on; 0 before
@@ -227,6 +228,7 @@ func put[T any](ctx context.Context, e *endpoint, q question[T]) (value T, err e
 		return value, err
 	}
 	if value, err = q.read(raw); err != nil {
+		e.hear(q.method, q.args, raw) // once more, as the newest
 		return value, e.failed(ctx, q.method, err, 0)
 	}
 	return value, nil

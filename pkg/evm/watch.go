@@ -33,6 +33,7 @@ func (p *pool) probe(ctx context.Context) {
 	p.watchForks(ctx)
 	p.vote(ctx)
 	now := time.Now()
+	p.disputes.close(now)
 	for i, e := range all {
 		if failures[i] == nil {
 			e.mu.Lock()
