@@ -96,7 +96,7 @@ func same[T comparable](ctx context.Context, c *Client, purpose Purpose,
 	}
 	value, by, agreed := agreement.Same(answers, need)
 	if !agreed {
-		c.undecided(answers[0].From, purpose, apart(answers))
+		undecided(c, purpose, answers, apart(answers))
 		return value, &undecidedError{text: apart(answers)}
 	}
 	if len(by) > 1 {

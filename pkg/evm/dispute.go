@@ -2,13 +2,17 @@ package evm
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"perpkeeper/pkg/evm/agreement"
 )
 
 // What is kept of disputes: the beginnings of answers, and so many disputes an hour.
@@ -19,8 +23,8 @@ const (
 	openedDisputes = 16      // wait for what others say, or for whoever keeps them
 )
 
-// Dispute is an answer for which an endpoint was caught, or that two contradict each other about, and what others say to
-// the same question. It holds no secret.
+// Dispute is an answer for which an endpoint was caught, or that two contradict each other about, and what others say
+// to the same question. It holds no secret.
 type Dispute struct {
 	At       time.Time `json:"at"`
 	Endpoint Source    `json:"endpoint"`
@@ -37,9 +41,29 @@ type Said struct {
 	Body     string `json:"body"`
 }
 
-// Disputes yields every dispute a few seconds after it has begun, so that other endpoints have been asked as well. What
-// nobody takes is dropped. There is one channel of a client, which is never closed.
-func (c *Client) Disputes() <-chan Dispute { return c.pool.disputes.kept }
+// KeepDisputes gives every dispute to keep a few seconds after it has begun, when other endpoints have been asked as
+// well: whom it is about, what was seen, and the whole as JSON. It returns when ctx ends. What cannot be kept is
+// logged.
+func (c *Client) KeepDisputes(ctx context.Context,
+	keep func(ctx context.Context, endpoint, why string, dispute []byte) error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case d := <-c.pool.disputes.kept:
+			text, err := json.Marshal(d)
+			if err == nil {
+				limited, cancel := context.WithTimeout(ctx, time.Minute)
+				err = keep(limited, string(d.Endpoint), fmt.Sprintf("%s, for %s: %s", d.Reason, d.For, d.Detail), text)
+				cancel()
+			}
+			if err != nil && ctx.Err() == nil {
+				c.pool.log.Warn().Err(err).Str("endpoint", string(d.Endpoint)).RawJSON("dispute", text).
+					Msg("evm: a dispute of endpoints is not kept")
+			}
+		}
+	}
+}
 
 // heard is an answer as it came.
 type heard struct {
@@ -136,8 +160,8 @@ type disputes struct {
 	began map[disputeOf]time.Time // within the last hour
 }
 
-// begin opens a dispute about what an endpoint was just caught for: the newest of its answers to such a question, or the
-// newest that another one contradicts where it was others who caught it.
+// begin opens a dispute about what an endpoint was just caught for: the newest of its answers to such a question, or
+// the newest that another one contradicts where it was others who caught it.
 func (d *disputes) begin(e *endpoint, p Purpose, r Reason, detail string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -166,6 +190,20 @@ func (d *disputes) begin(e *endpoint, p Purpose, r Reason, detail string) {
 	}
 	d.open = append(d.open, dispute)
 	d.opened.Store(int32(len(d.open)))
+}
+
+// undecided opens a dispute where hosts say different things and nobody can tell who is wrong: about the first by name,
+// so that it is one.
+func undecided[T any](c *Client, p Purpose, answers []agreement.Answer[T], detail string) {
+	first := ""
+	for _, a := range answers {
+		if first == "" || a.From < first {
+			first = a.From
+		}
+	}
+	if e := c.pool.named(Source(first)); e != nil && len(answers) > 1 {
+		c.pool.disputes.begin(e, p, ReasonUndecided, detail)
+	}
 }
 
 // against are the others' newest answers to a question, none where none of them differs.

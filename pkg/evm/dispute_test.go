@@ -14,8 +14,8 @@ import (
 // disputed are the disputes of a client a few seconds later.
 func disputed(c *Client) (all []Dispute) {
 	time.Sleep(2 * c.pool.cfg.ProbeInterval)
-	for len(c.Disputes()) > 0 {
-		all = append(all, <-c.Disputes())
+	for len(c.pool.disputes.kept) > 0 {
+		all = append(all, <-c.pool.disputes.kept)
 	}
 	return all
 }

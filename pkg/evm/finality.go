@@ -36,7 +36,7 @@ func (c *Client) agreeOnFinal(ctx context.Context, need int) (chain.BlockRef, er
 		return chain.BlockRef{}, fmt.Errorf("asking for the finalized block: %w", err)
 	}
 	if len(agreed.By) == 0 {
-		c.undecided(claims[0].From, ForFinality, differ(claims))
+		undecided(c, ForFinality, claims, differ(claims))
 		return chain.BlockRef{}, fmt.Errorf("asking for the finalized block: %w", &undecidedError{text: differ(claims)})
 	}
 	for _, from := range agreed.Contradict {
@@ -107,13 +107,6 @@ func (c *Client) settledHash(ctx context.Context, number uint64, backers []strin
 func (c *Client) contradicted(from string, purpose Purpose, detail string) {
 	if e := c.pool.named(Source(from)); e != nil {
 		e.distrust(purpose, ReasonContradicted, detail)
-	}
-}
-
-// undecided has what hosts say kept where none of them can be told to be wrong.
-func (c *Client) undecided(from string, purpose Purpose, detail string) {
-	if e := c.pool.named(Source(from)); e != nil {
-		c.pool.disputes.begin(e, purpose, ReasonUndecided, detail)
 	}
 }
 

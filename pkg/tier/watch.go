@@ -201,9 +201,12 @@ func (w *Watch) backupCause(at uint64) string {
 	return text
 }
 
+// MasterSilent reports whether the Master would be suspected: others stand in for it, and need not wait.
+func (w *Watch) MasterSilent() bool { return w.missed >= missesToSuspect }
+
 // masterCause is why the Master is taken for silent; empty if it is not.
 func (w *Watch) masterCause() string {
-	if w.missed < missesToSuspect {
+	if !w.MasterSilent() {
 		return ""
 	}
 	last := "it was not seen to execute anything"

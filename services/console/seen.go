@@ -63,7 +63,7 @@ func (s *seen) Executed(found []execution.Execution) {
 		delete(s.newest, e.Need())
 		s.watch.Executed(j.id, by, e.Block.TimeMs)
 		if s.readMs > 0 { // what was executed before we began is not counted
-			s.metrics.ExecutedBy(by, e.Kind, j.birthMs, e.Block.TimeMs)
+			s.metrics.ExecutedBy(by, e, j.birthMs, by > 1 && s.watch.MasterSilent())
 		}
 	}
 }

@@ -22,6 +22,8 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/operator/jobstory"
 	"perpkeeper/pkg/operator/replay"
 	"perpkeeper/pkg/operator/status"
@@ -93,6 +95,7 @@ func (s *session) parts(jobs []string) ([]part, error) {
 		}},
 		{"status.json", func(ctx context.Context, s *session) error { return s.show(s.look(ctx)) }},
 		{"topics.json", topicEnds},
+		{"disputes.json", disputes},
 		{"generations.json", func(ctx context.Context, s *session) error {
 			return stateGenerations(ctx, s, []string{"list"})
 		}},
@@ -214,6 +217,22 @@ func topicEnds(ctx context.Context, s *session) error {
 		}
 	}
 	return s.out.table(rows)
+}
+
+// disputes prints what endpoints were caught in, or said against each other, in the last week.
+func disputes(ctx context.Context, s *session) error {
+	client, err := s.kafka()
+	if err != nil {
+		return err
+	}
+	found, err := deadletter.Topic{Client: client, Keeper: s.Keeper}.Letters(ctx, wire.Disputes, 0)
+	shown := []any{}
+	for _, l := range found {
+		if time.Since(l.Time) < 7*24*time.Hour {
+			shown = append(shown, shownLetter(l))
+		}
+	}
+	return errors.Join(s.out.object(shown), err)
 }
 
 // keepCases prints what the decisions about jobs were made from.

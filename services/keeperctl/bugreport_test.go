@@ -19,6 +19,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/operator/replay"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
@@ -26,6 +27,7 @@ import (
 	"perpkeeper/pkg/risk/due"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service/config"
+	"perpkeeper/services/keeperctl/doctor"
 )
 
 // plant gives every secret of a configuration a canary, each list of tables one row with canaries, and returns all of
@@ -123,7 +125,8 @@ func TestBugReportHasNoSecrets(t *testing.T) {
 	}
 	files := filesOf(t, report)
 	for _, name := range []string{"about.json", "keeperctl.toml", "doctor.json", "status.json", "topics.json",
-		"generations.json", "job-1.json", casesFile, "scanner/log.jsonl", "scanner/metrics.txt", "scanner/version.json"} {
+		"disputes.json", "generations.json", "job-1.json", casesFile, "scanner/log.jsonl",
+		"scanner/metrics.txt", "scanner/version.json"} {
 		if _, is := files[name]; !is {
 			t.Errorf("there is no %s", name)
 		}
@@ -149,7 +152,8 @@ func TestReplayFromReport(t *testing.T) {
 	}
 	said := job.Job{ID: job.RequestID(job.Deposit, chain.Hash{7}), Kind: job.Deposit, Key: chain.Hash{7},
 		Evidence: job.Evidence{Reason: "request waits"}}
-	gone := replay.Case{PublishedJob: replay.PublishedJob{Job: job.Job{ID: "order:x:1"}}, Missing: "a branch that was left"}
+	gone := replay.Case{PublishedJob: replay.PublishedJob{Job: job.Job{ID: "order:x:1"}},
+		Missing: "a branch that was left"}
 	cases, err := json.Marshal([]replay.Case{gone, {PublishedJob: replay.PublishedJob{Job: said},
 		Rules: due.Rules{FireRatio: perp.One}, Rows: []replay.KeptRow{{Table: perp.Requests, Row: row}},
 		Reports: []price.Report{}}})
@@ -175,5 +179,36 @@ func TestReplayFromReport(t *testing.T) {
 	if out, complaint, code = run(t, nil, "replay", "--from", write(nil)); code != exitNotAsked ||
 		!strings.Contains(complaint, "holds no "+casesFile) {
 		t.Errorf("exit code %d, %s%s", code, out, complaint)
+	}
+}
+
+// What endpoints said against each other is listed among the dead letters, shown word for word, found by the doctor
+// apart from what was given up, and in a bug report.
+func TestDisputesAreShown(t *testing.T) {
+	y := newStoried(t)
+	keep := y.Client.KeepDispute(y.s.Keeper.ChainID)
+	dispute := `{"endpoint":"http://a/***","said":[{"endpoint":"http://a/***","body":"\"0x8\""},` +
+		`{"endpoint":"http://b/","body":"\"0x7\""}]}`
+	if err := keep(t.Context(), "http://a/***", "contradicted, for nonces: it says 8", []byte(dispute)); err != nil {
+		t.Fatal(err)
+	}
+	letters := deadLetters{deadletter.Topic{Client: y.Client, Keeper: y.s.Keeper}, 10, printer{}}
+	var out bytes.Buffer
+	letters.out.Writer = &out
+	if err := errors.Join(letters.list(t.Context(), []string{"endpoint"}), letters.show(t.Context(), []string{"0"}),
+		disputes(t.Context(), &session{Config: y.s.Config, out: printer{Writer: &out}})); err != nil {
+		t.Fatal(err)
+	}
+	wantTold(t, out.String(), "http://a/***", "contradicted, for nonces: it says 8", `"source": "endpoint"`)
+	if strings.Count(out.String(), `"body": "\"0x7\""`) != 2 {
+		t.Errorf("%s", &out)
+	}
+	var topics doctor.Topics
+	y.s.lookAtLetters(t.Context(), y.Client, &topics)
+	if topics.DeadLetters != 0 || len(topics.Disputes) != 1 || !strings.Contains(topics.Disputes[0], "it says 8") {
+		t.Errorf("%+v", topics)
+	}
+	if err := letters.replay(t.Context(), []string{"0"}); !errors.Is(err, deadletter.ErrNotReplayed) {
+		t.Errorf("it was replayed: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -50,6 +51,9 @@ func (d deadLetters) run(ctx context.Context, args []string) error {
 // source is the topic that an operator means.
 func (d deadLetters) source(name string) (topic string, known bool) {
 	t, known := topicOf(d.Keeper, name)
+	if name == wire.Disputes {
+		return name, true
+	}
 	return t.Name, known
 }
 
@@ -58,7 +62,8 @@ func (d deadLetters) list(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		var known bool
 		if source, known = d.source(args[0]); !known {
-			return usagef("%q is no topic of this keeper (write job, log, price or result, or a topic's whole name)",
+			return usagef("%q is no topic of this keeper (write job, log, price or result, a topic's whole name, or "+
+				"endpoint for what endpoints say against each other)",
 				args[0])
 		}
 	}
@@ -114,6 +119,10 @@ func shownLetter(l deadletter.Letter) any {
 	s := shown{Offset: l.Offset, At: l.Time.UTC(), Source: l.Source(), Headers: map[string]string{}}
 	for _, h := range l.Headers {
 		s.Headers[h.Key] = readable(h.Value)
+	}
+	if s.Source == wire.Disputes && json.Valid(l.Value) {
+		s.Message = json.RawMessage(l.Value)
+		return s
 	}
 	message, _, err := wire.Decode(l.Record)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
@@ -89,7 +90,7 @@ func (s *session) lookAtTopics(ctx context.Context) *doctor.Topics {
 	for _, spec := range bus.Specs(s.Keeper.Topics()...) {
 		topics.All = append(topics.All, lookAtTopic(ctx, client, spec))
 	}
-	topics.DeadLetters = lately(ctx, client, wire.DeadLetterTopic(s.Keeper.ChainID))
+	s.lookAtLetters(ctx, client, topics)
 	s.countUnread(ctx, client, topics)
 	return topics
 }
@@ -107,17 +108,23 @@ func lookAtTopic(ctx context.Context, client *bus.Client, spec bus.TopicSpec) do
 	return t
 }
 
-// lately is how many records of a topic of one partition came within the hour; 0 where it cannot be asked.
-func lately(ctx context.Context, client *bus.Client, topic string) int64 {
-	_, end, err := client.Bounds(ctx, topic, 0)
-	if err != nil {
-		return 0
-	}
+// lookAtLetters counts the dead letters of the last hour; none where they cannot be asked for.
+func (s *session) lookAtLetters(ctx context.Context, client *bus.Client, topics *doctor.Topics) {
+	topic := wire.DeadLetterTopic(s.Keeper.ChainID)
 	first, err := client.OffsetAt(ctx, topic, 0, time.Now().Add(-time.Hour))
 	if err != nil {
-		return 0
+		return
 	}
-	return max(0, end-first)
+	for r, err := range client.Scan(ctx, topic, 0, first) {
+		if err != nil {
+			return
+		}
+		if l := (deadletter.Letter{Record: r}); l.Source() == wire.Disputes {
+			topics.Disputes = append(topics.Disputes, l.About()+": "+l.Why())
+		} else {
+			topics.DeadLetters++
+		}
+	}
 }
 
 // countUnread notes what statevm and the webhooks' receivers have before them.

@@ -41,7 +41,8 @@ type oldStateError struct {
 func (e *oldStateError) Error() string {
 	return fmt.Sprintf("no endpoint has the state of block %d any more, at which %s has to be read (add an archive "+
 		"node to chain.urls, which is asked for such "+
-		"calls alone; or begin an empty topic at a later scanner.start_block): %v", e.block, e.what, e.err)
+		"calls alone; or begin an empty topic at a later scanner.start_block, before the first market): %v",
+		e.block, e.what, e.err)
 }
 
 func (e *oldStateError) Unwrap() error { return e.err }
@@ -109,7 +110,8 @@ func (d dataStore) params(ctx context.Context, params []Param, block chain.Block
 			return nil,
 				retry.Stop(fmt.Errorf("scanner.start_block: at block %d there is no contract at venue.data_store = "+
 					"%s yet, a call of it answers with 0 bytes "+
-					"(set start_block to the block in which the exchange was deployed, or to a later one; or "+
+					"(set start_block to the block in which the exchange's DataStore was created, or one after it and "+
+					"before the first market; or "+
 					"data_store to the right address)", block.Number, d.at))
 		}
 		if err != nil {

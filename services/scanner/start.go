@@ -25,6 +25,9 @@ func Start(sh *service.Shell, cfg Config) error {
 		return fmt.Errorf("connecting to the chain: %w", err)
 	}
 	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
+	sh.Go("disputes", func(ctx context.Context) error {
+		return node.KeepDisputes(ctx, kafka.KeepDispute(cfg.Keeper.ChainID))
+	})
 
 	s := New(cfg, node, kafka, sh.Log, newMetrics(sh.Registry))
 	watch := func(name string, healthy func() error) {

@@ -114,6 +114,9 @@ func Start(sh *service.Shell, cfg Config) error {
 	}
 	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
 	sh.Ready("chain").Note(node.OneWord())
+	sh.Go("disputes", func(ctx context.Context) error {
+		return node.KeepDisputes(ctx, client.KeepDispute(cfg.Keeper.ChainID))
+	})
 
 	metrics := NewMetrics(sh.Registry)
 	cfg.Sender.Node = cmp.Or(cfg.Sender.Node, service.Node(sh.Context()))

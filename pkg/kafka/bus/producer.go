@@ -10,6 +10,8 @@ import (
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
+
+	"perpkeeper/pkg/kafka/wire"
 )
 
 // clearUpWithin bounds how long an unclear batch is repeated. Brokers forget producers after a day
@@ -248,3 +250,12 @@ func (t turn) take(ctx context.Context) error {
 }
 
 func (t turn) give() { <-t }
+
+// KeepDispute writes disputes of endpoints to a keeper's dead letter topic, one at a time.
+func (c *Client) KeepDispute(chainID uint64) func(ctx context.Context, endpoint, why string, dispute []byte) error {
+	return func(ctx context.Context, endpoint, why string, dispute []byte) error {
+		letter := wire.Disputed(endpoint, why, dispute)
+		_, err := c.Producer(wire.DeadLetterTopic(chainID)).Produce(ctx, 0, []Record{letter})
+		return err
+	}
+}

@@ -25,3 +25,12 @@ func DeadLetter(topic string, r Record, why string) Record {
 		Header{Key: "error", Value: []byte(Legible(why))},
 	)}
 }
+
+// Disputes is the source of dead letters that are no record of a topic: answers of endpoints that others contradict.
+const Disputes = "endpoint"
+
+// Disputed is a dispute about an endpoint's answer, as JSON, as it goes to the dead letter topic.
+func Disputed(endpoint, why string, dispute []byte) Record {
+	return Record{Key: []byte(Disputes), Value: dispute, Headers: []Header{
+		{Key: "endpoint", Value: []byte(endpoint)}, {Key: "error", Value: []byte(Legible(why))}}}
+}

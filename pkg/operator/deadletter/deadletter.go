@@ -8,6 +8,7 @@ package deadletter
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ func (l Letter) About() string {
 	if id := l.Header("job"); id != "" {
 		return fmt.Sprintf("%s attempt %s", id, l.Header("attempt"))
 	}
-	return l.Header("t")
+	return cmp.Or(l.Header("endpoint"), l.Header("t"))
 }
 
 // Why is what went wrong, on one line.

@@ -7,6 +7,7 @@ import (
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/service/metric"
+	"perpkeeper/pkg/tier/execution"
 )
 
 // Metrics count which keepers work (TIER-16).
@@ -22,16 +23,22 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		executed: in.Counters("sender_tier_executed_total",
 			"Jobs executed on the chain, by the tier of the transaction's sender; 0 is somebody else.", "tier", "kind"),
 		executedAge: in.Histograms("sender_tier_execution_age_seconds",
-			"Age of a job in the block in which a tier executed it.", job.ExecutionSeconds(), "tier"),
+			"Age of a job in the block in which a tier executed it while no other was suspected.",
+			job.ExecutionSeconds(), "tier"),
 	}
 }
 
-// ExecutedBy counts an execution by a tier, in a block of a time (ms). Of a job that was never published here the birth
-// is 0, and its age unknown.
-func (m *Metrics) ExecutedBy(by int, kind job.Kind, birthMs, atMs uint64) {
+// ExecutedBy counts an execution by a tier. Of a job that was never published here the birth is 0, and its age unknown.
+// What is no work of a keeper's is not counted, nor what somebody else did that no planner had published: owners call
+// off what is theirs, and withdraw in one transaction. A tier that stood in for one that is suspected went before its
+// window, rightly, and its age says nothing.
+func (m *Metrics) ExecutedBy(by int, e execution.Execution, birthMs uint64, stoodIn bool) {
+	if !e.Work() || by == 0 && birthMs == 0 {
+		return
+	}
 	tier := strconv.Itoa(by)
-	m.executed.WithLabelValues(tier, string(kind)).Inc()
-	if birthMs > 0 {
-		m.executedAge.WithLabelValues(tier).Observe(float64(atMs-min(atMs, birthMs)) / 1000)
+	m.executed.WithLabelValues(tier, string(e.Kind)).Inc()
+	if birthMs > 0 && !stoodIn {
+		m.executedAge.WithLabelValues(tier).Observe(float64(e.Block.TimeMs-min(e.Block.TimeMs, birthMs)) / 1000)
 	}
 }

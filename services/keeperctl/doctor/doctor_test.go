@@ -185,6 +185,9 @@ var planted = []struct {
 	{"a tier without signers", "tier-peers", func(f *Facts) { f.Settings.Tier.Peers = f.Settings.Tier.Peers[:1] }},
 
 	{"a peer's signer that is not listed executes", "tier-unlisted", func(f *Facts) { f.State.Seen.Executed[0] = 6 }},
+	{"some of many are executed by somebody with a role", "", func(f *Facts) {
+		f.State.Seen.Executed[0], f.State.Seen.Executed[1] = 6, 700
+	}},
 	{"a backup that does not wait for its window", "tier-windows", func(f *Facts) {
 		f.State.Seen.Ages[2] = []AgeCount{{time.Second, 20}, {30 * time.Second, 21}, {60 * time.Second, 30}}
 	}},
@@ -205,6 +208,9 @@ var planted = []struct {
 	{"a copy is behind", "topic-isr", func(f *Facts) { f.Topics.All[0].InSync = 2 }},
 	{"statevm lags", "topic-lag", func(f *Facts) { f.Topics.Lag[2] = 6000 }},
 	{"a webhook is not told", "topic-unsent", func(f *Facts) { f.Topics.Unsent["owner"] = 101 }},
+	{"endpoints contradict each other", "endpoint-disputes", func(f *Facts) {
+		f.Topics.Disputes = []string{"http://a/: lied, for bodies: x", "http://b/: undecided, for nonces: y"}
+	}},
 	{"dead letters", "topic-dead-letters", func(f *Facts) { f.Topics.DeadLetters = 1 }},
 
 	{"Postgres is away", "!postgres-reachable", func(f *Facts) { f.State = &State{Error: errPlanted} }},
@@ -424,6 +430,33 @@ func TestOrder(t *testing.T) {
 	want := "endpoints endpoint-agreement,endpoints endpoint-hosts,state state-liquidations,state state-delayed"
 	if strings.Join(order, ",") != want || areas[0].Findings != 2 || areas[6].Findings != 2 || areas[1].Findings != 0 {
 		t.Errorf("%v, %+v", order, areas)
+	}
+}
+
+// What is said of a first block that is wrong is what the env file of a region says where it is set.
+func TestStartBlockIsExplainedInOneWay(t *testing.T) {
+	example, err := os.ReadFile("../../../deploy/compose/region.env.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, err := os.ReadFile("../../scanner/data_store.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rule = "DataStore was created, or one after it and before the first market"
+	refusal := strings.Join(strings.Fields(strings.ReplaceAll(string(refused), `"+`, "")), " ")
+	if !strings.Contains(string(example), rule) || !strings.Contains(strings.ReplaceAll(refusal, ` "`, " "), rule) {
+		t.Errorf("neither the example nor the scanner may say otherwise than %q", rule)
+	}
+	for _, p := range planted {
+		f := healthy()
+		p.do(f)
+		found, _ := Examine(f)
+		for _, x := range found {
+			if x.Check == "venue-start-block" && !strings.Contains(x.Fix, rule) {
+				t.Errorf("%s: %s", p.name, x.Fix)
+			}
+		}
 	}
 }
 

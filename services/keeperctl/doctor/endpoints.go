@@ -127,6 +127,14 @@ var endpointChecks = []check{
 	}},
 	{"endpoint-fork", "endpoints", false, forks},
 	{"endpoint-agreement", "endpoints", false, disagreeing},
+	{"endpoint-disputes", "endpoints", true, func(f *Facts, found report) {
+		if f.Topics == nil || len(f.Topics.Disputes) == 0 {
+			return
+		}
+		all := f.Topics.Disputes
+		found(Warning, "", fmt.Sprintf("endpoints were caught, or at odds, %d times within the hour, the last: %s", len(all),
+			all[len(all)-1]), "keeperctl dlq list endpoint shows whom, dlq show OFFSET who said what; replace who does it again")
+	}},
 	{"endpoint-hosts", "endpoints", false, func(f *Facts, found report) {
 		if !f.Development && f.Hosts == 1 {
 			found(Warning, "", "all endpoints are at one host: what is final, spent or refused rests on its word alone",

@@ -146,7 +146,8 @@ type Topics struct {
 	Lag []int64
 	// Unsent is how many results have not been delivered, by the receiver's name.
 	Unsent      map[string]int64
-	DeadLetters int64 // of the last hour
+	DeadLetters int64    // of the last hour
+	Disputes    []string // whom endpoints were at odds about in the last hour, and why, oldest first
 	// Reports are the times of the newest report by token, on the price topic.
 	Reports map[chain.Address]uint64
 	Stuck   []string // why nothing with a token can be executed, a sentence each

@@ -11,6 +11,7 @@ import (
 // How many executions tell something of who executes, and when.
 const (
 	mostByUnknown    = 5
+	shareByUnknown   = 0.01 // of all: a signer that is not listed does more, and who is helped out of a market less
 	enoughExecutions = 20
 )
 
@@ -35,7 +36,11 @@ var tierChecks = []check{
 		if f.State == nil {
 			return
 		}
-		if n := f.State.Seen.Executed[0]; n >= mostByUnknown {
+		all := 0.0
+		for _, n := range f.State.Seen.Executed {
+			all += n
+		}
+		if n := f.State.Seen.Executed[0]; n >= mostByUnknown && n > all*shareByUnknown {
 			found(Warning, "", fmt.Sprintf("accounts that are no keeper's have executed %.0f jobs since the sender "+
 				"started: they count for no tier, and no tier is relied upon for what they do", n),
 				"keeperctl audit last 1h names them; list the peers' signers among them in tier.peers of every keeper")
@@ -54,7 +59,8 @@ func sharing(look func(*Facts, tier.Config, report)) func(*Facts, report) {
 }
 
 // outsideWindows holds when tiers have executed against when their windows are by this keeper's settings. A backup that
-// stands in for a tier that is down acts before its own window, so it is only looked at while the tier before it works.
+// stands in for a tier that is down acts before its own window: the sender counts no ages of these, and it is only
+// looked at while the tier before it works.
 func outsideWindows(f *Facts, t tier.Config, found report) {
 	if f.State == nil || t.Policy != tier.PolicyWindows {
 		return

@@ -4,7 +4,7 @@ import "fmt"
 
 const (
 	fixVenue = "ask the exchange for the address of its DataStore, and set venue.data_store"
-	fixStart = "name the block in which the exchange's DataStore was created"
+	fixStart = "name the block in which the exchange's DataStore was created, or one after it and before the first market"
 )
 
 var venueChecks = []check{
@@ -55,7 +55,7 @@ var venueChecks = []check{
 			found(Failure, "", fmt.Sprintf("scanner.start_block is %d, and the chain's head %d", at, head), fixStart)
 		case f.Venue != nil && f.Venue.MarketsAtStart > 0:
 			found(Failure, "", fmt.Sprintf("there were %d markets before block %d, where the record begins: their "+
-				"events are missed", f.Venue.MarketsAtStart, at), "name an earlier block, and read the history anew")
+				"events are missed", f.Venue.MarketsAtStart, at), fixStart+"; and read the history anew")
 		}
 	}},
 }

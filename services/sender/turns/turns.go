@@ -245,7 +245,9 @@ func (t *Tracker) note(e execution.Execution) []string {
 		t.evidence.Executed(newest, by, e.Block.TimeMs)
 	}
 	if t.readMs > 0 { // what was executed before we began is not counted
-		t.cfg.Metrics.evidence.ExecutedBy(by, e.Kind, s.birthMs, e.Block.TimeMs)
+		suspects := t.suspects()
+		stoodIn := slices.Contains(suspects[:min(by, len(suspects))], true) // for a tier before it
+		t.cfg.Metrics.evidence.ExecutedBy(by, e, s.birthMs, stoodIn)
 	}
 	ids := s.ids
 	s.ids = nil

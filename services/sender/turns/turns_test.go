@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
@@ -224,6 +225,58 @@ func TestTurnFollowsEvidence(t *testing.T) {
 	b.Executed([]execution.Execution{by(masterSigner, 77, birth+35_000)})
 	if !b.logged("the Master is no longer suspected") || b.head(birth+35_000).Admit(waiting) {
 		t.Errorf("one success clears: %s", &b.log)
+	}
+}
+
+// TIER-16: a backup that stands in for a suspected Master goes before its window rightly, and its age is not counted;
+// nor is what owners do themselves. A backup that does not wait, and an account that executes our jobs, are.
+func TestOnlyFaultsAreCountedAgainstTiers(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	b := newBench().head(birth)
+	b.cfg.Metrics = NewMetrics(reg)
+	b.Read(birth)
+	stranger := chain.Address{0x77}
+	for n := byte(1); n <= 6; n++ {
+		b.Published(orderAt(n, birth+uint64(n)))
+	}
+	b.Executed([]execution.Execution{by(ourSigner, 1, birth+5000)}) // without any reason
+	cancelled := by(stranger, 2, birth+5000)
+	cancelled.Result, cancelled.Reason = execution.Cancelled, "USER_INITIATED_CANCEL"
+	b.Executed([]execution.Execution{cancelled, by(stranger, 90, birth+5000), by(stranger, 3, birth+5000)})
+	b.head(birth + 31_000)
+	for n := byte(4); n <= 6; n++ {
+		b.Executed([]execution.Execution{by(otherSigner, n, birth+31_000)})
+	}
+	if !b.logged("the Master is suspected") {
+		t.Fatalf("%s", &b.log)
+	}
+	for n := byte(10); n <= 12; n++ {
+		b.Published(orderAt(n, birth+32_000))
+		b.Executed([]execution.Execution{by(ourSigner, n, birth+35_000)})
+	}
+	want := "# HELP sender_tier_executed_total Jobs executed on the chain, by the tier of the transaction's sender; " +
+		"0 is somebody else.\n" + `# TYPE sender_tier_executed_total counter
+sender_tier_executed_total{kind="order",tier="0"} 1
+sender_tier_executed_total{kind="order",tier="2"} 4
+sender_tier_executed_total{kind="order",tier="3"} 3
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "sender_tier_executed_total"); err != nil {
+		t.Error(err)
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ages := map[string]uint64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "sender_tier_execution_age_seconds" {
+				ages[m.GetLabel()[0].GetValue()] = m.GetHistogram().GetSampleCount()
+			}
+		}
+	}
+	if ages["2"] != 1 || ages["0"] != 1 {
+		t.Errorf("ages of %v jobs", ages)
 	}
 }
 
