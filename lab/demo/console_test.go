@@ -5,12 +5,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
 // The link signs in whoever has it, and nobody else; while the console is away it says so.
 func TestTheLinkSignsIn(t *testing.T) {
-	signed := 0
+	var signed atomic.Int64
 	console := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		form, err := r.Cookie("perpkeeper_form")
 		if err != nil || r.URL.Path != "/signin" || r.PostFormValue("csrf") != form.Value ||
@@ -18,7 +19,7 @@ func TestTheLinkSignsIn(t *testing.T) {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
-		signed++
+		signed.Add(1)
 		http.SetCookie(w, &http.Cookie{Name: "perpkeeper_session", Value: "1"})
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 	}))
@@ -40,6 +41,7 @@ func TestTheLinkSignsIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		_ = answer.Body.Close()
 		return answer
 	}
 	got := open(k.ConsoleLink)
@@ -47,8 +49,8 @@ func TestTheLinkSignsIn(t *testing.T) {
 		got.Cookies()[0].Name != "perpkeeper_session" || got.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d %v", got.StatusCode, got.Header)
 	}
-	if got := open(k.ConsoleLink + "x"); got.StatusCode != http.StatusNotFound || signed != 1 {
-		t.Errorf("who does not know the link is answered %d; %d were signed in", got.StatusCode, signed)
+	if got := open(k.ConsoleLink + "x"); got.StatusCode != http.StatusNotFound || signed.Load() != 1 {
+		t.Errorf("who does not know the link is answered %d; %d were signed in", got.StatusCode, signed.Load())
 	}
 	console.Close()
 	if got := open(k.ConsoleLink); got.StatusCode != http.StatusServiceUnavailable || got.Header.Get("Refresh") == "" {

@@ -34,83 +34,52 @@ type Position struct {
 // Ranking is the positions that are nearest to liquidation at a moment.
 type Ranking struct {
 	Nearest []Position
-	Bands   []Band
-	Curves  []Curve // of the markets with most within the widest distance, the largest first
+	Curves  []Curve // by market, the one with most first
 	Open    int     // positions
 	Unknown int     // of these, those that cannot be judged: without a fresh report, say
-}
-
-// Band is the size of the positions that are within a distance, and beyond the one before it.
-type Band struct {
-	Within    uint64 // percent; 0 is what is due, and the last band has no bound
-	Last      bool
-	Positions int
-	SizeUsd   perp.Uint
 }
 
 // Steps are those of a curve's distances: step k is (k/100)² of the price, so that the last one is a quarter.
 const Steps = 50
 
-// mostCurves bounds the lines that somebody has to tell apart. The last one may be of all other markets.
-const mostCurves = 8
-
-// Curve is the size in USD, of 30 decimals, of a market's positions that are within each step of liquidation. The market
-// of zero is all those that have no curve of their own.
+// Curve is the size in USD, of 30 decimals, of a market's positions that are within each step of liquidation.
 type Curve struct {
 	Market chain.Address
 	Sizes  [Steps + 1]perp.Uint
 }
 
-// curves adds up sizes by market and step.
+// curves are those of markets, in which each step still is without those before it.
 type curves map[chain.Address]*Curve
 
 func (c curves) count(p Position) {
-	if c[p.Market] == nil {
-		c[p.Market] = &Curve{Market: p.Market}
-	}
 	step := sort.Search(Steps+1, func(k int) bool {
 		return p.Distance.Cmp(perp.One.MulDiv(perp.U64(uint64(k*k)), perp.U64(10_000))) <= 0
 	})
-	if step <= Steps {
-		c[p.Market].Sizes[step] = c[p.Market].Sizes[step].Add(p.SizeInUsd)
+	if step > Steps {
+		return
 	}
+	if c[p.Market] == nil {
+		c[p.Market] = &Curve{Market: p.Market}
+	}
+	c[p.Market].Sizes[step] = c[p.Market].Sizes[step].Add(p.SizeInUsd)
 }
 
-// drawn are the curves, each step with those before it.
-func (c curves) drawn() (all []Curve) {
+func (c curves) whole() (all []Curve) {
 	for _, one := range c {
 		for k := range Steps {
 			one.Sizes[k+1] = one.Sizes[k+1].Add(one.Sizes[k])
 		}
-		if !one.Sizes[Steps].IsZero() {
-			all = append(all, *one)
-		}
+		all = append(all, *one)
 	}
 	slices.SortFunc(all, func(a, b Curve) int {
 		return cmp.Or(b.Sizes[Steps].Cmp(a.Sizes[Steps]), slices.Compare(a.Market[:], b.Market[:]))
 	})
-	if len(all) <= mostCurves {
-		return all
-	}
-	others := Curve{}
-	for _, one := range all[mostCurves-1:] {
-		for k := range others.Sizes {
-			others.Sizes[k] = others.Sizes[k].Add(one.Sizes[k])
-		}
-	}
-	return append(all[:mostCurves-1], others)
+	return all
 }
-
-// bands are the bounds of the bands, in percent.
-var bands = []uint64{0, 1, 2, 5, 10, 25}
 
 // rank judges positions at a moment and keeps the nearest of them.
 func rank(m *due.Moment, open func(yield func(perp.Position) bool), most int) Ranking {
 	r, sizes := Ranking{}, curves{}
-	for _, within := range bands {
-		r.Bands = append(r.Bands, Band{Within: within})
-	}
-	r.Bands = append(r.Bands, Band{Last: true})
 	for p := range open {
 		r.Open++
 		at, ok := judge(m, p)
@@ -118,7 +87,6 @@ func rank(m *due.Moment, open func(yield func(perp.Position) bool), most int) Ra
 			r.Unknown++
 			continue
 		}
-		r.count(at)
 		sizes.count(at)
 		r.Nearest = append(r.Nearest, at)
 		if len(r.Nearest) >= 2*most {
@@ -126,21 +94,11 @@ func rank(m *due.Moment, open func(yield func(perp.Position) bool), most int) Ra
 		}
 	}
 	r.cut(most)
-	r.Curves = sizes.drawn()
+	r.Curves = sizes.whole()
 	for i := range r.Nearest {
 		r.Nearest[i].Decision = m.Position(r.Nearest[i].Position)
 	}
 	return r
-}
-
-func (r *Ranking) count(p Position) {
-	for i := range r.Bands {
-		b := &r.Bands[i]
-		if b.Last || p.Distance.Cmp(perp.One.MulDiv(perp.U64(b.Within), perp.U64(100))) <= 0 {
-			b.Positions, b.SizeUsd = b.Positions+1, b.SizeUsd.Add(p.SizeInUsd)
-			return
-		}
-	}
 }
 
 // cut keeps the nearest: by distance, the lower margin ratio first, the larger of equals.

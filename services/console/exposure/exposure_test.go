@@ -70,7 +70,7 @@ func TestTheEstimateIsTheRulesOwnWithoutFees(t *testing.T) {
 	})
 }
 
-// The nearest stand first, what cannot be judged is counted, and every position is in one band.
+// The nearest stand first, what cannot be judged is counted, and what is due, or near it, adds up by market.
 func TestRanking(t *testing.T) {
 	all := []perp.Position{
 		position(1, true, market.ShortToken, 10, 10_000, 5_000), // half of it: far away
@@ -94,24 +94,17 @@ func TestRanking(t *testing.T) {
 	if string(order) != string([]byte{4, 2, 3}) || r.Open != 5 || r.Unknown != 1 {
 		t.Errorf("%v, %d open, %d unknown", order, r.Open, r.Unknown)
 	}
-	count := 0
-	for _, b := range r.Bands {
-		count += b.Positions
-	}
 	c := r.Curves
 	if len(c) != 1 || c[0].Market != market.MarketToken || c[0].Sizes[0] != usd(20_000) ||
 		c[0].Sizes[9] != c[0].Sizes[0] || c[0].Sizes[Steps] != usd(40_000) { // the far one is beyond a quarter
 		t.Errorf("curves %+v", c)
 	}
-	if count != 4 || r.Bands[0].Positions != 1 || r.Bands[0].SizeUsd != usd(20_000) {
-		t.Errorf("bands %+v", r.Bands)
-	}
 }
 
-// A curve rises with the distance, step by step, and of many markets the smallest share one.
+// A curve rises with the distance, step by step, and ends with the last one; the largest market comes first.
 func TestCurves(t *testing.T) {
 	all := curves{}
-	for n := range byte(20) {
+	for n := range byte(3) {
 		for k := range uint64(Steps + 2) {
 			p := Position{Position: position(n, true, market.ShortToken, 1, uint64(n)+1, 1),
 				Distance: perp.One.MulDiv(perp.U64(k*k), perp.U64(10_000))}
@@ -119,17 +112,13 @@ func TestCurves(t *testing.T) {
 			all.count(p)
 		}
 	}
-	drawn := all.drawn()
-	if len(drawn) != mostCurves || drawn[0].Market != (chain.Address{20}) || !drawn[mostCurves-1].Market.IsZero() {
-		t.Fatalf("%+v", drawn)
-	}
-	rest := uint64(0)
-	for n := range uint64(13) {
-		rest += n + 1
+	whole := all.whole()
+	if len(whole) != 3 || whole[0].Market != (chain.Address{3}) {
+		t.Fatalf("%+v", whole)
 	}
 	for k := range uint64(Steps + 1) {
-		if drawn[0].Sizes[k] != usd(20*(k+1)) || drawn[mostCurves-1].Sizes[k] != usd(rest*(k+1)) {
-			t.Errorf("step %d: %s, others %s", k, drawn[0].Sizes[k], drawn[mostCurves-1].Sizes[k])
+		if whole[0].Sizes[k] != usd(3*(k+1)) || whole[2].Sizes[k] != usd(k+1) {
+			t.Errorf("step %d: %s and %s", k, whole[0].Sizes[k], whole[2].Sizes[k])
 		}
 	}
 }

@@ -18,12 +18,10 @@ import (
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/pg/txstore/txstoretest"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txmgr/txm"
-	"perpkeeper/services/console/chart"
 )
 
 // TIER-16: jobs that a tier executed that is not the first stand out, beside this keeper's own; what a process counted
@@ -45,17 +43,14 @@ func TestTakeoversStandOut(t *testing.T) {
 	c := &console{Deps: Deps{DB: d.DB, Log: zerolog.Nop(), Now: time.Now,
 		Processes: []Process{{"planner", "http://127.0.0.1:1"}, {"sender", sender.URL}},
 		Tier:      tier.Config{Enabled: true, Priority: 1, Tiers: 2}}}
+	w := new(witness)
 	for _, n := range []int64{7, 10, 2} { // 3 more, and 2 of a process that began anew
 		counted.Store(n)
-		g, landed, err := c.glance(t.Context(), time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.hour.add(g, landed, c.Now())
+		c.glance(t.Context(), w)
 	}
-	drawn, taken := c.executedChart()
+	drawn, taken := c.executedChart(c.past())
 	for _, want := range []string{`class="t2 k1"`, "tier 2, liquidations <b>5</b>", `class="t1 k2"`,
-		"tier 1, this keeper, orders <b>1</b>", "6 in all, 5 of them by a tier that is not the first"} {
+		"this keeper, orders <b>1</b>", "6 in all, 5 of them by a tier that is not the first"} {
 		if !strings.Contains(string(drawn), want) {
 			t.Errorf("no %s in\n%s", want, drawn)
 		}
@@ -63,46 +58,44 @@ func TestTakeoversStandOut(t *testing.T) {
 	if taken != 5 {
 		t.Errorf("%d were taken over", taken)
 	}
-	for _, s := range c.road()[2:] {
+	for _, s := range c.past().road()[2:] {
 		if s.Last == "" || s.Most == "" || !strings.Contains(string(s.Line), "p50 "+s.Middle) {
 			t.Errorf("%+v", s)
 		}
 	}
 }
 
-// An hour has no more looks than fit into it, and what is read again is not there twice.
-func TestAnHourIsBounded(t *testing.T) {
+// What is older than an hour is forgotten, and what is kept does not change under who reads it.
+func TestAnHourIsForgotten(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	at := func(before time.Duration) pg.Landed {
-		return pg.Landed{SeenMs: uint64(now.Add(-before).UnixMilli()), GasPrice: uint64(before / time.Second)}
+	c := &console{Deps: Deps{Now: func() time.Time { return now }}}
+	for range 3 * int(time.Hour/lookEvery) {
+		now = now.Add(lookEvery)
+		c.keep(map[any]perp.Uint{headAge: perp.U64(uint64(now.Unix()))}, nil)
 	}
-	var h hour
-	for i := range 2 * looksKept {
-		h.add(glance{at: now.Add(time.Duration(i-2*looksKept) * lookEvery)}, nil, now)
+	p := c.past()
+	first := p.marks[headAge][0]
+	if n := len(p.marks[headAge]); n != int(time.Hour/lookEvery) || p.minutes != 60 {
+		t.Errorf("%d looks are kept, %d minutes are shown", n, p.minutes)
 	}
-	h.add(glance{at: now}, []pg.Landed{at(10 * time.Second), at(30 * time.Second), at(59 * time.Minute)}, now)
-	h.add(glance{at: now}, []pg.Landed{at(0), at(10 * time.Second), at(20 * time.Second)}, now)
-	h.add(glance{at: now}, nil, now.Add(2*time.Minute))
-	p := h.past(now)
-	var ages []uint64
-	for _, l := range p.landed {
-		ages = append(ages, l.GasPrice)
-	}
-	if len(p.looks) != looksKept || !slices.Equal(ages, []uint64{0, 10, 20, 30}) {
-		t.Errorf("%d looks, landed %d s ago", len(p.looks), ages)
+	now = now.Add(2 * time.Hour)
+	c.keep(map[any]perp.Uint{stateAge: perp.U64(1)}, nil)
+	if _, kept := c.past().marks[headAge]; kept || p.marks[headAge][0] != first {
+		t.Error("what nobody says any more is kept, or another one's hour has changed")
 	}
 }
 
 // A console that has just begun shows a quarter of an hour, and what was there before it as far as the database knows.
 func TestPicturesBeginWithWhatIsKnown(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	for first, want := range map[time.Duration]int{0: 15, 14 * time.Minute: 15, 16 * time.Minute: 30, 50 * time.Minute: 60} {
-		var h hour
-		h.add(glance{at: now, head: chart.At(perp.U64(5))}, []pg.Landed{{SeenMs: uint64(now.Add(-first).UnixMilli())}}, now)
-		p := h.past(now)
-		points := p.track(func(g glance) chart.Point { return g.head })
-		if p.minutes != want || len(points) != 6*want || !points[len(points)-1].Known || points[0].Known {
-			t.Errorf("since %s: %d minutes, %d points", first, p.minutes, len(points))
+	for first, want := range map[time.Duration]int{0: 15, 14 * time.Minute: 15, 16 * time.Minute: 30,
+		50 * time.Minute: 60} {
+		c := &console{Deps: Deps{Now: func() time.Time { return now }}}
+		c.keep(map[any]perp.Uint{headAge: perp.U64(5)}, []pg.Landed{{SeenMs: uint64(now.Add(-first).UnixMilli())}})
+		p := c.past()
+		values := p.highest(p.marks[headAge])
+		if p.minutes != want || len(values) != want || values[want-1] == nil || values[0] != nil {
+			t.Errorf("since %s: %d minutes, %v", first, p.minutes, values)
 		}
 	}
 }
@@ -124,61 +117,67 @@ func (p purse) GasPrice(context.Context) (uint64, error) { return 3_000_000_000,
 
 // A balance is shown in the hours that it lasts, with its slope; what was paid for gas, beside the node's suggestion.
 func TestBalancesLast(t *testing.T) {
-	signer, now := chain.Address{0xaa}, time.Unix(1_700_000_000, 0)
-	c := &console{Deps: Deps{DB: pgtest.DB(t), Log: zerolog.Nop(), Now: func() time.Time { return now }}}
-	if got := c.fuelOf(signer); got != (fuel{}) {
+	end := time.Unix(1_700_000_000, 0)
+	now := end.Add(-30 * time.Minute)
+	d := txstoretest.New(t, 0)
+	signer := d.Fence.Signer
+	c := &console{Deps: Deps{DB: d.DB, Log: zerolog.Nop(), Now: func() time.Time { return now }}}
+	if got := c.past().fuel(signer); got != (fuel{}) {
 		t.Errorf("of a signer that nobody asked for: %+v", got)
 	}
-	if err := txstore.NewLeases(c.DB).Register(t.Context(), signer, 56); err != nil {
-		t.Fatal(err)
-	}
-	spent := pg.Landed{Signer: signer, SeenMs: uint64(now.Add(-30 * time.Minute).UnixMilli()), GasUsed: 100_000,
-		GasPrice: 1_000_000_000} // 0.0001 in half an hour
-	for i, wei := range []uint64{3e15, 2e15} {
+	for _, wei := range []uint64{3e15, 2e15} {
 		c.Node = purse{wei: wei}
-		g, _, err := c.glance(t.Context(), time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.at = now.Add(time.Duration(i-1) * 30 * time.Minute)
-		c.hour.add(g, []pg.Landed{spent}, now)
+		c.glance(t.Context(), new(witness))
+		now = end
 	}
-	got := c.fuelOf(signer)
-	if got.Lasts != "10 h" || got.Slope != "−0.002 BNB an hour" || !strings.Contains(string(got.Line), "<path") {
+	c.keep(nil, []pg.Landed{{Signer: signer, SeenMs: uint64(end.Add(-30 * time.Minute).UnixMilli()), GasUsed: 100_000,
+		GasPrice: 1_000_000_000}}) // 0.0001 in half an hour
+	p := c.past()
+	if got := p.fuel(signer); got.Lasts != "10 h" || got.Slope != "−0.002 BNB an hour" ||
+		!strings.Contains(string(got.Line), "which lasts 10 h and moves by −0.002 BNB an hour") {
 		t.Errorf("%+v", got)
 	}
-	gas := string(c.gasChart())
-	for _, want := range []string{"paid, middle of each minute <b>1 Gwei</b>", "the node&#39;s suggestion <b>3 Gwei</b>"} {
+	gas := string(p.gasChart())
+	for _, want := range []string{"paid at most <b>1 Gwei</b>", "the node&#39;s suggestion <b>3 Gwei</b>"} {
 		if !strings.Contains(gas, want) {
 			t.Errorf("no %s in\n%s", want, gas)
 		}
 	}
 }
 
-// Every kind of job has a colour, and every number of a tier.
+// Every kind of job has a colour, and every number of a tier; what this keeper did itself it knows better.
 func TestEveryExecutionHasItsColour(t *testing.T) {
 	c := &console{Deps: Deps{Now: time.Now, Tier: tier.Config{Enabled: true, Priority: 2}}}
-	executed := map[status.Executions]uint64{}
+	executed := map[any]perp.Uint{}
 	for _, kind := range slices.Concat(job.Kinds(), job.Cancels()) {
 		for by := range 7 {
-			executed[status.Executions{Tier: by, Kind: kind}] = 1
+			executed[status.Executions{Tier: by, Kind: kind}] = perp.U64(1)
 		}
 	}
-	c.hour.add(glance{at: time.Now(), executed: executed}, nil, time.Now())
-	drawn, _ := c.executedChart()
+	c.keep(executed, nil)
+	drawn, _ := c.executedChart(c.past())
 	style, err := static.ReadFile("static/console.css")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for by := range 5 {
-		if class := fmt.Sprintf(".t%d", by); by != 2 && !strings.Contains(string(drawn), class[1:]+" k1") ||
-			!strings.Contains(string(style), class) {
+		for lane := range job.Lanes() {
+			class := fmt.Sprintf(`class="t%d k%d"`, by, lane+1)
+			if strings.Contains(string(drawn), class) != (by != 2) {
+				t.Errorf("%s is drawn, or is not", class)
+			}
+		}
+		if !strings.Contains(string(style), fmt.Sprintf(".t%d", by)) {
 			t.Errorf("tier %d has no colour", by)
 		}
 	}
-	for _, text := range []string{"k0", "<i class=\"t2"} { // no lane is unknown; what this keeper did itself, it knows better
-		if strings.Contains(string(drawn), text) {
-			t.Errorf("%s in\n%s", text, drawn)
+}
+
+func TestDollars(t *testing.T) {
+	for usd, want := range map[uint64]string{0: "$0", 999: "$999", 1000: "$1k", 1_226_999: "$1.22M", 45e9: "$45B",
+		7e15: "$7000T"} {
+		if got := dollars(perp.U64(usd).Mul(perp.One)); got != want {
+			t.Errorf("%d: %s, want %s", usd, got, want)
 		}
 	}
 }

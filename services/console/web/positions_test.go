@@ -88,7 +88,7 @@ func TestPositionsAreRanked(t *testing.T) {
 		}
 		last = at
 	}
-	for _, want := range []string{"it is healthy: margin ratio", `class="line s1"`, "Size that is due if the price moves so far"} {
+	for _, want := range []string{"it is healthy: margin ratio", `class="line s1"`, "by market: 1 of 1"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s:\n%s", want, page)
 		}

@@ -53,9 +53,9 @@ func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	views := make([]signerView, 0, len(all))
+	p, views := c.past(), make([]signerView, 0, len(all))
 	for _, s := range all {
-		v := signerView{SignerStatus: s, Lease: status.LeaseOf(s), Fuel: c.fuelOf(s.Signer)}
+		v := signerView{SignerStatus: s, Lease: status.LeaseOf(s), Fuel: p.fuel(s.Signer)}
 		from := s.NextNonce - min(s.NextNonce, stripLength)
 		numbers, err := txstore.NewSigners(c.DB).Numbers(ctx, s.Signer, from, stripLength)
 		if err != nil {
@@ -73,7 +73,7 @@ func (c *console) signers(ctx context.Context, _ url.Values) (any, error) {
 		}
 		views = append(views, v)
 	}
-	return signersView{c.gasChart(), views}, nil
+	return signersView{p.gasChart(), views}, nil
 }
 
 // wordOf returns what became of a number: of one that is signed, what became of its transaction.

@@ -56,8 +56,9 @@ type keeperSeen struct {
 const seenWithin = time.Hour
 
 func (c *console) overview(ctx context.Context, _ url.Values) (any, error) {
-	v := overviewView{Place: status.Place(c.Tier), Road: c.road()}
-	v.Executed, v.Taken = c.executedChart()
+	p := c.past()
+	v := overviewView{Place: status.Place(c.Tier), Road: p.road()}
+	v.Executed, v.Taken = c.executedChart(p)
 	v.Findings = status.Look(ctx, c.sources())
 	v.Wrong = status.WrongFirst(v.Findings)
 	recent, err := c.DB.Recent(ctx, seenWithin)

@@ -13,7 +13,6 @@ import (
 
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/operator/whynot"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/risk/due"
 	"perpkeeper/services/console/exposure"
 )
@@ -26,7 +25,6 @@ type positionsView struct {
 	Ago     time.Duration
 	Columns []column
 	Rows    []positionRow
-	Bars    []bar
 	Risk    template.HTML
 }
 
@@ -84,13 +82,6 @@ func columnsOf(sorted, order string) (columns []column) {
 
 const descending = "desc"
 
-// bar is one of the chart of sizes by distance.
-type bar struct {
-	Name, Size string
-	Positions  int
-	Share      uint64 // percent of the widest
-}
-
 func (c *console) positions(ctx context.Context, ask url.Values) (any, error) {
 	sorting, order := cmp.Or(ask.Get("sort"), "distance"), ask.Get("order")
 	compare := sortings[sorting]
@@ -104,7 +95,7 @@ func (c *console) positions(ctx context.Context, ask url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := positionsView{Ranking: r, Ago: c.Now().Sub(at), Bars: barsOf(r.Bands), Risk: c.riskChart(r.Curves),
+	v := positionsView{Ranking: r, Ago: c.Now().Sub(at), Risk: c.riskChart(r.Curves),
 		Columns: columnsOf(sorting, order)}
 	for _, p := range r.Nearest {
 		index := c.Names.Index(p.Market)
@@ -119,25 +110,6 @@ func (c *console) positions(ctx context.Context, ask url.Values) (any, error) {
 		return compare(a, b)
 	})
 	return v, nil
-}
-
-func barsOf(bands []exposure.Band) (bars []bar) {
-	widest := perp.U64(1)
-	for _, b := range bands {
-		widest = widest.Max(b.SizeUsd)
-	}
-	for _, b := range bands {
-		name := "within " + perp.U64(b.Within).String() + " %"
-		switch {
-		case b.Last:
-			name = "farther"
-		case b.Within == 0:
-			name = "due now"
-		}
-		share, _ := b.SizeUsd.MulDiv(perp.U64(100), widest).Uint64()
-		bars = append(bars, bar{name, text.USD(b.SizeUsd), b.Positions, share})
-	}
-	return bars
 }
 
 // present is the moment that a planner would decide at now.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -71,7 +72,7 @@ type console struct {
 
 	live *hub
 	near *exposure.Follower
-	hour hour
+	hour atomic.Pointer[past]
 
 	running  context.Context //nolint:containedctx // the console's own: what is done beside pages ends with it
 	tasks    tasks

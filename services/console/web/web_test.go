@@ -209,7 +209,8 @@ func TestPagesHoldPictures(t *testing.T) {
 	}
 	anna := newSite(t, func(deps *web.Deps) { deps.DB = d.DB }).as("anna")
 	page := anna.awaitPage("/", `<rect class="t1 k2"`)
-	for _, want := range []string{`<svg class="spark" role="img" aria-label="Inclusion, `, "p50 ", "this keeper, orders <b>1</b>"} {
+	for _, want := range []string{`<svg class="spark" role="img" aria-label="Inclusion, `, "p50 ",
+		"this keeper, orders <b>1</b>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s in\n%s", want, page)
 		}
