@@ -135,7 +135,8 @@ func (r Recent) count(ctx context.Context, tx pgx.Tx, last time.Duration) error 
 var listLanded = Register("transactions that landed lately", `SELECT r.signer, r.kind, r.outcome, i.birth_ms,
 	(extract(epoch FROM i.queued_at) * 1000)::bigint, (extract(epoch FROM r.seen_at) * 1000)::bigint,
 	r.gas_used, r.gas_price
-	FROM keeper.signer s CROSS JOIN LATERAL (SELECT t.* FROM keeper.tx_receipt t WHERE t.signer = s.signer
+	FROM keeper.signer s CROSS JOIN LATERAL (SELECT t.intent, t.signer, t.kind, t.outcome,
+		t.seen_at, t.gas_used, t.gas_price FROM keeper.tx_receipt t WHERE t.signer = s.signer
 		AND t.seen_at > clock_timestamp() - $1::interval ORDER BY t.seen_at DESC LIMIT $2) r
 	CROSS JOIN LATERAL (SELECT t.birth_ms, t.queued_at FROM keeper.tx_intent t WHERE t.id = r.intent LIMIT 1) i
 	ORDER BY r.seen_at DESC LIMIT $2`)

@@ -100,7 +100,8 @@ func TestLines(t *testing.T) {
 
 func TestBars(t *testing.T) {
 	drawing := string(Bars(written, []string{"12:00", "<12:01>", "12:02"}, []Series{
-		{Name: "one", Class: "t1", Values: values(1, 2, 0)}, {Name: "two & three", Class: "t2", Values: values(0, 2, -1)}}))
+		{Name: "one", Class: "t1", Values: values(1, 2, 0)},
+		{Name: "two & three", Class: "t2", Values: values(0, 2, -1)}}))
 	wellFormed(t, drawing)
 	var got []string
 	for _, found := range rect.FindAllStringSubmatch(drawing, -1) {

@@ -167,8 +167,8 @@ func (p past) fuel(signer chain.Address) (f fuel) {
 func (c *console) riskChart(curves []exposure.Curve) template.HTML {
 	var series []chart.Series
 	for i, curve := range curves[:min(len(curves), 8)] {
-		s := chart.Series{Name: c.Names.Market(curve.Market), Class: fmt.Sprintf("s%d", i+1), Note: dollars(curve.Sizes[10]) +
-			" within 1 %, " + dollars(curve.Sizes[exposure.Steps]) + " within 25 %"}
+		s := chart.Series{Name: c.Names.Market(curve.Market), Class: fmt.Sprintf("s%d", i+1),
+			Note: dollars(curve.Sizes[10]) + " within 1 %, " + dollars(curve.Sizes[exposure.Steps]) + " within 25 %"}
 		for _, usd := range curve.Sizes {
 			s.Values = append(s.Values, &usd)
 		}
