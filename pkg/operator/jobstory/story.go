@@ -53,6 +53,7 @@ type Story struct {
 	Keys  []chain.Hash // the positions, orders and requests it is about
 	Lines []Line       // in no order until Sort
 
+	asked   string              // the id of the job that it was asked for by; empty where it was by something else
 	births  map[string][]uint64 // chain's ms, by job id: those that are known
 	mortal  map[string]bool     // jobs that are renewed while they are due
 	signers map[chain.Address]bool
@@ -65,6 +66,7 @@ type Story struct {
 // Read reads what the stores of this keeper have.
 func (s Source) Read(ctx context.Context, w txstore.Wanted) (*Story, error) {
 	y := newStory(s)
+	y.asked = w.JobID
 	for _, own := range s.Signers {
 		y.signers[own] = true
 	}

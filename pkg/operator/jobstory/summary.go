@@ -18,9 +18,9 @@ type Point struct{ What, Said string }
 
 const clock = "2006-01-02 15:04:05.000 UTC"
 
-// Summary tells the newest job of a story in ten lines at most, its times since it was due: why and when it was due, by
-// which prices, whose turn it was, when it was sent and landed, what that cost and came to. It is empty where no job of
-// it is known.
+// Summary tells the job that was asked for by its id, else the newest of a story, in ten lines at most, with times
+// since it was due: why and when it was due, by which prices, whose turn it was, when it was sent and landed, what that
+// cost and came to. It is empty where no such job is known.
 func (y *Story) Summary() (points []Point) {
 	j, a, known := y.newest()
 	if !known {
@@ -67,17 +67,22 @@ func (y *Story) Summary() (points []Point) {
 	return points
 }
 
-// newest is the job of a story that was born last, and its last attempt; nil where no attempt is stored.
+// newest is the job of a story that was born last, of those that were asked for, and its last attempt; nil where no
+// attempt is stored.
 func (y *Story) newest() (j job.Job, a *txstore.Attempt, known bool) {
+	other := func(id string) bool { return y.asked != "" && id != y.asked }
 	for i := range y.stored {
 		s := &y.stored[i]
+		if other(s.Intent.Job.ID) {
+			continue
+		}
 		if a == nil || cmp.Or(cmp.Compare(s.Intent.Job.BirthMs, j.BirthMs), s.QueuedAt.Compare(a.QueuedAt)) >= 0 {
 			j, a = s.Intent.Job, s
 		}
 	}
 	for _, said := range y.said {
-		if a != nil && said.ID == j.ID {
-			continue // the attempt has the birth that it was made for
+		if other(said.ID) || a != nil && said.ID == j.ID {
+			continue // an attempt has the birth that it was made for
 		}
 		if said.BirthMs > j.BirthMs || j.ID == "" {
 			j, a = said, nil
@@ -95,7 +100,7 @@ func (y *Story) describe(j job.Job) string {
 	if !j.Account.IsZero() {
 		said += fmt.Sprintf(", of %s", j.Account)
 	}
-	if n := len(y.births); n > 1 {
+	if n := len(y.births); n > 1 && y.asked == "" {
 		said += fmt.Sprintf("; the newest of %d jobs", n)
 	}
 	return said
@@ -155,6 +160,9 @@ func resultOf(a txstore.Attempt, since func(time.Time) string) string {
 	}
 	if i.Attempt > 1 {
 		said += fmt.Sprintf("; attempt %d", i.Attempt)
+	}
+	if a.Archived {
+		said += "; archived"
 	}
 	return said
 }

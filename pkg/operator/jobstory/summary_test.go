@@ -125,3 +125,21 @@ func TestSummaryOfAPublishedJob(t *testing.T) {
 		t.Error(points)
 	}
 }
+
+// Who asks for a job by its id is told that one; who asks for its position is told the newest, and of how many.
+func TestSummaryOfOneOfSeveralJobs(t *testing.T) {
+	y := told(t, mined(sentOnce(), true, job.Done, ""))
+	later := liquidation
+	later.ID, later.BirthMs = "liquidation:0x01:2", dueMs+60_000
+	y.said = append(y.said, later)
+	y.born(later)
+	if points := y.Summary(); !strings.Contains(points[0].Said, "the newest of 2 jobs") ||
+		!strings.Contains(points[1].Said, "08:01:00") {
+		t.Error(points)
+	}
+	y.asked = liquidation.ID
+	if points := y.Summary(); strings.Contains(points[0].Said, "jobs") || !strings.Contains(points[1].Said, "08:00:00") ||
+		points[len(points)-1].Said != "executed +4.00 s, not final yet" {
+		t.Error(points)
+	}
+}
