@@ -111,6 +111,7 @@ func (c *console) ended(ctx context.Context, ask url.Values, v *jobsView) error 
 type storyView struct {
 	Asked   string
 	Summary []jobstory.Point
+	Several bool // it is of more than one position, order or request
 	Lines   []storyLine
 	// Missing is the reason why what topics have is not among the lines.
 	Missing string
@@ -154,7 +155,7 @@ func (c *console) job(ctx context.Context, ask url.Values) (any, error) {
 			notFoundError{errors.New("nothing is known of it here: neither the state nor the database nor the " +
 				"topics of the last minutes have it")}
 	}
-	v.Summary = y.Summary()
+	v.Summary, v.Several = y.Summary(), len(y.Keys) > 1
 	y.Sort()
 	for _, l := range y.Lines {
 		line := storyLine{Line: l, Tone: toneOf(l)}
