@@ -143,7 +143,7 @@ func TestJobSummary(t *testing.T) {
 		t.Errorf("exit code %d, %d lines, %s%s", code, lines, out, complaint)
 	}
 	wantTold(t, strings.Join(strings.Fields(out), " "), "job order", "sent not yet",
-		"closed by tier 1's signer "+chain.Address{0xbe}.Hex(), "block 6, gas price 5 gwei, tx "+y.hash.Hex(),
+		"closed by tier 1's signer "+chain.Address{0xbe}.Hex(), "block 6, gas price 5 Gwei, tx "+y.hash.Hex(),
 		"result signed", "every step: --all")
 	out, _, _ = y.ask("--all=false", "--output", "json", y.id)
 	wantTold(t, out, `"what": "admitted"`, `"what": "changed"`)

@@ -66,7 +66,7 @@ func TestConsole(t *testing.T) {
 			[]string{`due\s+20\d\d-`, `prices\s+.*USDC \$1`, `sent\s+\+\d`, `landed\s+\+\d`, `cost\s+0\.\d+ BNB`,
 				`result\s+executed`, `Every step`}})
 	})
-	t.Run("a story stays open", func(t *testing.T) { b.in(t).unfolds(liquidated.JobID) })
+	t.Run("a story stays open", func(t *testing.T) { k.in(t).unfolds(b.in(t), liquidated.JobID) })
 	t.Run("balances", func(t *testing.T) { k.in(t).balances() })
 	t.Run("keyboard", func(t *testing.T) {
 		b := b.in(t)
@@ -225,8 +225,14 @@ func (k *keeper) refusals(b tab) {
 	}
 }
 
-// unfolds opens all of a story, which updates leave open.
-func (b tab) unfolds(id string) {
+// unfolds opens all of a story, which updates leave open. On the command line it is the same story.
+func (k *keeper) unfolds(b tab, id string) {
+	said, err := k.Keeperctl(k.t.Context(), "job", id)
+	k.must(err)
+	k.t.Log(said)
+	if !strings.Contains(said, "/USD [W") || !strings.Contains(said, "landed") {
+		k.t.Errorf("no market, or no block, in\n%s", said)
+	}
 	b.goTo("/job?id=" + url.QueryEscape(id))
 	b.run(pressed("#steps summary"))
 	b.wants(`born`, `price report`, `signed attempt 1`, `ended attempt 1\s+executed`)

@@ -31,7 +31,7 @@ func SignedBNB(wei perp.Int) string {
 }
 
 // Gwei is a price of gas.
-func Gwei(wei uint64) string { return Grouped(perp.U64(wei).Decimal(9)) + " gwei" }
+func Gwei(wei uint64) string { return Grouped(perp.U64(wei).Decimal(9)) + " Gwei" }
 
 // Grouped is a number of decimal digits with its thousands apart.
 func Grouped(digits string) string {
