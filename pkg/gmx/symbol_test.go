@@ -3,6 +3,7 @@ package gmx
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestSymbol(t *testing.T) {
 		{abiString("USD₮0"), "USD₮0"}, {word, "MKR"}, {abiString(""), ""}, {make([]byte, 32), ""},
 		{abiString("U\x1b[2JSD"), ""}, {abiString("a b"), ""}, {abiString("\xff"), ""},
 		{abiString(strings.Repeat("X", longestSymbol+1)), ""}, {abiString("\u202eCDSU"), ""},
-		{abiString("USDC")[:66], ""}, {append(word, word...), ""}, // it says it is longer than it is
+		{abiString("USDC")[:66], ""}, {slices.Concat(word, word), ""}, // it says it is longer than it is
 	} {
 		got, err := Symbol(t.Context(), saying{c.output, true, nil}, chain.Address{1})
 		if got != c.want || err != nil {

@@ -44,7 +44,8 @@ func (y *Story) addChain(ctx context.Context, db *pg.DB, key chain.Hash) error {
 	if o := order.Row; order.Known {
 		y.addLog(ctx, o.Birth, "made", fmt.Sprintf("order (%v) of %s in market %s, change %d", o.OrderType, o.Account,
 			o.Market, o.Changes))
-		return y.addEnd(ctx, db, key, o.Birth, o.Stamp, fmt.Sprintf("the order is %s%s", o.Status, text.Because(o.Reason)))
+		return y.addEnd(ctx, db, key, o.Birth, o.Stamp,
+			fmt.Sprintf("the order is %s%s", o.Status, text.Because(o.Reason)))
 	}
 	request, err := db.Request(ctx, key)
 	if err != nil {

@@ -89,8 +89,8 @@ func (s Source) Read(ctx context.Context, w txstore.Wanted) (*Story, error) {
 }
 
 func newStory(s Source) *Story {
-	return &Story{Source: s, births: map[string][]uint64{}, mortal: map[string]bool{}, signers: map[chain.Address]bool{},
-		quoted: map[string][]price.Report{}, closers: map[chain.Hash]closer{}}
+	return &Story{Source: s, births: map[string][]uint64{}, mortal: map[string]bool{},
+		signers: map[chain.Address]bool{}, quoted: map[string][]price.Report{}, closers: map[chain.Hash]closer{}}
 }
 
 // Sort puts the lines in the order in which things happened.

@@ -37,8 +37,8 @@ func after(ms int64) *time.Time {
 func sentOnce() txstore.Attempt {
 	return txstore.Attempt{
 		Intent: txm.Intent{ID: 61, Job: liquidation, Attempt: 1, Signer: signer, State: txm.Sent},
-		Txs: []txstore.Signed{{Hash: ours, Nonce: 3, Seq: 1, Kind: "EXEC", Cap: 5e9, Token: 1, Sends: 1, At: *after(130),
-			First: after(140), Last: after(140)}},
+		Txs: []txstore.Signed{{Hash: ours, Nonce: 3, Seq: 1, Kind: "EXEC", Cap: 5e9, Token: 1, Sends: 1,
+			At: *after(130), First: after(140), Last: after(140)}},
 		QueuedAt: *after(120)}
 }
 
