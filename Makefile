@@ -22,7 +22,7 @@ PROPERTIES   := ^Test(RowsSurviveTheDatabase|RowsFollowTheFold|ChangesLeadToTheS
 PACKAGES     := $(shell getconf _NPROCESSORS_ONLN)
 LONGEST      := services/sender services/scanner pkg/pg services/keeperctl services/statevm pkg/pg/txstore
 
-.PHONY: help setup build demo demo-failover sim failover hammer hammer-long properties test test-kafka e2e upgrade-venue upgrade-test chaos liars liars-short mutants bench bench-planners bench-history bench-plots soak kafka-up kafka-down lint fmt vet gen verify size contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker clean
+.PHONY: help setup build demo demo-failover sim failover hammer hammer-long properties test test-kafka e2e upgrade-venue upgrade-test chaos liars liars-short mutants bench bench-planners bench-history bench-plots soak kafka-up kafka-down lint fmt vet gen verify size contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -180,6 +180,9 @@ docker: ## build the images: perpkeeper, and perpkeeper-devnet for the demo prof
 			--build-arg REVISION="$$(git rev-parse HEAD)" . || exit 1; \
 	done
 
+release: setup ## archives of the programs for Linux, checksums and a bill of materials, in dist/ (VERSION=v0.1.0)
+	@deploy/release.sh "$(VERSION)"
+
 lint: ## formatting, vet, and the linters of .golangci.yaml
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
 	@go vet ./...
@@ -189,4 +192,4 @@ fmt: ## gofmt everything
 	@git ls-files '*.go' | xargs gofmt -w
 
 clean: ## remove what the targets made
-	@rm -rf bin .cache .demo
+	@rm -rf bin dist .cache .demo
