@@ -150,8 +150,8 @@ mutant "what costs no more than before needs money" pkg/txmgr/txm/money.go 's/re
 mutant "a signer that refuses is not told" pkg/txmgr/txmanager/claim.go 's/Reason: err\.Error\(\), Gate: true/Reason: err.Error()/' "$room TestClaimLeavesOutWhatIsRefused"
 
 # A signer that cannot sign is a signer that is not there (NON-15).
-mutant "a signer that is out keeps the keeper's places" pkg/pg/txstore/intent_claim.go 's/f\.signer NOT IN ` \+/true OR f.signer NOT IN ` +/' "$store"
-mutant "one that is out has no places of its own" pkg/pg/txstore/intent_claim.go 's/\(f\.signer = \$1 OR f\.signer/(f.signer/' "$store"
+mutant "a signer that is out keeps the keeper's slots" pkg/pg/txstore/intent_claim.go 's/f\.signer NOT IN ` \+/true OR f.signer NOT IN ` +/' "$store"
+mutant "one that is out has no slots of its own" pkg/pg/txstore/intent_claim.go 's/\(f\.signer = \$1 OR f\.signer/(f.signer/' "$store"
 mutant "a signer that nobody works is thought to be there" pkg/pg/out_signers.go 's/ OR ` \+ SignerUnheld \+ `\)`/)`/' './pkg/pg/txstore -run TestSignersAreOut'
 mutant "jobs go to a signer that is out" pkg/job/route.go 's/if len\(here\) > 0 \{/if len(here) < 0 {/' './services/planner -run TestSignersThatAreOutArePassedBy'
 mutant "nobody tells of a queue that nobody works" services/sender/paused.go 's/\(idle \|\| !s\.Unheld\)/(idle || s.Unheld || true)/' './services/sender -run TestNobodysQueueIsTold'

@@ -64,9 +64,9 @@ func (b Batch) Has(kind job.Kind) bool {
 // place: as many as its least urgent lane may have, less the batch itself. It is negative where the batch is larger
 // than that.
 func (b Batch) Most() int {
-	places := b.Limits.Signer
+	slots := b.Limits.Signer
 	for _, c := range b.Claims {
-		places = min(places, b.Limits.Places(c.Kind.Lane()))
+		slots = min(slots, b.Limits.Slots(c.Kind.Lane()))
 	}
-	return places - len(b.Claims)
+	return slots - len(b.Claims)
 }

@@ -66,17 +66,17 @@ const (
 	Wait Step = iota
 	// Broadcast the newest transaction, the bytes as they are stored.
 	Broadcast
-	// Adopt a flight that another lease term has left, or that no node has: cancel it if its job is no longer to be
+	// Resume a flight that another lease term has left, or that no node has: cancel it if its job is no longer to be
 	// done, and else broadcast the newest transaction as it stands.
-	Adopt
+	Resume
 	// Replace the newest transaction by one that pays more, if the job is still to be done and the caps leave room, and
 	// else broadcast it again.
 	Replace
 	// Yield to the keeper whose job it is now: cancel the flight if its job is no longer to be done, or if it is in the
 	// way, and else leave it as it is.
 	Yield
-	// Free the nonce of bytes that no node takes, or that an operator has called off.
-	Free
+	// CancelNonce the nonce of bytes that no node takes, or that an operator has called off.
+	CancelNonce
 	// Record the receipt, in place of the stored one if there is one.
 	Record
 	// Unmine the stored receipt: its block left the chain. The flight is Sent again, at the same nonce.
@@ -87,7 +87,7 @@ const (
 	NonceLost
 )
 
-var stepNames = [...]string{"wait", "broadcast", "adopt", "replace", "yield", "free", "record", "unmine", "finish",
+var stepNames = [...]string{"wait", "broadcast", "resume", "replace", "yield", "cancel nonce", "record", "unmine", "finish",
 	"nonce lost"}
 
 // String names the step.
@@ -112,27 +112,27 @@ func (p Policy) Next(f Flight, s Observation) Step {
 	case s.FinalNonce > f.Intent.Nonce:
 		return Wait
 	}
-	return p.press(f, s)
+	return p.nextUnmined(f, s)
 }
 
-// press returns what to do about a flight that could still be mined and is not. What is adopted is not raised at once:
+// nextUnmined returns what to do about a flight that could still be mined and is not. What is adopted is not raised at once:
 // it may be in every pool. A raise is for bytes that a node has, or calls too cheap, and not for what waits behind our
 // own. What only frees a nonce is pressed in anybody's time.
-func (p Policy) press(f Flight, s Observation) Step {
+func (p Policy) nextUnmined(f Flight, s Observation) Step {
 	patience := p.Of(s.For(f)).Patience
 	switch {
 	case f.Intent.CalledOff != "" && !f.Leaving():
-		return Free
+		return CancelNonce
 	case s.Sent.Ever && s.Sent.Answer == Never:
-		return Free
+		return CancelNonce
 	case s.Over && !f.Leaving():
 		return Yield
 	case !s.Sent.Ever:
-		return Adopt
+		return Resume
 	case s.Sent.Answer == TooCheap || s.Sent.Answer == Pooled && s.passed() >= patience:
 		return Replace
 	case s.Sent.Answer == Unpooled && p.Due(s):
-		return Adopt
+		return Resume
 	case p.Due(s):
 		return Broadcast
 	}

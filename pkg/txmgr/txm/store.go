@@ -51,7 +51,7 @@ type Pick struct {
 	// Limit is how many at most.
 	Limit int
 	// Liquidations is the most that may be pending over all signers of the keeper: no more are returned than there
-	// are places left. 0 for any number.
+	// are slots left. 0 for any number.
 	Liquidations int
 	// Urgent is true when only jobs of the [job.LiquidationLane] are looked for: no other finds a place, see [Limits].
 	Urgent bool
@@ -86,7 +86,7 @@ type Claims interface {
 	// nothing. A batch without claims, or whose numbers are not as [Batch.Fresh] wants them, is the caller's mistake
 	// and not refused but failed.
 	Claim(ctx context.Context, f lease.Fence, b Batch) error
-	// Pending counts the transactions of a signer that take one of its places: those in flight from the number on that
+	// Pending counts the transactions of a signer that take one of its slots: those in flight from the number on that
 	// MinedBelow last said.
 	Pending(ctx context.Context, signer chain.Address) (int, error)
 	// Claimed returns what became of a claim whose answer was lost (NON-3): the hash of the first transaction that is
@@ -97,14 +97,14 @@ type Claims interface {
 // Limits of what is pending at a time: in flight, and not mined as far as two hosts agree, see Flights.MinedBelow.
 type Limits struct {
 	Signer int // transactions of one signer
-	// Reserved are those of the signer's places that only the [job.LiquidationLane] may take: what is less urgent finds
+	// Reserved are those of the signer's slots that only the [job.LiquidationLane] may take: what is less urgent finds
 	// no place once Signer-Reserved are taken, by whatever. At least one place is open to all.
 	Reserved     int
 	Liquidations int // liquidations over all senders of the keeper (LIQ-6)
 }
 
-// Places is how many of a signer's transactions may be pending when one of a lane is claimed, itself included.
-func (l Limits) Places(lane job.Lane) int {
+// Slots is how many of a signer's transactions may be pending when one of a lane is claimed, itself included.
+func (l Limits) Slots(lane job.Lane) int {
 	if lane == job.LiquidationLane {
 		return l.Signer
 	}
@@ -131,7 +131,7 @@ type Flights interface {
 	Unmine(ctx context.Context, f lease.Fence, r Receipt) error
 	// MinedBelow reports that all of a signer's numbers below one are in mined blocks, as far as two hosts agree now.
 	// What is in flight below it takes no place any more, of the signer's or of the keeper's liquidations. A number
-	// lower than the one before, as after a reorg, has what is in flight from it on take places again, also where there
+	// lower than the one before, as after a reorg, has what is in flight from it on take slots again, also where there
 	// are none left. It stays in flight all the same, and what is unique in flight stays so, until it ends.
 	MinedBelow(ctx context.Context, f lease.Fence, number uint64) error
 	// Finish ends the intents of stored receipts whose blocks are final, and consumes their nonces: all of them or,

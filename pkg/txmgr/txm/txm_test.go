@@ -122,12 +122,12 @@ func TestNext(t *testing.T) {
 		"a block took one as cheap": {nil, Observation{Head: 9, Enough: 6, Sent: long}, Wait},
 		"that is longer ago":        {nil, Observation{Head: 9, Enough: 5, Sent: long}, Replace},
 		"the head went down":        {nil, Observation{Head: 8, Sent: just}, Broadcast},
-		"adopted, never sent by us": {nil, Observation{Head: 9}, Adopt},
+		"adopted, never sent by us": {nil, Observation{Head: 9}, Resume},
 		"too cheap": {nil,
 			Observation{Head: 9, Sent: Sending{Ever: true, First: 9, Last: 9, Answer: TooCheap}}, Replace},
 		"taken by nobody, ever": {nil,
-			Observation{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 1, Answer: Never}}, Free},
-		"no node has it":               {nil, Observation{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 7}}, Adopt},
+			Observation{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 1, Answer: Never}}, CancelNonce},
+		"no node has it":               {nil, Observation{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 7}}, Resume},
 		"no node has it, just offered": {nil, Observation{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 8}}, Wait},
 		"mined":                        {nil, Observation{Head: 9, Receipt: receiptAt(9, 0), Sent: long}, Record},
 		"mined in a final block":       {nil, Observation{Head: 9, Final: 9, Receipt: receiptAt(9, 0)}, Record},
@@ -163,12 +163,12 @@ func TestNextOfACalledOff(t *testing.T) {
 		observed Observation
 		want     Step
 	}{
-		"just sent":                          {f, Observation{Head: 9, Sent: just}, Free},
-		"left by another lease term":         {f, Observation{Head: 9}, Free},
+		"just sent":                          {f, Observation{Head: 9, Sent: just}, CancelNonce},
+		"left by another lease term":         {f, Observation{Head: 9}, CancelNonce},
 		"mined meanwhile":                    {f, Observation{Head: 9, Receipt: receiptAt(9, 0), Sent: just}, Record},
 		"spent meanwhile, receipt late":      {f, Observation{Head: 9, Final: 9, FinalNonce: 6, Sent: just}, Wait},
 		"being freed":                        {leaving, Observation{Head: 9, Sent: just}, Wait},
-		"being freed, by another lease term": {leaving, Observation{Head: 9}, Adopt},
+		"being freed, by another lease term": {leaving, Observation{Head: 9}, Resume},
 	} {
 		if got := p.Next(c.flight, c.observed); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -199,7 +199,7 @@ func TestRefusalsSlowThemselvesDown(t *testing.T) {
 	var got []uint64
 	for refused := range 9 {
 		s := Observation{Head: 100, Sent: Sending{Ever: true, First: 100, Last: 100, Refused: refused}}
-		for f := (Flight{Txs: []Tx{{Kind: Exec}}}); p.Next(f, s) != Adopt; s.Head++ {
+		for f := (Flight{Txs: []Tx{{Kind: Exec}}}); p.Next(f, s) != Resume; s.Head++ {
 			if step := p.Next(f, s); step != Wait {
 				t.Fatalf("refused %d times: %s after %d blocks", refused, step, s.Head-100)
 			}
@@ -251,7 +251,7 @@ func TestNextNeverEndsEarly(t *testing.T) {
 			}
 		}
 		switch step := p.Next(f, s); step {
-		case Broadcast, Adopt, Replace, Free:
+		case Broadcast, Resume, Replace, CancelNonce:
 			if s.Receipt != nil || s.FinalNonce > f.Intent.Nonce {
 				t.Fatal("broadcast what cannot be mined any more")
 			}

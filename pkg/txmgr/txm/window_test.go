@@ -80,7 +80,7 @@ func TestWindowBounds(t *testing.T) {
 	})
 }
 
-// The dumb twin gives out places one after the other. What is less urgent never gets a kept one.
+// The dumb twin gives out slots one after the other. What is less urgent never gets a kept one.
 func TestPlacesAreKeptForTheUrgent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := Limits{Signer: rapid.IntRange(1, 20).Draw(t, "signer"), Reserved: rapid.IntRange(-2, 25).Draw(t, "kept")}
@@ -90,11 +90,11 @@ func TestPlacesAreKeptForTheUrgent(t *testing.T) {
 				open = place
 			}
 		}
-		if got := l.Places(job.LiquidationLane); got != l.Signer {
-			t.Fatalf("liquidations have %d places of %d", got, l.Signer)
+		if got := l.Slots(job.LiquidationLane); got != l.Signer {
+			t.Fatalf("liquidations have %d slots of %d", got, l.Signer)
 		}
-		if o, m := l.Places(job.OrderLane), l.Places(job.MaintenanceLane); o != min(open, l.Signer) || m != o {
-			t.Fatalf("orders have %d places and requests %d, want %d (%+v)", o, m, open, l)
+		if o, m := l.Slots(job.OrderLane), l.Slots(job.MaintenanceLane); o != min(open, l.Signer) || m != o {
+			t.Fatalf("orders have %d slots and requests %d, want %d (%+v)", o, m, open, l)
 		}
 	})
 }

@@ -33,10 +33,10 @@ func TestNextOfAnothersWindow(t *testing.T) {
 		"left by another lease term": {order, Observation{Head: 9}, Yield},
 		"in the way":                 {order, Observation{Head: 9, Sent: long, InTheWay: true}, Yield},
 		"taken by nobody, ever": {order,
-			Observation{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 1, Answer: Never}}, Free},
-		"called off":                        {calledOff, Observation{Head: 9, Sent: just}, Free},
+			Observation{Head: 9, Sent: Sending{Ever: true, First: 1, Last: 1, Answer: Never}}, CancelNonce},
+		"called off":                        {calledOff, Observation{Head: 9, Sent: just}, CancelNonce},
 		"being freed":                       {leaving, Observation{Head: 9, Sent: long}, Replace},
-		"being freed, another's lease term": {leaving, Observation{Head: 9}, Adopt},
+		"being freed, another's lease term": {leaving, Observation{Head: 9}, Resume},
 		"mined":                             {order, Observation{Head: 9, Sent: long, Receipt: receiptAt(9, 0)}, Record},
 		"final":                             {mined, Observation{Head: 9, Final: 9, Receipt: receiptAt(9, 0)}, Finish},
 		"reorganised away":                  {mined, Observation{Head: 9, Sent: long}, Unmine},
@@ -77,13 +77,13 @@ func TestNextYieldsAndNothingElse(t *testing.T) {
 		ours := p.Next(f, s)
 		s.Over = true
 		others := p.Next(f, s)
-		pressing := ours == Adopt || ours == Broadcast || ours == Replace
+		pressing := ours == Resume || ours == Broadcast || ours == Replace
 		switch {
 		case ours == Yield:
 			t.Fatal("yields its own job")
 		case f.Leaving() && others != ours:
 			t.Fatalf("what frees a number: %s, and %s in another's window", ours, others)
-		case others == Adopt || others == Broadcast || others == Replace:
+		case others == Resume || others == Broadcast || others == Replace:
 			if !f.Leaving() {
 				t.Fatalf("%s in another's window", others)
 			}

@@ -43,7 +43,7 @@ func TestAdoptionAsksTheGate(t *testing.T) {
 			t.Fatal(flights, err)
 		}
 		says = c.says
-		if err := r.adopt(t.Context(), flights[0], txm.Observation{}); err != nil {
+		if err := r.resume(t.Context(), flights[0], txm.Observation{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := node.public.Load(); got != c.sends {

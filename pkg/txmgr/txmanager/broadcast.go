@@ -30,7 +30,7 @@ type broadcast struct {
 	shared bool
 
 	launches launches
-	presses  presses
+	rechecks rechecks
 
 	mu    sync.Mutex
 	last  map[chain.Hash]sent // of transactions in flight
@@ -117,7 +117,7 @@ func (b *broadcast) update(hash chain.Hash, change func(*sent)) {
 // close waits for what is still being sent to nodes, public and private.
 func (b *broadcast) close() {
 	b.launches.running.Wait()
-	b.presses.running.Wait()
+	b.rechecks.running.Wait()
 	b.private.Wait()
 }
 

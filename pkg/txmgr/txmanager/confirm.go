@@ -35,7 +35,7 @@ type confirm struct {
 
 // pass looks at every flight once. One that fails, or takes long, does not keep the others from being looked at.
 func (c *confirm) pass(ctx context.Context) error {
-	before := c.broadcast.presses.err()
+	before := c.broadcast.rechecks.err()
 	if lease.Lost(before) {
 		return before
 	}
@@ -52,7 +52,7 @@ func (c *confirm) pass(ctx context.Context) error {
 	if len(flights) == 0 {
 		return before
 	}
-	at, err := c.stand(ctx, flights)
+	at, err := c.observe(ctx, flights)
 	if err != nil {
 		return err
 	}
@@ -64,13 +64,13 @@ func (c *confirm) pass(ctx context.Context) error {
 		}
 		for _, l := range urgentFirst(some) {
 			if c.heads.Number() != at.asked {
-				if at, err = c.stand(ctx, flights); err != nil {
+				if at, err = c.observe(ctx, flights); err != nil {
 					return errors.Join(append(problems, err)...)
 				}
 			}
-			if l.err == nil && !c.broadcast.presses.has(l.Intent.ID) {
+			if l.err == nil && !c.broadcast.rechecks.has(l.Intent.ID) {
 				c.decide(l, at) // what was pressed before may have taken long
-				l.err = c.press(ctx, l)
+				l.err = c.act(ctx, l)
 			}
 			if lease.Lost(l.err) {
 				return l.err
@@ -83,9 +83,9 @@ func (c *confirm) pass(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// stand asks where the chain stands, and has the places given back of what is mined. It is asked anew at every head: a
+// observe asks where the chain stands, and has the slots given back of what is mined. It is asked anew at every head: a
 // pass over a hundred flights takes longer than a block, and what waits for a place is not to wait for the pass.
-func (c *confirm) stand(ctx context.Context, flights []txm.Flight) (at tip, err error) {
+func (c *confirm) observe(ctx context.Context, flights []txm.Flight) (at tip, err error) {
 	asked := c.heads.Number()
 	mined, err := c.landing.look(ctx, flights)
 	if err != nil {
@@ -134,11 +134,11 @@ func (c *confirm) remember(flights []txm.Flight) {
 	c.ages.keep(intents)
 }
 
-// press does what the policy decides about a flight that is not mined, or not any more. After a reorg the job may look
+// act does what the policy decides about a flight that is not mined, or not any more. After a reorg the job may look
 // done because our own state still has the branch that was left: the same bytes are broadcast until it has not.
-func (c *confirm) press(ctx context.Context, l *look) error {
+func (c *confirm) act(ctx context.Context, l *look) error {
 	f, s, step := l.Flight, l.observed, l.step
-	if (step == txm.Adopt || step == txm.Replace) && c.ages.unsettled(f.Intent.ID) {
+	if (step == txm.Resume || step == txm.Replace) && c.ages.unsettled(f.Intent.ID) {
 		step = txm.Broadcast
 	}
 	switch step { //nolint:exhaustive // what is mined is recorded and finished together with others
@@ -148,14 +148,14 @@ func (c *confirm) press(ctx context.Context, l *look) error {
 		return c.nonceLost(ctx, f, s)
 	case txm.Broadcast:
 		return c.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
-	case txm.Adopt:
-		return c.aside(ctx, l, c.renewal.adopt)
+	case txm.Resume:
+		return c.aside(ctx, l, c.renewal.resume)
 	case txm.Replace:
 		return c.aside(ctx, l, c.renewal.replace)
 	case txm.Yield:
 		return c.aside(ctx, l, c.renewal.yield)
-	case txm.Free:
-		return c.aside(ctx, l, c.renewal.free)
+	case txm.CancelNonce:
+		return c.aside(ctx, l, c.renewal.cancelNonce)
 	}
 	return nil
 }

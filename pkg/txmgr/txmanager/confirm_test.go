@@ -79,7 +79,7 @@ func (n *noReceipts) Finalized(context.Context) (chain.BlockRef, error) {
 }
 func (n *noReceipts) Head(context.Context) (chain.BlockRef, error) { return chain.BlockRef{}, nil }
 
-// LIQ-6: a pass over many flights takes longer than a block. The places of what is mined meanwhile are given back at
+// LIQ-6: a pass over many flights takes longer than a block. The slots of what is mined meanwhile are given back at
 // each head, and not at the next pass.
 func TestPlacesAreFreeWhileFlightsAreFollowed(t *testing.T) {
 	node, freed, pressed := &noReceipts{heads: headsAt(nowMs, time.Now())}, 0, 0
@@ -106,7 +106,7 @@ func TestPlacesAreFreeWhileFlightsAreFollowed(t *testing.T) {
 		t.Errorf("the pass ended with %v", err)
 	}
 	if !slices.Equal(store.below, []uint64{9, 10, 11}) || freed != 3 { // the first look counts
-		t.Errorf("the store was told %v, places were freed %d times", store.below, freed)
+		t.Errorf("the store was told %v, slots were freed %d times", store.below, freed)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestReorgCallsNothingOff(t *testing.T) {
 	}}
 	c.ages.see(flights[0].Intent.ID).lost = now
 	for i, want := range []int{0, 1} {
-		if err := c.press(t.Context(), &look{Flight: flights[0], step: txm.Adopt}); err != nil {
+		if err := c.act(t.Context(), &look{Flight: flights[0], step: txm.Resume}); err != nil {
 			t.Fatal(err)
 		}
 		if looked != want || node.public.Load() != int32(i+1) {

@@ -22,7 +22,7 @@ type drain struct {
 	checks
 	dispatch
 	gate func(reason string) // told why nothing can be sent; empty when something could
-	places
+	slots
 	full bool // there is no place for anything
 	upkeep
 	deferred
@@ -44,7 +44,7 @@ type dispatch struct {
 // first.
 func (d *drain) pass(ctx context.Context) error {
 	if !d.counted {
-		if err := d.tally(ctx); err != nil {
+		if err := d.account(ctx); err != nil {
 			return err
 		}
 	}
@@ -52,21 +52,21 @@ func (d *drain) pass(ctx context.Context) error {
 	if err := d.launched(); err != nil {
 		return err
 	}
-	took, err := d.empty(ctx)
+	took, err := d.claimLoop(ctx)
 	if err != nil {
 		return err
 	}
-	if d.tallyWaits(took) {
+	if d.accountingWaits(took) {
 		d.counted = true // what was taken from the budget since counts there
 		return nil
 	}
-	return d.tally(ctx)
+	return d.account(ctx)
 }
 
-// empty takes what can be taken of the queue, and reports whether there was anything. It goes on while tasks are looked
+// claimLoop takes what can be taken of the queue, and reports whether there was anything. It goes on while tasks are looked
 // at: what is ready is claimed, what is new is begun, and nobody waits for another one's slow call. What goes wrong
 // with a task ends it for no other; it is returned when the rest has had its turn, or after a while.
-func (d *drain) empty(ctx context.Context) (took bool, err error) {
+func (d *drain) claimLoop(ctx context.Context) (took bool, err error) {
 	checking, cancel := context.WithCancel(ctx) // what is launched goes on
 	defer d.settle()
 	defer cancel()
@@ -84,10 +84,10 @@ func (d *drain) empty(ctx context.Context) (took bool, err error) {
 			if !open || d.full {
 				return took, problem
 			}
-			return took, errors.Join(problem, d.explain(ctx, took), d.numbers.tidy(ctx))
+			return took, errors.Join(problem, d.explain(ctx, took), d.numbers.housekeeping(ctx))
 		}
 		steps, news := d.next(ctx)
-		more, err := d.take(ctx, steps)
+		more, err := d.process(ctx, steps)
 		if problem = cmp.Or(problem, err); lease.Lost(err) {
 			return took, err
 		}
@@ -104,16 +104,16 @@ func (d *drain) between(ctx context.Context) error {
 	if err := d.launched(); err != nil {
 		return err
 	}
-	if since := d.clock().Sub(d.tallied); d.busy() == 0 || since >= 0 && since < idle {
+	if since := d.clock().Sub(d.accounted); d.busy() == 0 || since >= 0 && since < idle {
 		return nil
 	}
-	return d.tally(ctx)
+	return d.account(ctx)
 }
 
 // fill begins with the most urgent tasks, as many as there is room for, and reports whether there was one. They are
 // led through the stages until checking ends.
 func (d *drain) fill(ctx, checking context.Context) (bool, error) {
-	pick, err := d.room(ctx)
+	pick, err := d.freeSlots(ctx)
 	if d.full = pick.Limit == 0; err != nil || d.full {
 		return false, err
 	}
@@ -162,9 +162,9 @@ func (d *drain) explain(ctx context.Context, took bool) error {
 	return err
 }
 
-// take does what the stages have decided, and claims what got through them. It returns false when no other task would
+// process does what the stages have decided, and claims what got through them. It returns false when no other task would
 // get further. The error is that of the first task that failed; others have had their turn.
-func (d *drain) take(ctx context.Context, steps []step) (open bool, err error) {
+func (d *drain) process(ctx context.Context, steps []step) (open bool, err error) {
 	var problem error
 	open = true
 	for _, s := range steps {
@@ -231,8 +231,8 @@ func (d *drain) stillOurs(ctx context.Context, tasks []*Task) (ours []*Task, err
 }
 
 // send claims tasks and broadcasts them, and returns those that are still to be claimed. A batch that is refused is
-// claimed in two parts, the more urgent first: as many as there are places for, or half, until the one that is in the
-// way stands alone and waits, or all places are taken.
+// claimed in two parts, the more urgent first: as many as there are slots for, or half, until the one that is in the
+// way stands alone and waits, or all slots are taken.
 func (d *drain) send(ctx context.Context, tasks []*Task) (left []*Task, open bool, err error) {
 	const claiming = "claim"
 	v, err := d.claim(ctx, tasks)
@@ -257,7 +257,7 @@ func (d *drain) send(ctx context.Context, tasks []*Task) (left []*Task, open boo
 	}
 	first := len(tasks) / 2
 	if v.Kind == PauseAll {
-		switch pick, err := d.room(ctx); {
+		switch pick, err := d.freeSlots(ctx); {
 		case err != nil:
 			return nil, false, err
 		case pick.Limit == 0:

@@ -62,7 +62,7 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 		}}},
 		upkeep: upkeep{numbers: unmoved{}, funds: counts(func() {}), called: func() bool { return false },
 			idle: func(context.Context) error { return nil }},
-		places: places{batch: 1, held: func() string { return "" }, waiting: new(waiting),
+		slots: slots{batch: 1, held: func() string { return "" }, waiting: new(waiting),
 			free: func(context.Context) (int, int, error) { return math.MaxInt, math.MaxInt, nil }},
 		deferred: deferred{clock: time.Now, head: o.height.Load, deferrals: map[int64]deferral{},
 			yielded: map[int64]time.Time{}},
@@ -76,8 +76,8 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 // unmoved are nonces that are as they were, or cannot be read.
 type unmoved struct{ err error }
 
-func (n unmoved) reconcile(context.Context) error { return n.err }
-func (unmoved) tidy(context.Context) error        { return nil }
+func (n unmoved) reconcile(context.Context) error  { return n.err }
+func (unmoved) housekeeping(context.Context) error { return nil }
 
 // counts is called when the money is counted.
 type counts func()
@@ -277,7 +277,7 @@ func TestLoop(t *testing.T) {
 	})
 }
 
-// While no more transactions may be in flight no job is looked at, and afterwards no more than there are places: nodes
+// While no more transactions may be in flight no job is looked at, and afterwards no more than there are slots: nodes
 // are not asked about what cannot be sent.
 func TestFullSignerLooksAtNothing(t *testing.T) {
 	o := newQueueTest(t, func(job.Job) (Verdict, error) { return Verdict{}, nil })
@@ -300,21 +300,21 @@ func TestFullSignerLooksAtNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := looked.Load(); n != int64(c.all) {
-			t.Errorf("with %d places, %d for the urgent, %d jobs were looked at in all, want %d", c.free, c.urgent, n,
+			t.Errorf("with %d slots, %d for the urgent, %d jobs were looked at in all, want %d", c.free, c.urgent, n,
 				c.all)
 		}
 	}
 }
 
-// A batch that is larger than there are places fills them with the most urgent, in few statements, where the claim of
+// A batch that is larger than there are slots fills them with the most urgent, in few statements, where the claim of
 // each alone would let blocks pass.
-func TestFirstBatchFillsThePlaces(t *testing.T) {
+func TestFirstBatchFillsTheSlots(t *testing.T) {
 	o := newQueueTest(t, func(job.Job) (Verdict, error) { return Verdict{}, nil })
-	places, claims := 44, 0
+	slots, claims := 44, 0
 	var sent []string
 	o.batch = 64
 	o.claim = func(_ context.Context, tasks []*Task) (Verdict, error) {
-		if claims++; len(tasks) > places-len(sent) {
+		if claims++; len(tasks) > slots-len(sent) {
 			return Shut("as many transactions are in flight as may be"), nil
 		}
 		for _, task := range tasks {
@@ -322,7 +322,7 @@ func TestFirstBatchFillsThePlaces(t *testing.T) {
 		}
 		return Verdict{}, nil
 	}
-	o.free = func(context.Context) (int, int, error) { return places - len(sent), places - len(sent), nil }
+	o.free = func(context.Context) (int, int, error) { return slots - len(sent), slots - len(sent), nil }
 	o.launch = func(context.Context, []*Task) {}
 	var ids []string
 	for i := range o.batch {
@@ -332,7 +332,7 @@ func TestFirstBatchFillsThePlaces(t *testing.T) {
 	if err := o.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(sent, ids[:places]) || claims > 3 {
+	if !slices.Equal(sent, ids[:slots]) || claims > 3 {
 		t.Errorf("%d claims sent %v", claims, sent)
 	}
 }

@@ -9,13 +9,13 @@ import (
 // landing follows which of a signer's transactions are mined. It is used by one goroutine.
 type landing struct {
 	view
-	freed func()  // called when places have become free
+	freed func()  // called when slots have become free
 	below *uint64 // the number that the store was told of last
 }
 
 // look returns the signer's next nonce in the newest block as anybody has it, and stores below which number
-// transactions are mined as two hosts have it: these take no places any more. Asking for the signer's nonce is asking
-// once for all of them. While too few answer, places stay taken. What blocks take moves the limits.
+// transactions are mined as two hosts have it: these take no slots any more. Asking for the signer's nonce is asking
+// once for all of them. While too few answer, slots stay taken. What blocks take moves the limits.
 func (l *landing) look(ctx context.Context, flights []txm.Flight) (newest uint64, err error) {
 	n, err := l.node.MinedNonce(ctx, l.signer)
 	if err != nil {

@@ -50,7 +50,7 @@ type observed struct {
 func (o *observed) Observe(t txm.Taken) { o.taken = append(o.taken, t) }
 
 // LIQ-6: the store is told of each new number that two hosts have, also of a lower one after a reorg, and of none that
-// one host says alone. What was not written is told again. The first look of a lease term frees places too: what the
+// one host says alone. What was not written is told again. The first look of a lease term frees slots too: what the
 // drain found full before it may have been mined since.
 func TestPlacesFollowWhatTwoHostsSay(t *testing.T) {
 	node, store, seen, freed := &minedCount{}, &told{}, &observed{}, 0
@@ -77,7 +77,7 @@ func TestPlacesFollowWhatTwoHostsSay(t *testing.T) {
 		newest, err := l.look(t.Context(), nil)
 		if newest != c.says.Newest || !errors.Is(err, c.store) || !slices.Equal(store.below, c.below) ||
 			freed != c.freed {
-			t.Errorf("%s: newest %d, %v, the store was told %v, places were freed %d times", c.what, newest, err,
+			t.Errorf("%s: newest %d, %v, the store was told %v, slots were freed %d times", c.what, newest, err,
 				store.below, freed)
 		}
 	}

@@ -49,7 +49,7 @@ func spentOut(l job.Lane) Verdict {
 }
 
 // waiting is the most urgent lane of the tasks that get no nonce for what is in flight: there is no place, or nodes
-// take no more. The drain sets it, confirm presses what is in flight for it. It is safe for concurrent use.
+// take no more. The drain sets it, confirm rechecks what is in flight for it. It is safe for concurrent use.
 type waiting struct{ lane atomic.Value }
 
 // set notes the tasks that wait; none, when nothing does.

@@ -41,11 +41,11 @@ type plan struct {
 	closed bool // nothing can be sent now, whatever the job
 }
 
-// adopt looks at a flight that another lease term has left, or that no node has. Bytes that were broadcast may be
+// resume looks at a flight that another lease term has left, or that no node has. Bytes that were broadcast may be
 // anywhere: they are broadcast as they stand, unless the job is done or gone. Where no broadcast was noted this is as
 // good as the first: it waits until anything may be sent. What the signer cannot pay for makes way for what is more
 // urgent: to free its nonce costs less.
-func (r renewal) adopt(ctx context.Context, f txm.Flight, s txm.Observation) error {
+func (r renewal) resume(ctx context.Context, f txm.Flight, s txm.Observation) error {
 	if s.CancelsForUrgent(f) && r.broadcast.poor(f.Newest().Hash) {
 		return r.renew(ctx, f, s, r.cancelForUrgent(ctx))
 	}
@@ -103,9 +103,9 @@ func (r renewal) yield(ctx context.Context, f txm.Flight, s txm.Observation) err
 	return nil
 }
 
-// free gives the nonce of bytes that no node takes, or that were called off, to a payment to oneself. If that is
+// cancelNonce gives the nonce of bytes that no node takes, or that were called off, to a payment to oneself. If that is
 // refused for good too, somebody has to look.
-func (r renewal) free(ctx context.Context, f txm.Flight, s txm.Observation) error {
+func (r renewal) cancelNonce(ctx context.Context, f txm.Flight, s txm.Observation) error {
 	if f.Leaving() {
 		reason := fmt.Sprintf("nonce %d: no node takes a payment to oneself (%s)", f.Intent.Nonce, f.Newest().Hash)
 		return errors.Join(r.store.Pause(ctx, r.term.Fence(), reason), r.repeat(ctx, f, s))

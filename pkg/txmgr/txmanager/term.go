@@ -88,7 +88,7 @@ func (w *worker) drain(renewal renewal, waiting *waiting, cursor *cursor) *drain
 			w.work.Pipeline.Stages(TermState{Held: b.held, Reconciled: cursor.read})...),
 		checks:   checks{beside: b.launches.beside, queued: w.queued},
 		dispatch: dispatch{claim.run, b.launch, b.launches.err},
-		places:   places{batch: w.cfg.Batch, free: w.places, held: b.held, waiting: waiting},
+		slots:    slots{batch: w.cfg.Batch, free: w.slots, held: b.held, waiting: waiting},
 		upkeep: upkeep{
 			numbers: numbers{b.duty, cursor, gaps}, funds: renewal.budget, idle: w.work.Idle,
 			called: func() bool { return len(w.queued) > 0 },
@@ -101,12 +101,12 @@ func (w *worker) drain(renewal renewal, waiting *waiting, cursor *cursor) *drain
 	}
 }
 
-// places is how many more transactions of the signer may be claimed, by the store, and how many more of the
+// slots is how many more transactions of the signer may be claimed, by the store, and how many more of the
 // liquidations' lane.
-func (w *worker) places(ctx context.Context) (all, urgent int, err error) {
+func (w *worker) slots(ctx context.Context) (all, urgent int, err error) {
 	pending, err := w.Intents.Pending(ctx, w.key.Address())
 	most := w.Limits.Flights()
-	return most.Places(job.OrderLane) - pending, most.Places(job.LiquidationLane) - pending, err
+	return most.Slots(job.OrderLane) - pending, most.Slots(job.LiquidationLane) - pending, err
 }
 
 // rest is what comes after an attempt that ends now, on the chain's clock.
@@ -127,8 +127,8 @@ func (n numbers) reconcile(ctx context.Context) error {
 	return err
 }
 
-// tidy implements nonces: it looks again at a cursor that is unverified, and fills the gaps that nobody has a job for.
-func (n numbers) tidy(ctx context.Context) error {
+// housekeeping implements nonces: it looks again at a cursor that is unverified, and fills the gaps that nobody has a job for.
+func (n numbers) housekeeping(ctx context.Context) error {
 	if n.cursor.unverified.Load() {
 		if err := n.reconcile(ctx); err != nil {
 			return err

@@ -13,29 +13,29 @@ type upkeep struct {
 	funds   interface {
 		count(ctx context.Context) error // reads what the signer has spent
 	}
-	idle    func(ctx context.Context) error // called when all else is counted
-	counted bool                            // the budget knows what was spent, or less than may be
-	called  func() bool                     // whether the queue is to be looked at again already
-	tallied time.Time                       // when was last counted
+	idle      func(ctx context.Context) error // called when all else is counted
+	counted   bool                            // the budget knows what was spent, or less than may be
+	called    func() bool                     // whether the queue is to be looked at again already
+	accounted time.Time                       // when was last counted
 }
 
 // nonces are a signer's, in one lease term.
 type nonces interface {
 	// reconcile compares them with the chain, if that has not been done.
 	reconcile(ctx context.Context) error
-	// tidy is called when nothing is left to take.
-	tidy(ctx context.Context) error
+	// housekeeping is called when nothing is left to take.
+	housekeeping(ctx context.Context) error
 }
 
-// tallyWaits reports whether nothing need be counted now: a job waits for it, or nothing was taken since it was done.
+// accountingWaits reports whether nothing need be counted now: a job waits for it, or nothing was taken since it was done.
 // It waits as long as a loop rests at most, whatever happens.
-func (d *drain) tallyWaits(took bool) bool {
-	since := d.clock().Sub(d.tallied)
+func (d *drain) accountingWaits(took bool) bool {
+	since := d.clock().Sub(d.accounted)
 	return since >= 0 && since < idle && (!took || d.called())
 }
 
-// tally counts what is queued and what the signer has spent.
-func (d *drain) tally(ctx context.Context) error {
+// account counts what is queued and what the signer has spent.
+func (d *drain) account(ctx context.Context) error {
 	depth, err := d.store.Depth(ctx, d.signer)
 	if err != nil {
 		return err
@@ -47,12 +47,12 @@ func (d *drain) tally(ctx context.Context) error {
 		return err
 	}
 	d.metrics.queueDepth.WithLabelValues(d.signer.Hex()).Set(float64(depth))
-	d.counted, d.tallied = true, d.clock()
+	d.counted, d.accounted = true, d.clock()
 	return nil
 }
 
-// places is how many transactions more may be claimed.
-type places struct {
+// slots is how many transactions more may be claimed.
+type slots struct {
 	batch int // the most tasks that are looked at side by side
 	// free counts them by the store: those open to all, and those of the liquidations' lane.
 	free      func(ctx context.Context) (all, urgent int, err error)
@@ -63,7 +63,7 @@ type places struct {
 }
 
 // wait notes that tasks could not go on, if that is for what is in flight.
-func (p *places) wait(tasks []*Task, open bool) {
+func (p *slots) wait(tasks []*Task, open bool) {
 	if len(tasks) == 0 {
 		return
 	}
@@ -73,10 +73,10 @@ func (p *places) wait(tasks []*Task, open bool) {
 	p.waiting.set(tasks)
 }
 
-// room is which tasks are worth looking at, and how many. After a claim was refused for want of places they are no more
-// than there are places, and only urgent ones where no others find any, so that nodes are not asked at every head about
+// freeSlots is which tasks are worth looking at, and how many. After a claim was refused for want of slots they are no more
+// than there are slots, and only urgent ones where no others find any, so that nodes are not asked at every head about
 // jobs that cannot be sent; otherwise nobody counts before a claim.
-func (p *places) room(ctx context.Context) (txm.Pick, error) {
+func (p *slots) freeSlots(ctx context.Context) (txm.Pick, error) {
 	if !p.slotsFull {
 		return txm.Pick{Limit: p.batch}, nil
 	}

@@ -115,7 +115,7 @@ func (w *worker) serve(ctx context.Context, t *lease.Term) error {
 	defer w.Notice(w.gate(), "")
 	group, ctx := errgroup.WithContext(ctx)
 	b := w.broadcast(t)
-	b.launches.beside, b.presses.beside = true, true
+	b.launches.beside, b.rechecks.beside = true, true
 	defer b.close()
 	group.Go(func() error { return t.Keep(ctx) })
 	for _, p := range w.passes(b) {
@@ -162,7 +162,7 @@ func (w *worker) once(ctx context.Context, p pass, reported *string) (signals [2
 
 func (w *worker) gate() string { return w.name + " gate" }
 
-// told has readiness told why nothing can be sent; empty when something could. What nodes refuse comes first: places
+// told has readiness told why nothing can be sent; empty when something could. What nodes refuse comes first: slots
 // run out, and jobs wait, because of that.
 func (w *worker) told(b *broadcast) func(reason string) {
 	return func(reason string) { w.Notice(w.gate(), cmp.Or(b.refusal(), reason)) }

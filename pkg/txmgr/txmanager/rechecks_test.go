@@ -20,8 +20,8 @@ import (
 // what finds none is left to the next head. A flight that is pressed is not pressed again.
 func TestSlowRechecksHoldNobody(t *testing.T) {
 	heads := headtrack.New(time.Now)
-	answer, asked := make(chan struct{}), make(chan int64, pressesAtOnce+2)
-	b := &broadcast{presses: presses{beside: true}}
+	answer, asked := make(chan struct{}), make(chan int64, rechecksAtOnce+2)
+	b := &broadcast{rechecks: rechecks{beside: true}}
 	c := &confirm{view: view{duty: duty{heads: heads}, broadcast: b}}
 	renew := func(_ context.Context, f txm.Flight, _ txm.Observation) error {
 		asked <- f.Intent.ID
@@ -36,13 +36,13 @@ func TestSlowRechecksHoldNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for id := range int64(pressesAtOnce) {
+	for id := range int64(rechecksAtOnce) {
 		begin(id, job.Order)
 		<-asked
 	}
 	begin(100, job.Liquidation)
-	if id := <-asked; id != 100 || !b.presses.has(100) {
-		t.Errorf("%d was looked at, busy %t", id, b.presses.has(100))
+	if id := <-asked; id != 100 || !b.rechecks.has(100) {
+		t.Errorf("%d was looked at, busy %t", id, b.rechecks.has(100))
 	}
 	went := make(chan struct{})
 	go func() { begin(101, job.Order); close(went) }()
@@ -54,12 +54,12 @@ func TestSlowRechecksHoldNobody(t *testing.T) {
 			heads.Set(chain.BlockRef{Number: n}, time.Now())
 		}
 	}
-	if len(asked) > 0 || b.presses.has(101) {
-		t.Error("one more was looked at than there are places")
+	if len(asked) > 0 || b.rechecks.has(101) {
+		t.Error("one more was looked at than there are slots")
 	}
 	close(answer)
 	b.close()
-	if err := b.presses.err(); err == nil || b.presses.err() != nil || b.presses.has(100) {
+	if err := b.rechecks.err(); err == nil || b.rechecks.err() != nil || b.rechecks.has(100) {
 		t.Errorf("what went wrong is not told, once: %v", err)
 	}
 	begin(102, job.Order)
@@ -79,7 +79,7 @@ func TestWhatCannotGoOnMakesWay(t *testing.T) {
 		do   func(renewal, context.Context, txm.Flight, txm.Observation) error
 	}{
 		{"its call comes to an error", errors.New("the node is away"), false, renewal.replace},
-		{"the signer cannot pay for it", nil, true, renewal.adopt},
+		{"the signer cannot pay for it", nil, true, renewal.resume},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			o := newQueueTest(t, func(job.Job) (Verdict, error) { return Verdict{}, nil })

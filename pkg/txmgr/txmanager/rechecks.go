@@ -11,23 +11,23 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
-// pressesAtOnce is how many flights are looked at anew at a time, besides those that something urgent waits for.
-const pressesAtOnce = 4
+// rechecksAtOnce is how many flights are looked at anew at a time, besides those that something urgent waits for.
+const rechecksAtOnce = 4
 
-// presses are flights whose jobs are looked at anew. None waits for another one's slow call: a flight is left out of
+// rechecks are flights whose jobs are looked at anew. None waits for another one's slow call: a flight is left out of
 // the passes that come while it is pressed.
-type presses struct {
+type rechecks struct {
 	beside  bool // passes do not wait for them
 	running sync.WaitGroup
 
 	mu    sync.Mutex
-	busy  map[int64]bool // by intent: whether it takes one of the places
+	busy  map[int64]bool // by intent: whether it takes one of the slots
 	freed chan struct{}  // closed when a place is
 	wrong []error        // since somebody asked
 }
 
 // err returns, once, what went wrong.
-func (p *presses) err() error {
+func (p *rechecks) err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := errors.Join(p.wrong...)
@@ -35,7 +35,7 @@ func (p *presses) err() error {
 	return err
 }
 
-func (p *presses) has(intent int64) bool {
+func (p *rechecks) has(intent int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, busy := p.busy[intent]
@@ -43,7 +43,7 @@ func (p *presses) has(intent int64) bool {
 }
 
 // enter takes a place for an intent, or returns what is closed when one may be free.
-func (p *presses) enter(intent int64, urgent bool) (full <-chan struct{}) {
+func (p *rechecks) enter(intent int64, urgent bool) (full <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	taken := 0
@@ -55,14 +55,14 @@ func (p *presses) enter(intent int64, urgent bool) (full <-chan struct{}) {
 	if p.freed == nil {
 		p.busy, p.freed = map[int64]bool{}, make(chan struct{})
 	}
-	if !urgent && taken >= pressesAtOnce {
+	if !urgent && taken >= rechecksAtOnce {
 		return p.freed
 	}
 	p.busy[intent] = !urgent
 	return nil
 }
 
-func (p *presses) leave(intent int64, err error) {
+func (p *rechecks) leave(intent int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.busy, intent)
@@ -90,7 +90,7 @@ func urgentFirst(looks []*look) []*look {
 // aside makes another transaction of a flight, whose job is looked at anew for it, beside the pass.
 func (c *confirm) aside(ctx context.Context, l *look,
 	renew func(context.Context, txm.Flight, txm.Observation) error) error {
-	f, s, p := l.Flight, l.observed, &c.broadcast.presses
+	f, s, p := l.Flight, l.observed, &c.broadcast.rechecks
 	if !p.beside {
 		return renew(ctx, f, s)
 	}
@@ -112,7 +112,7 @@ func (c *confirm) aside(ctx context.Context, l *look,
 func (c *confirm) place(ctx context.Context, l *look) bool {
 	head := c.heads.Next()
 	for {
-		full := c.broadcast.presses.enter(l.Intent.ID, l.observed.For(l.Flight) == job.LiquidationLane)
+		full := c.broadcast.rechecks.enter(l.Intent.ID, l.observed.For(l.Flight) == job.LiquidationLane)
 		if full == nil {
 			return true
 		}

@@ -9,17 +9,17 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
-// pending demands how many of a signer's places are taken.
+// pending demands how many of a signer's slots are taken.
 func (b *bench) pending(signer chain.Address, want int) {
 	b.Helper()
 	if got, err := b.Intents.Pending(b.Context(), signer); err != nil || got != want {
-		b.Errorf("%d places are taken, %v; want %d", got, err, want)
+		b.Errorf("%d slots are taken, %v; want %d", got, err, want)
 	}
 }
 
 // LIQ-6: a transaction takes its place until it is mined, not until it is final. It stays in flight all the same, and
 // its key stays its own. LIQ-20: the next liquidation of its account waits for that block, and for no longer.
-func minedFreesPlaces(b *bench) {
+func minedFreesSlots(b *bench) {
 	ctx := b.Context()
 	n, signer := b.sender()
 	again := b.queue(aLiquidation(signer, 0, 1))[0]
@@ -66,7 +66,7 @@ func minedFreesPlaces(b *bench) {
 }
 
 // What a reorg takes back counts again, beyond the limits if it has to: nothing more is claimed until there is room.
-func reorgTakesPlaces(b *bench) {
+func reorgTakesSlots(b *bench) {
 	ctx := b.Context()
 	n, signer := b.sender()
 	var txs []txm.SignedTx
@@ -103,9 +103,9 @@ func (b *bench) headsWithin(signer chain.Address, liquidations int) []txm.Intent
 	return heads
 }
 
-// Some places of a signer are taken by liquidations and deleveragings only, however much else waits; and whoever looks
+// Some slots of a signer are taken by liquidations and deleveragings only, however much else waits; and whoever looks
 // for what may take them finds nothing else.
-func reservedPlaces(b *bench) {
+func reservedSlots(b *bench) {
 	n, signer := b.sender()
 	kept := txm.Limits{Signer: 6, Reserved: 2, Liquidations: 10}
 	claim := func(intents ...*txm.Intent) error {
@@ -137,18 +137,18 @@ func reservedPlaces(b *bench) {
 		}
 	}
 	b.must(claim(urgent[0], urgent[1]))
-	b.mustBeRefused("a liquidation beyond all places", claim(urgent[2]), txm.SignerFull)
+	b.mustBeRefused("a liquidation beyond all slots", claim(urgent[2]), txm.SignerFull)
 	b.must(n.Intents.MinedBelow(b.Context(), n.fence, 2))
 	b.mustBeRefused("an order where liquidations hold the others", claim(orders[4]), txm.SignerFull)
 	b.must(claim(urgent[2]))
 	// Where the key is used elsewhere, the chain is ahead of what was given out here.
 	b.must(n.Intents.MinedBelow(b.Context(), n.fence, n.cursor.Next+9))
 	many := b.queue(anOrder(signer, 6), anOrder(signer, 7), anOrder(signer, 8), anOrder(signer, 9))
-	b.mustBeRefused("more orders at once than they have places", claim(append(many, orders[4])...), txm.SignerFull)
+	b.mustBeRefused("more orders at once than they have slots", claim(append(many, orders[4])...), txm.SignerFull)
 }
 
-// Several signers that claim liquidations in the same moment get places of the keeper's, as long as there are enough.
-func sharedPlaces(b *bench) {
+// Several signers that claim liquidations in the same moment get slots of the keeper's, as long as there are enough.
+func sharedSlots(b *bench) {
 	const senders, each = 4, 2
 	nodes := make([]*node, senders)
 	batches := make([]txm.Batch, senders)
@@ -175,7 +175,7 @@ func sharedPlaces(b *bench) {
 
 // NON-15: what a signer that can sign nothing has in flight takes no place of the keeper's liquidations from others,
 // and does again as soon as it can.
-func outKeepsNoPlaces(b *bench) {
+func outKeepsNoSlots(b *bench) {
 	ctx := b.Context()
 	n, signer := b.sender()
 	for i := range limits.Liquidations {
