@@ -85,7 +85,7 @@ mutant "what may not pay is looked at all the same" pkg/txmgr/txmanager/pays.go 
 mutant "what is in the way inherits nothing" pkg/txmgr/txm/urgency.go 's/Above\(behind, own\) \{/Above(behind, own) \&\& false {/' './pkg/txmgr/txm -run TestInherit'
 mutant "what is in the way is not pressed" pkg/txmgr/txm/next.go 's/p\.Of\(s\.For\(f\)\)\.Patience/p.Of(f.Intent.Job.Kind.Lane()).Patience/' \
   './pkg/txmgr/txm -run TestInheritedPatience'
-mutant "what no node has is raised" pkg/txmgr/txm/next.go 's/s\.Sent\.Answer == Pooled \&\& s\.Sent/s.Sent/' './pkg/txmgr/txm -run TestNext'
+mutant "what no node has is raised" pkg/txmgr/txm/next.go 's/s\.Sent\.Answer == Pooled \&\& s\.passed/s.passed/' './pkg/txmgr/txm -run TestNext'
 mutant "what nodes refuse is offered as often as ever" pkg/txmgr/txm/next.go 's/pause := resend << .*$/pause := uint64(resend + 0*longest)/' \
   './pkg/txmgr/txm -run TestRefusalsSlowThemselvesDown'
 mutant "an endpoint that refuses everything is good" pkg/evm/endpoint.go 's/if run\.add\(now\) \&\& /if run.add(now) \&\& false \&\& /' \
@@ -96,8 +96,8 @@ mutant "a lost claim is not looked up" pkg/txmgr/txmanager/claim.go 's/if err :=
 
 mutant "the turn is not asked again before the claim" pkg/txmgr/txmanager/drain.go \
   '/^func \(d \*drain\) stillOurs/,/^}/s/if v\.Kind == Proceed \{/if v.Kind >= Proceed {/' './pkg/txmgr/txmanager -run TestDrainClaimsNothingLate'
-mutant "a raise does not ask the gate" services/sender/preflight/gate.go \
-  '/^func \(g Gate\) Recheck/,/^}/s/v\.Kind != txmanager\.Proceed/v.Kind != txmanager.Proceed \&\& false/' './services/sender/preflight -run TestRecheckAsksTheGate'
+mutant "a raise does not ask the gate" services/sender/preflight/check.go \
+  's/err != nil \|\| v\.Kind != txmanager\.Proceed/err != nil \&\& v.Kind == 99/' './services/sender/preflight -run TestRecheckAsksTheGate'
 mutant "an adoption does not ask the gate" pkg/txmgr/txmanager/renew.go 's/if p\.closed \&\& f\.Newest\(\)\.Sends == 0 \{/if false {/' \
   './pkg/txmgr/txmanager -run TestAdoptionAsksTheGate'
 mutant "a job is pressed in another tier's window" pkg/txmgr/txm/next.go 's/case s\.Over \&\& !f\.Leaving\(\):/case false:/' './pkg/txmgr/txm -run TestNextOfAnothersWindow'
@@ -139,9 +139,11 @@ mutant "what waits is asked again before all others were" pkg/txmgr/txmanager/de
   's/return slices\.Collect\(maps\.Keys\(p\.deferrals\)\)/p.nextRound()\n\treturn slices.Collect(maps.Keys(p.deferrals))/; s/int64 \{ p\.next/int64 {\n\tp.next/' "$room TestWaitingTasksStarveNobody"
 mutant "a check that fails for ever never ends" pkg/txmgr/txmanager/drain.go 's/lease\.Lost\(s\.err\) \|\| d\.waited\(i\) < d\.maxWait/true/' "$room TestFailingChecksEnd"
 mutant "what is urgent has no room of its own" pkg/txmgr/txmanager/drain.go 's/pick\.Limit <= 0 \&\& !d\.slotsFull \{/false {/' "$room TestSlowCallsHoldNobody"
-mutant "what is launched ends with its pass" pkg/txmgr/txmanager/drain.go 's/d\.take\(ctx, steps\)/d.take(checking, steps)/' "$room TestSlowCallsHoldNobody"
+mutant "what is launched ends with its pass" pkg/txmgr/txmanager/drain.go 's/d\.process\(ctx, steps\)/d.process(checking, steps)/' "$room TestSlowCallsHoldNobody"
 mutant "a pass that never ends counts nothing" pkg/txmgr/txmanager/drain.go 's/d\.busy\(\) == 0 \|\| since >= 0 \&\& since < idle/since < 2*since+1/' "$room TestEndlessPassCounts"
-mutant "a slow signer signs for all" pkg/txmgr/txmanager/claim.go 's/c\.budget\.clock\(\)\.Sub\(begun\) >= signFor/c.budget.clock().Sub(begun) < 0/' "$room TestSlowSignerHoldsNobody"
+mutant "a slow signer signs one at a time" pkg/txmgr/txmanager/claim.go 's/var group errgroup\.Group/&; group.SetLimit(1)/' "$room TestSlowSignerHoldsNobody"
+mutant "what waits behind our own is raised" pkg/txmgr/txmanager/market.go 's/if paid <= price \{/if false {/' "$room TestOurOwnCrowdIsNoReasonToRaise"
+mutant "what others pay is no reason to raise" pkg/txmgr/txmanager/market.go 's/ \|\| policy\.Asks\(l, \*m\.known\) > price//' "$room TestOurOwnCrowdIsNoReasonToRaise"
 mutant "what cannot be decided makes no way" pkg/txmgr/txmanager/renew.go 's/case !ready \&\& s\.CancelsForUrgent\(f\):/case err == nil \&\& !ready \&\& s.CancelsForUrgent(f):/' "$room TestWhatCannotGoOnMakesWay"
 mutant "what cannot be paid for makes no way" pkg/txmgr/txmanager/renew.go 's/if s\.CancelsForUrgent\(f\) \&\& r\.broadcast\.poor.*\{/if false {/' "$room TestWhatCannotGoOnMakesWay"
 mutant "a receipt may burn anything" pkg/txmgr/txmanager/looks.go 's/min\(r\.GasUsed, signed\.Gas\)/r.GasUsed/' "$room TestReceiptBurnsNoMoreThanWasSigned"

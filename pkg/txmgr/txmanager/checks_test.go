@@ -156,14 +156,14 @@ func (k slowKey) Sign(ctx context.Context, tx signer.Tx) ([]byte, chain.Hash, er
 // for those before it.
 func TestSlowSignerHoldsNobody(t *testing.T) {
 	o := newQueueTest(t, nil)
-	asked, together := make(chan struct{}), make(chan struct{})
+	asked, together := make(chan struct{}, 3), make(chan struct{})
 	o.claiming(3, slowKey{devKey(t), func() { asked <- struct{}{}; <-together }}, aBudget(&books{}, "1", "0"),
 		marketAt(0))
 	go func() {
+		defer close(together)
 		for range 3 {
 			soon(t, asked)
 		}
-		close(together)
 	}()
 	var launched []int
 	o.launch = func(_ context.Context, tasks []*Task) { launched = append(launched, len(tasks)) }

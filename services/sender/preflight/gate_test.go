@@ -204,6 +204,11 @@ func TestGateOfASigner(t *testing.T) {
 // TIER-8: what is signed anew for a nonce that a job has already passes the same gate as its first transaction; the
 // nonce itself and the generation that the job was found in are not asked about again.
 func TestRecheckAsksTheGate(t *testing.T) {
+	ask := func(g Gate, j job.Job) (txmanager.Verdict, error) {
+		task := &txmanager.Task{}
+		task.Intent.Job, task.Intent.Job.ExpiresMs = j, 1 // what the look finds
+		return (&Checker{Parts: Parts{Gate: g, Head: g.Head}}).Recheck(t.Context(), task)
+	}
 	open := openGate()
 	behind, blind, halted := open, open, open
 	behind.State, blind.State = progressAt(nowMs-60_000), away{}
@@ -213,17 +218,17 @@ func TestRecheckAsksTheGate(t *testing.T) {
 		job  job.Job
 		kind txmanager.Decision
 	}{
-		"open":                   {open, job.Job{Tokens: []chain.Address{weth}}, txmanager.Proceed},
-		"found in another state": {open, job.Job{Evidence: job.Evidence{Generation: 7}}, txmanager.Proceed},
+		"open":                   {open, job.Job{Tokens: []chain.Address{weth}}, txmanager.Drop},
+		"found in another state": {open, job.Job{Evidence: job.Evidence{Generation: 7}}, txmanager.Drop},
 		"the state is behind":    {behind, job.Job{}, txmanager.PauseAll},
 		"the state is halted":    {halted, job.Job{}, txmanager.PauseAll},
 		"a token has no report":  {open, job.Job{Tokens: []chain.Address{{77}}}, txmanager.Retry},
 	} {
-		if v, err := c.gate.recheck(t.Context(), c.job); err != nil || v.Kind != c.kind {
+		if v, err := ask(c.gate, c.job); err != nil || v.Kind != c.kind {
 			t.Errorf("%s: %+v, %v", name, v, err)
 		}
 	}
-	if _, err := blind.recheck(t.Context(), job.Job{}); err == nil {
+	if _, err := ask(blind, job.Job{}); err == nil {
 		t.Error("who cannot ask for the state has no error")
 	}
 }
