@@ -8,6 +8,8 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/operator/naming"
+	"perpkeeper/pkg/operator/naming/namingtest"
 	"perpkeeper/pkg/operator/pnl"
 	"perpkeeper/pkg/perp"
 )
@@ -67,6 +69,21 @@ func TestPnl(t *testing.T) {
 		told.Lines[0].Market != btcMarket.Hex() || told.Accounts[0].Moved != "500"+milli {
 		t.Errorf("%+v, %v of %s", told, err, out.String())
 	}
+}
+
+// A market has its name before its address, for people.
+func TestPnlByMarketNamesIt(t *testing.T) {
+	names := naming.New(namingtest.Node{}, namingtest.State{})
+	names.Read(t.Context())
+	s := earnedAndSpent()
+	for i := range s.Entries {
+		s.Entries[i].Market = namingtest.Market.MarketToken
+	}
+	var out strings.Builder
+	if err := printStatement(t.Context(), printer{Writer: &out}, names, s, pnl.ByMarket, nil); err != nil {
+		t.Error(err)
+	}
+	wantTold(t, out.String(), "ETH/USD [WETH-USDC] ("+namingtest.Market.MarketToken.Hex()+")")
 }
 
 // Figures that cannot be whole are shown, and said to be so.
