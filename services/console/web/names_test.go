@@ -10,6 +10,8 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/operator/naming/namingtest"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/txstore"
+	"perpkeeper/services/console/web"
 )
 
 var (
@@ -66,5 +68,17 @@ func TestPagesHoldNames(t *testing.T) {
 	_, page := anna.get("/market")
 	if copied := `data-copy="` + namingtest.WETH.Hex() + `"`; !strings.Contains(page, copied) {
 		t.Errorf("no %s in\n%s", copied, page)
+	}
+}
+
+// On BNB chain an address leads to where people see it; on a chain that no site is known to show it leads nowhere.
+func TestAddressesLeadToTheExplorer(t *testing.T) {
+	for chainID, want := range map[uint64]bool{97: true, 1337: false} {
+		s := newSite(t, func(d *web.Deps) { d.Keeper.ChainID = chainID })
+		s.must(txstore.NewLeases(s.db).Register(t.Context(), signer, chainID))
+		_, page := s.as("vera").get("/signers")
+		if got := strings.Contains(page, `href="https://testnet.bscscan.com/address/`+signer.Hex()+`"`); got != want {
+			t.Errorf("chain %d, a link: %t\n%s", chainID, got, page)
+		}
 	}
 }
