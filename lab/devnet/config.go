@@ -37,7 +37,6 @@ type Config struct {
 	BlockTime     time.Duration `toml:"block_time" help:"time between two blocks"`
 	GasLimit      uint64        `toml:"gas_limit" help:"gas of a block"`
 	PaymentLane   uint64        `toml:"payment_lane" help:"percent of a block's gas that is kept for payments: 0 is BSC before its Jenner fork, 5 after"`
-	LogRange      uint64        `toml:"log_range" help:"most blocks one eth_getLogs may span"`
 	PriceInterval time.Duration `toml:"price_interval" help:"time between two reports of a token's price"`
 	ShockEvery    time.Duration `toml:"shock_every" help:"time between two jumps of a price by about one percent; 0 = prices only walk"`
 	Rate          int           `toml:"rate" help:"actions of the traders per second; 0 = nobody trades"`
@@ -55,7 +54,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		RPC: "127.0.0.1:0", Feed: "127.0.0.1:0", ChainID: evmnode.DefaultChainID, BlockTime: evmnode.DefaultBlockTime,
-		GasLimit: evmnode.DefaultGasLimit, LogRange: evmnode.DefaultLogRange,
+		GasLimit:      evmnode.DefaultGasLimit,
 		PriceInterval: pricefeed.DefaultInterval, Rate: 2, Seed: 1, LiquidationRatio: "1",
 		Contracts: string(contracts.V22C),
 	}

@@ -94,7 +94,7 @@ func (d *Devnet) discard() error {
 
 func nodeConfig(cfg Config, accounts cast, from *Origin) evmnode.Config {
 	node := evmnode.Config{
-		ChainID: cfg.ChainID, BlockTime: cfg.BlockTime, GasLimit: cfg.GasLimit, LogRange: cfg.LogRange,
+		ChainID: cfg.ChainID, BlockTime: cfg.BlockTime, GasLimit: cfg.GasLimit,
 		PaymentLane: cfg.PaymentLane, Listen: cfg.RPC, Dir: cfg.Dir, Seed: cfg.Seed, Alloc: accounts.alloc(),
 	}
 	if from != nil {

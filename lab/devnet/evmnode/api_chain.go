@@ -34,8 +34,6 @@ func (a chainAPI) ChainId() *hexutil.Big { return (*hexutil.Big)(a.n.ChainID()) 
 
 func (a chainAPI) BlockNumber() hexutil.Uint64 { return hexutil.Uint64(a.n.Head().Number.Uint64()) }
 
-func (a chainAPI) Syncing() bool { return false }
-
 func (a chainAPI) GetBlockByNumber(number rpc.BlockNumber, full bool) *blockJSON {
 	return a.marshal(a.n.headerByNumber(number), full)
 }
@@ -57,37 +55,6 @@ func (a chainAPI) block(h *types.Header) *types.Block {
 		return nil
 	}
 	return a.n.chain.GetBlock(h.Hash(), h.Number.Uint64())
-}
-
-func (a chainAPI) GetBlockTransactionCountByNumber(number rpc.BlockNumber) *hexutil.Uint {
-	return countTxs(a.block(a.n.headerByNumber(number)))
-}
-
-func (a chainAPI) GetBlockTransactionCountByHash(hash common.Hash) *hexutil.Uint {
-	return countTxs(a.block(a.n.headerByHash(hash)))
-}
-
-func countTxs(block *types.Block) *hexutil.Uint {
-	if block == nil {
-		return nil
-	}
-	count := hexutil.Uint(len(block.Transactions()))
-	return &count
-}
-
-func (a chainAPI) GetTransactionByBlockHashAndIndex(hash common.Hash, index hexutil.Uint) *txJSON {
-	return a.txAt(a.block(a.n.headerByHash(hash)), uint64(index))
-}
-
-func (a chainAPI) GetTransactionByBlockNumberAndIndex(number rpc.BlockNumber, index hexutil.Uint) *txJSON {
-	return a.txAt(a.block(a.n.headerByNumber(number)), uint64(index))
-}
-
-func (a chainAPI) txAt(block *types.Block, index uint64) *txJSON {
-	if block == nil || index >= uint64(len(block.Transactions())) {
-		return nil
-	}
-	return a.n.marshalTx(block.Transactions()[index], block.Header(), index)
 }
 
 // GetTransactionByHash finds mined transactions first, then those that wait in the pool.
@@ -144,10 +111,6 @@ func (a chainAPI) SendRawTransaction(raw hexutil.Bytes) (common.Hash, error) {
 type netAPI struct{ n *Node }
 
 func (a netAPI) Version() string { return a.n.ChainID().String() }
-
-func (netAPI) Listening() bool { return true }
-
-func (netAPI) PeerCount() hexutil.Uint { return 0 }
 
 type web3API struct{}
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// devnetAPI has the devnet methods, which no real node has: forks, stalls and faults. Faults never hit these methods.
+// devnetAPI has the devnet methods, which no real node has: forks and stalls. Faults never hit these methods.
 type devnetAPI struct{ n *Node }
 
 type reorgArgs struct {
@@ -55,33 +55,4 @@ type laneArgs struct {
 // PaymentLane is Node.SetPaymentLane: the fork under way.
 func (a devnetAPI) PaymentLane(args laneArgs) (bool, error) {
 	return true, a.n.SetPaymentLane(args.Percent)
-}
-
-type mineArgs struct {
-	N uint64 `json:"n"` // Default 1.
-}
-
-// Mine is Node.Mine; it answers with the new head.
-func (a devnetAPI) Mine(args mineArgs) (BlockRef, error) {
-	if err := a.n.Mine(orDefault(args.N, 1)); err != nil {
-		return BlockRef{}, err
-	}
-	return refOf(a.n.Head()), nil
-}
-
-// Fault is Node.Inject.
-func (a devnetAPI) Fault(f Fault) (bool, error) {
-	return true, a.n.Inject(f)
-}
-
-// ClearFaults is Node.ClearFaults.
-func (a devnetAPI) ClearFaults() bool {
-	a.n.ClearFaults()
-	return true
-}
-
-// DropConnections is Node.DropConnections; the answer arrives only over HTTP.
-func (a devnetAPI) DropConnections() bool {
-	a.n.DropConnections()
-	return true
 }

@@ -38,9 +38,6 @@ func (a feeAPI) GasPrice() *hexutil.Big {
 	return (*hexutil.Big)(slices.MaxFunc([]*big.Int{floor, paid[(len(paid)-1)*pricePercentile/100]}, (*big.Int).Cmp))
 }
 
-// MaxPriorityFeePerGas is the same as GasPrice.
-func (a feeAPI) MaxPriorityFeePerGas() *hexutil.Big { return a.GasPrice() }
-
 type feeHistoryJSON struct {
 	OldestBlock   *hexutil.Big     `json:"oldestBlock"`
 	Reward        [][]*hexutil.Big `json:"reward,omitempty"`

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/accounts/abi"
@@ -14,15 +13,12 @@ import (
 	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/vm"
-	"github.com/ethereum/go-ethereum/eth/gasestimator"
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
 const (
-	callGasCap  = 50_000_000 // Of a node's defaults, as are the next two.
+	callGasCap  = 50_000_000 // Of a node's defaults, as is the next one.
 	callTimeout = 5 * time.Second
-	// estimateTolerance is how much too high an estimate may be, as a part of the gas used.
-	estimateTolerance = 0.015
 )
 
 // stateAPI has the eth methods that read or execute on a state. Block arguments are a tag, a number, a hash, or an
@@ -54,21 +50,13 @@ func (a stateAPI) GetCode(address common.Address, ref *rpc.BlockNumberOrHash) (h
 	return st.GetCode(address), st.Error()
 }
 
-// GetStorageAt takes the slot as up to 32 bytes of hex, short forms such as 0x0 too.
-func (a stateAPI) GetStorageAt(address common.Address, slot string, ref *rpc.BlockNumberOrHash) (hexutil.Bytes, error) {
-	digits := strings.TrimPrefix(slot, "0x")
-	if len(digits) > 2*common.HashLength {
-		return nil, fmt.Errorf("storage key too long (want at most 32 bytes): %q", slot)
-	}
-	key, err := hexutil.Decode("0x" + strings.Repeat("0", 2*common.HashLength-len(digits)) + digits)
-	if err != nil {
-		return nil, fmt.Errorf("unable to decode storage key %q: %w", slot, err)
-	}
+func (a stateAPI) GetStorageAt(address common.Address, slot common.Hash, ref *rpc.BlockNumberOrHash) (hexutil.Bytes,
+	error) {
 	st, _, err := a.at(ref)
 	if err != nil {
 		return nil, err
 	}
-	value := st.GetState(address, common.BytesToHash(key))
+	value := st.GetState(address, slot)
 	return value[:], st.Error()
 }
 
@@ -87,19 +75,12 @@ func (a stateAPI) GetTransactionCount(address common.Address, ref *rpc.BlockNumb
 }
 
 // Call executes a message on the state of a block. A revert is an error with code 3 and the returned bytes as data.
-func (a stateAPI) Call(ctx context.Context, args callArgs, ref *rpc.BlockNumberOrHash,
-	overrides *stateOverrides) (hexutil.Bytes, error) {
+func (a stateAPI) Call(ctx context.Context, args callArgs, ref *rpc.BlockNumberOrHash) (hexutil.Bytes, error) {
 	st, h, err := a.at(ref)
 	if err != nil {
 		return nil, err
 	}
-	if err := overrides.apply(st); err != nil {
-		return nil, err
-	}
-	msg, err := args.message(a.n.ChainID(), callGasCap)
-	if err != nil {
-		return nil, err
-	}
+	msg := args.message()
 	if share, is := a.n.laneShare(msg); is {
 		return share, nil
 	}
@@ -137,29 +118,6 @@ func (a stateAPI) execute(ctx context.Context, msg *core.Message, h *types.Heade
 		return nil, fmt.Errorf("err: %w (supplied gas %d)", err, msg.GasLimit)
 	}
 	return result, nil
-}
-
-// EstimateGas returns the least gas a message needs, at most 1.5 % too high.
-func (a stateAPI) EstimateGas(ctx context.Context, args callArgs, ref *rpc.BlockNumberOrHash,
-	overrides *stateOverrides) (hexutil.Uint64, error) {
-	st, h, err := a.at(ref)
-	if err != nil {
-		return 0, err
-	}
-	if err := overrides.apply(st); err != nil {
-		return 0, err
-	}
-	msg, err := args.message(a.n.ChainID(), 0)
-	if err != nil {
-		return 0, err
-	}
-	opts := &gasestimator.Options{Config: a.n.chain.Config(), Chain: a.n.chain, Header: h, State: st,
-		ErrorRatio: estimateTolerance}
-	gas, revert, err := gasestimator.Estimate(ctx, msg, opts, MaxTxGas)
-	if errors.Is(err, vm.ErrExecutionReverted) {
-		return 0, newRevertError(revert)
-	}
-	return hexutil.Uint64(gas), err
 }
 
 // revertError is how a node reports a revert: code 3, the bytes as data, and the reason in the text if it is a string.

@@ -16,8 +16,6 @@ const (
 	DefaultGasLimit = 55_000_000
 	// DefaultMinGasPrice is the lowest gas price, in wei, BSC's producers accept in practice (0.05 gwei).
 	DefaultMinGasPrice = 50_000_000
-	// DefaultLogRange is the widest eth_getLogs range, in blocks, of a BSC node with its range limit switched on.
-	DefaultLogRange = 5_000
 	// MaxTxGas is BSC's limit of gas for one transaction.
 	MaxTxGas = 1 << 24
 
@@ -33,7 +31,6 @@ type Config struct {
 	GasLimit     uint64             // Per block. Default DefaultGasLimit.
 	MinGasPrice  uint64             // Wei; cheaper transactions are refused as underpriced. Default DefaultMinGasPrice.
 	PaymentLane  uint64             // Percent of a block's gas for payments alone, see SetPaymentLane. Default 0.
-	LogRange     uint64             // Widest eth_getLogs range in blocks. Default DefaultLogRange.
 	SafeLag      uint64             // Blocks from the head to `safe`. Default 1.
 	FinalizedLag uint64             // Blocks from the head to `finalized`. Default 2.
 	Alloc        types.GenesisAlloc // Accounts and contracts of the genesis block.
@@ -49,7 +46,6 @@ func (c Config) withDefaults() (Config, error) {
 	c.BlockTime = orDefault(c.BlockTime, DefaultBlockTime)
 	c.GasLimit = orDefault(c.GasLimit, DefaultGasLimit)
 	c.MinGasPrice = orDefault(c.MinGasPrice, DefaultMinGasPrice)
-	c.LogRange = orDefault(c.LogRange, DefaultLogRange)
 	c.SafeLag = orDefault(c.SafeLag, 1)
 	c.FinalizedLag = orDefault(c.FinalizedLag, 2)
 	c.Listen = orDefault(c.Listen, "127.0.0.1:0")

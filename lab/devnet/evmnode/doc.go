@@ -24,10 +24,9 @@
 // # Forks
 //
 // Replay builds a longer branch on an ancestor, as a peer would deliver it: transactions of the old branch land in
-// other blocks and in another order, the rest returns to the pool, subscribers of logs are told what was removed,
-// subscribers of heads hear only of the new tip, and the old blocks stay readable by hash. Drop is what anvil_reorg
-// does: same height, empty blocks, dropped transactions vanish, nobody is told of removed logs, every new block is
-// announced as a head, and the old blocks cannot be read any more. The tags `safe` and `finalized` follow the head.
-// Node.Reorg replaces blocks whatever was said of them; ReorgUnfinalized, and devnet_reorg unless told otherwise, hold
-// finality first, as a chain whose votes fail.
+// other blocks and in another order, the rest returns to the pool, subscribers hear only of the new tip, and the old
+// blocks stay readable by hash. Drop is what anvil_reorg does: same height, empty blocks, dropped transactions vanish,
+// every new block is announced as a head, and the old blocks cannot be read any more. The tags `safe` and `finalized`
+// follow the head. Node.Reorg replaces blocks whatever was said of them; ReorgUnfinalized, and devnet_reorg unless told
+// otherwise, hold finality first, as a chain whose votes fail.
 package evmnode

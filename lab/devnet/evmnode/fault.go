@@ -9,42 +9,30 @@ import (
 	"time"
 )
 
-// Fault makes the server misbehave for requests of one method. Exactly one kind of misbehaviour is set, except that
-// DelayMS goes with any.
+// Fault makes the server misbehave for requests of one method: one of Error, DropConnection and DropReply, and DelayMS
+// with any of them or alone.
 type Fault struct {
-	Method         string `json:"method"`         // For example eth_getLogs; empty for every method but devnet_*.
-	Times          int    `json:"times"`          // How many requests it hits; 0 for all until ClearFaults.
-	DelayMS        uint64 `json:"delayMs"`        // Answer this much later.
-	Error          string `json:"error"`          // Answer with this error text instead.
-	Code           int    `json:"code"`           // Code of Error. Default -32000.
-	DropConnection bool   `json:"dropConnection"` // Close the connection without doing anything.
-	DropReply      bool   `json:"dropReply"`      // Do what was asked, then close the connection instead of answering.
-}
-
-func (f Fault) validate() error {
-	kinds := 0
-	for _, set := range []bool{f.Error != "", f.DropConnection, f.DropReply} {
-		if set {
-			kinds++
-		}
-	}
-	switch {
-	case kinds > 1:
-		return errors.New("a fault has one of error, dropConnection and dropReply")
-	case kinds == 0 && f.DelayMS == 0:
-		return errors.New("a fault needs error, delayMs, dropConnection or dropReply")
-	case f.Times < 0:
-		return errors.New("times must not be negative")
-	}
-	return nil
+	Method         string // For example eth_getBlockReceipts; empty for every method but devnet_*.
+	Times          int    // How many requests it hits; 0 for all until ClearFaults.
+	DelayMS        uint64 // Answer this much later.
+	Error          string // Answer with this error text instead.
+	Code           int    // Code of Error. Default -32000.
+	DropConnection bool   // Close the connection without doing anything.
+	DropReply      bool   // Do what was asked, then close the connection instead of answering.
 }
 
 func (f Fault) delay() time.Duration { return time.Duration(f.DelayMS) * time.Millisecond }
 
 // Inject adds a fault. Of several that fit a request the oldest hits.
 func (n *Node) Inject(f Fault) error {
-	if err := f.validate(); err != nil {
-		return err
+	kinds := 0
+	for _, set := range []bool{f.Error != "", f.DropConnection, f.DropReply} {
+		if set {
+			kinds++
+		}
+	}
+	if kinds > 1 || kinds == 0 && f.DelayMS == 0 {
+		return errors.New("a fault has one of Error, DropConnection and DropReply, or DelayMS")
 	}
 	n.faults.mu.Lock()
 	defer n.faults.mu.Unlock()

@@ -6,13 +6,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// event is one visible change of the chain: a block or a whole fork.
-type event struct {
-	logs  []*types.Log // Removed ones first.
-	heads []*types.Header
-}
-
-// feed gives every subscriber every event, in order. A slow subscriber delays nobody; its queue grows.
+// feed gives every subscriber every new head, in order. A slow subscriber delays nobody; its queue grows.
 type feed struct {
 	mu          sync.Mutex
 	subscribers map[*subscriber]struct{}
@@ -21,7 +15,7 @@ type feed struct {
 type subscriber struct {
 	feed  *feed
 	mu    sync.Mutex
-	queue []event
+	queue []*types.Header
 	ready chan struct{} // Holds a token when the queue may not be empty.
 }
 
@@ -36,17 +30,17 @@ func (f *feed) subscribe() *subscriber {
 	return s
 }
 
-func (f *feed) publish(e event) {
+func (f *feed) publish(heads []*types.Header) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for s := range f.subscribers {
-		s.push(e)
+		s.push(heads)
 	}
 }
 
-func (s *subscriber) push(e event) {
+func (s *subscriber) push(heads []*types.Header) {
 	s.mu.Lock()
-	s.queue = append(s.queue, e)
+	s.queue = append(s.queue, heads...)
 	s.mu.Unlock()
 	select {
 	case s.ready <- struct{}{}:
@@ -55,7 +49,7 @@ func (s *subscriber) push(e event) {
 }
 
 // take empties the queue.
-func (s *subscriber) take() []event {
+func (s *subscriber) take() []*types.Header {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	taken := s.queue

@@ -56,12 +56,11 @@ func lagging(head, lag uint64) uint64 { return head - min(head, lag) }
 
 // Errors of block look-up, with the texts of a node.
 var (
-	errHeaderNotFound  = errors.New("header not found")
-	errHashNotFound    = errors.New("header for hash not found")
-	errHashNotOnChain  = errors.New("hash is not currently canonical")
-	errUnknownBlock    = errors.New("unknown block")
-	errBlockRef        = errors.New("invalid arguments; neither block nor hash specified")
-	errUnsupportedTags = errors.New("pending logs are not supported")
+	errHeaderNotFound = errors.New("header not found")
+	errHashNotFound   = errors.New("header for hash not found")
+	errHashNotOnChain = errors.New("hash is not currently canonical")
+	errUnknownBlock   = errors.New("unknown block")
+	errBlockRef       = errors.New("invalid arguments; neither block nor hash specified")
 )
 
 // number resolves a tag or number to a block number, which may lie in the future.

@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// ForkStyle says how a fork treats transactions, logs and old blocks; see the package comment.
+// ForkStyle says how a fork treats transactions and old blocks; see the package comment.
 type ForkStyle string
 
 const (
@@ -176,7 +176,6 @@ func (n *Node) inNonceOrder(txs []*types.Transaction) []*types.Transaction {
 
 // switchTo makes the new branch the chain and tells the subscribers.
 func (n *Node) switchTo(b branchOff, fresh []*types.Block) error {
-	removed := n.removedLogs(b.old)
 	if _, err := n.chain.SetCanonical(fresh[len(fresh)-1]); err != nil {
 		return err
 	}
@@ -185,28 +184,11 @@ func (n *Node) switchTo(b branchOff, fresh []*types.Block) error {
 	}
 	if b.style == Drop {
 		n.forget(b.old)
-		n.announce(event{heads: headers(fresh)})
+		n.announce(headers(fresh))
 		return nil
 	}
-	var logs []*types.Log
-	for _, block := range fresh {
-		logs = append(logs, n.blockLogs(block.Hash())...)
-	}
-	n.announce(event{logs: append(removed, logs...), heads: headers(fresh[len(fresh)-1:])})
+	n.announce(headers(fresh[len(fresh)-1:]))
 	return nil
-}
-
-// removedLogs returns the logs of the old branch as a node announces their removal: oldest first.
-func (n *Node) removedLogs(old []*types.Block) []*types.Log {
-	var removed []*types.Log
-	for _, block := range old {
-		for _, log := range n.blockLogs(block.Hash()) {
-			gone := *log // The original is shared with the chain's cache.
-			gone.Removed = true
-			removed = append(removed, &gone)
-		}
-	}
-	return removed
 }
 
 // forget hides the old blocks and takes their transactions out of the pool again. The pool cannot drop single

@@ -1,7 +1,6 @@
 package evmnode
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/big"
@@ -17,7 +16,6 @@ import (
 type forked struct {
 	*chainTest
 	heads <-chan *types.Header
-	logs  <-chan types.Log
 	old   []*types.Header // The blocks the fork replaces.
 	txs   []common.Hash   // Their transactions.
 	fork  Fork
@@ -42,9 +40,6 @@ func forkAt(t *testing.T, depth uint64, style ForkStyle) *forked {
 		f.txs = append(f.txs, hashes(block.Transactions())...)
 	}
 	f.heads = subscribed(t, f.ws.SubscribeNewHead)
-	f.logs = subscribed(t, func(ctx context.Context, ch chan<- types.Log) (ethereum.Subscription, error) {
-		return f.ws.SubscribeFilterLogs(ctx, ethereum.FilterQuery{}, ch)
-	})
 	var err error
 	if f.fork, err = f.Reorg(depth, style); err != nil {
 		t.Fatal(err)
@@ -89,33 +84,12 @@ func TestReplayFork(t *testing.T) {
 				t.Errorf("fork: %+v", f.fork)
 			}
 			fresh := f.chainFollows(t)
-			f.checkReplayedLogs(t, fresh)
 			if head := receive(t, "head", f.heads); head.Hash() != f.fork.NewTip.Hash || len(f.heads) > 0 {
 				t.Errorf("announced %v and %d more, want only the tip", head.Number, len(f.heads))
 			}
 			f.checkNothingIsLost(t, fresh)
 			f.checkOldBranchReadable(t)
 		})
-	}
-}
-
-// checkReplayedLogs expects the old branch's logs as removed, oldest first, and then the new branch's.
-func (f *forked) checkReplayedLogs(t *testing.T, fresh []*types.Block) {
-	t.Helper()
-	for _, h := range f.old {
-		for i := range 4 {
-			log := receive(t, "removed log", f.logs)
-			if !log.Removed || log.BlockHash != h.Hash() || log.Index != uint(i) {
-				t.Fatalf("got %+v, want removed log %d of block %s", log, i, h.Hash())
-			}
-		}
-	}
-	for _, block := range fresh {
-		for range block.Transactions() {
-			if log := receive(t, "new log", f.logs); log.Removed || log.BlockHash != block.Hash() {
-				t.Fatalf("got %+v, want a log of block %s", log, block.Hash())
-			}
-		}
 	}
 }
 
@@ -175,7 +149,7 @@ func TestDropFork(t *testing.T) {
 	}
 }
 
-// checkAllIsGone expects no removed logs, no transactions and no old blocks; and that the senders can start over.
+// checkAllIsGone expects no transactions and no old blocks; and that the senders can start over.
 func (f *forked) checkAllIsGone(t *testing.T) {
 	t.Helper()
 	for _, h := range f.old {
@@ -196,9 +170,7 @@ func (f *forked) checkAllIsGone(t *testing.T) {
 	f.nonce[0] = nonce
 	again := f.emit(0, 99)
 	f.mine(1)
-	if log := receive(t, "log after the fork", f.logs); log.TxHash != again.Hash() || log.Removed {
-		t.Errorf("first log after the fork is %+v", log)
-	}
+	f.receipt(again.Hash())
 }
 
 // A Drop fork takes back only the transactions of its blocks, not those that were waiting anyway.

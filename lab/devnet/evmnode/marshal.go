@@ -78,8 +78,6 @@ type txJSON struct {
 	R                *hexutil.Big      `json:"r"`
 	S                *hexutil.Big      `json:"s"`
 	YParity          *hexutil.Uint64   `json:"yParity,omitempty"`
-
-	AuthorizationList []types.SetCodeAuthorization `json:"authorizationList,omitempty"`
 }
 
 // marshalTx takes the block a transaction is in, or nil while it waits in the pool.
@@ -100,7 +98,6 @@ func (n *Node) marshalTx(tx *types.Transaction, in *types.Header, index uint64) 
 		access, parity := tx.AccessList(), hexutil.Uint64(v.Uint64())
 		out.AccessList, out.YParity = &access, &parity
 	}
-	out.AuthorizationList = tx.SetCodeAuthorizations()
 	if tx.Type() >= types.DynamicFeeTxType {
 		out.GasFeeCap, out.GasTipCap = (*hexutil.Big)(tx.GasFeeCap()), (*hexutil.Big)(tx.GasTipCap())
 	}

@@ -281,14 +281,14 @@ func (n *Node) extend() error {
 	if _, err := n.chain.SetCanonical(block); err != nil {
 		return fmt.Errorf("going on to block %d: %w", block.Number(), err)
 	}
-	n.announce(event{heads: []*types.Header{block.Header()}, logs: n.blockLogs(block.Hash())})
+	n.announce([]*types.Header{block.Header()})
 	return nil
 }
 
 // announce makes the chain's head visible and tells the subscribers. The caller holds writing.
-func (n *Node) announce(e event) {
+func (n *Node) announce(heads []*types.Header) {
 	n.head.Store(n.chain.CurrentBlock())
-	n.feed.publish(e)
+	n.feed.publish(heads)
 }
 
 // Mine makes count blocks now, stalled or not. The first of them has room for every transaction that was sent before
