@@ -113,9 +113,6 @@ func (s *Site) Market(name string) exchange.Market {
 	return m
 }
 
-// Trader is the account of the one trader.
-func (s *Site) Trader() common.Address { return s.trader.Address }
-
 // Keeper is the account of the i-th keeper.
 func (s *Site) Keeper(i int) common.Address { return s.keepers[i].Address }
 
@@ -129,12 +126,6 @@ type Request struct {
 func (s *Site) Order(r exchange.OrderRequest) Request {
 	s.tb.Helper()
 	return s.request(s.done(s.users.CreateOrder(s.tb.Context(), s.trader.Key, r)), "OrderCreated")
-}
-
-// CancelOrder makes the trader take an order back.
-func (s *Site) CancelOrder(order common.Hash) {
-	s.tb.Helper()
-	s.done(s.users.CancelOrder(s.tb.Context(), s.trader.Key, order))
 }
 
 // Deposit makes the trader ask for a deposit.

@@ -54,13 +54,6 @@ func (v *venue) executeGlvShift(key common.Hash) call {
 	return v.executeGlv(contracts.GlvShiftHandler, v.d.Contracts.GlvShiftHandler, "executeGlvShift", key)
 }
 
-// cancelledFor is the custom error behind a request's end.
-func (v *venue) cancelledFor(events []event, name string) string {
-	v.t.Helper()
-	reason, _, _ := contracts.RevertReason(v.has(events, name).items["reasonBytes"].([]byte))
-	return reason
-}
-
 // provider is an account with so many market tokens.
 func (v *venue) provider(m Market, usdc int64) *ecdsa.PrivateKey {
 	v.t.Helper()
@@ -100,33 +93,6 @@ func TestShift(t *testing.T) {
 		t.Errorf("the provider holds %s", got)
 	}
 	v.sumsAddUp()
-}
-
-func TestShiftThatCannotFillIsCancelled(t *testing.T) {
-	v := newVenue(t, nil)
-	from, to := v.market("ETH/USD"), v.market("SOL/USD")
-	provider := v.provider(from, 8_000)
-	before := v.balance(from.Address, addressOf(provider))
-	request := ShiftRequest{From: from, To: to, MarketTokens: coins(3_000), MinMarketTokens: coins(3_001)}
-	shift := v.requestKey(v.must(v.client.CreateShift(v.ctx, provider, request)), "ShiftCreated")
-	events := v.events(v.run(v.keeper, v.executeShift(shift, v.reportsOf(from, to))))
-	if reason := v.cancelledFor(events, "ShiftCancelled"); reason != "MinMarketTokens" {
-		t.Errorf("cancelled for %q", reason)
-	}
-	request.MinMarketTokens = nil
-	shift = v.requestKey(v.must(v.client.CreateShift(v.ctx, provider, request)), "ShiftCreated")
-	v.advance(301 * time.Second)
-	v.has(v.events(v.must(v.client.CancelShift(v.ctx, provider, shift))), "ShiftCancelled")
-	if v.balance(from.Address, addressOf(provider)).Cmp(before) != 0 {
-		t.Error("the market tokens were not returned")
-	}
-	for want, r := range map[string]ShiftRequest{
-		"EmptyShiftAmount":             {From: from, To: to},
-		"ShiftFromAndToMarketAreEqual": {From: from, To: from, MarketTokens: coins(1)},
-		"LongTokensAreNotEqual":        {From: from, To: v.market("BTC/USD"), MarketTokens: coins(1)},
-	} {
-		v.refused(provider, v.d.shiftCall(addressOf(provider), r), want)
-	}
 }
 
 // TestShiftOutOfGas: between the check at its start and what a shift really needs lies a range of gas limits at which
@@ -236,57 +202,6 @@ func (v *venue) glvShift(glv Glv, from, to Market) {
 	v.refused(v.keeper, v.d.glvShiftCall(request), "GlvInsufficientMarketTokenBalance")
 }
 
-func TestGlvRequestsThatCannotFillAreCancelled(t *testing.T) {
-	v := newVenue(t, nil)
-	glv, eth, sol := v.d.Glvs[0], v.market("ETH/USD"), v.market("SOL/USD")
-	provider := v.provider(eth, 10_000)
-	held := v.balance(eth.Address, addressOf(provider))
-	deposit := v.requestKey(v.must(v.client.CreateGlvDeposit(v.ctx, provider, GlvDepositRequest{
-		Glv: glv, Market: eth, MarketTokens: coins(1_000), MinGlvTokens: coins(2_000),
-	})), "GlvDepositCreated")
-	if reason := v.cancelledFor(v.events(v.run(v.keeper, v.executeGlvDeposit(deposit))),
-		"GlvDepositCancelled"); reason != "MinGlvTokens" {
-		t.Errorf("cancelled for %q", reason)
-	}
-	if v.balance(eth.Address, addressOf(provider)).Cmp(held) != 0 {
-		t.Error("the market tokens were not returned")
-	}
-	deposit = v.requestKey(v.must(v.client.CreateGlvDeposit(v.ctx, provider,
-		GlvDepositRequest{Glv: glv, Market: eth, MarketTokens: coins(1_000)})),
-		"GlvDepositCreated")
-	v.has(v.events(v.run(v.keeper, v.executeGlvDeposit(deposit))), "GlvDepositExecuted")
-
-	tokens := v.balance(glv.Address, addressOf(provider))
-	withdrawal := v.requestKey(v.must(v.client.CreateGlvWithdrawal(v.ctx, provider, GlvWithdrawalRequest{
-		Glv: glv, Market: sol, GlvTokens: coins(500),
-	})), "GlvWithdrawalCreated")
-	events := v.events(v.run(v.keeper, v.executeGlvWithdrawal(withdrawal)))
-	if reason := v.cancelledFor(events, "GlvWithdrawalCancelled"); reason != "GlvInsufficientMarketTokenBalance" {
-		t.Errorf("cancelled for %q", reason)
-	}
-	if v.balance(glv.Address, addressOf(provider)).Cmp(tokens) != 0 {
-		t.Error("the GLV tokens were not returned")
-	}
-	shift := v.requestKey(v.must(v.client.CreateGlvShift(v.ctx, v.keeper, GlvShiftRequest{
-		Glv: glv, From: eth, To: sol, MarketTokens: coins(500), MinMarketTokens: coins(600),
-	})), "GlvShiftCreated")
-	if reason := v.cancelledFor(v.events(v.run(v.keeper, v.executeGlvShift(shift))),
-		"GlvShiftCancelled"); reason != "MinMarketTokens" {
-		t.Errorf("cancelled for %q", reason)
-	}
-	for want, c := range map[string]call{
-		"EmptyGlvDepositAmounts": v.d.glvDepositCall(addressOf(provider), GlvDepositRequest{Glv: glv, Market: eth}),
-		"GlvUnsupportedMarket": v.d.glvDepositCall(addressOf(provider),
-			GlvDepositRequest{Glv: glv, Market: v.market("BTC/USD")}),
-		"EmptyGlvWithdrawalAmount": v.d.glvWithdrawalCall(addressOf(provider),
-			GlvWithdrawalRequest{Glv: glv, Market: eth}),
-		"EmptyGlv": v.d.glvDepositCall(addressOf(provider), GlvDepositRequest{Market: eth}),
-	} {
-		v.refused(provider, c, want)
-	}
-	v.sumsAddUp()
-}
-
 func (v *venue) supply(token common.Address) *big.Int {
 	v.t.Helper()
 	supply, err := v.client.readUint(v.ctx, contracts.MintableToken, token, "totalSupply")
@@ -294,37 +209,4 @@ func (v *venue) supply(token common.Address) *big.Int {
 		v.t.Fatal(err)
 	}
 	return supply
-}
-
-// TestTooLittleGasIsRefused: every execution of a request demands at its start what the words say, so that a keeper's
-// low limit is refused and not paid for by the user.
-func TestTooLittleGasIsRefused(t *testing.T) {
-	v := newVenue(t, nil)
-	glv, eth, sol := v.d.Glvs[0], v.market("ETH/USD"), v.market("SOL/USD")
-	provider := v.provider(eth, 10_000)
-	deposit := v.requestKey(v.must(v.client.CreateGlvDeposit(v.ctx, provider,
-		GlvDepositRequest{Glv: glv, Market: eth, ShortAmount: big.NewInt(5_000e6)})),
-		"GlvDepositCreated")
-	byTokens := v.requestKey(v.must(v.client.CreateGlvDeposit(v.ctx, provider,
-		GlvDepositRequest{Glv: glv, Market: eth, MarketTokens: coins(1_000)})),
-		"GlvDepositCreated")
-	shift := v.requestKey(v.must(v.client.CreateShift(v.ctx, provider,
-		ShiftRequest{From: eth, To: sol, MarketTokens: coins(1_000)})), "ShiftCreated")
-	p := defaultParameters()
-	markets := 3 * p.GlvPerMarketGasLimit
-	for name, c := range map[string]struct {
-		call call
-		want int64
-	}{
-		"GLV deposit": {v.executeGlvDeposit(deposit), p.GlvDepositGasLimit + markets +
-			p.DepositGasLimit},
-		"GLV deposit of market tokens": {v.executeGlvDeposit(byTokens), p.GlvDepositGasLimit + markets},
-		"shift":                        {v.executeShift(shift, v.reportsOf(eth, sol)), p.ShiftGasLimit},
-	} {
-		c.call.gas = 1_000_000
-		got, args := v.simulate(v.keeper, c.call)
-		if got != "InsufficientExecutionGas" || args[1].(*big.Int).Int64() != c.want {
-			t.Errorf("%s with little gas: %s %v, want InsufficientExecutionGas of %d", name, got, args, c.want)
-		}
-	}
 }

@@ -204,28 +204,6 @@ func TestDecreaseLargerThanPosition(t *testing.T) {
 	}
 }
 
-func TestPartialDecrease(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	v.open(trader, m, false, 30_000, 3_000)
-	before := v.balance(m.Short, addressOf(trader))
-	v.setPrice("WETH", 3_060_000_000, 3_060_000_000)
-	request := closing(m, false)
-	request.SizeUSD, request.CollateralAmount = usd(15_000), big.NewInt(500e6)
-	e := v.has(v.fill(v.order(trader, request), m), "PositionDecrease")
-	// Half of the position loses half of 600 USD, and pays the lower fee of 0.05 % for balancing the market.
-	if e.int("basePnlUsd").Cmp(usd(-300)) != 0 || e.int("collateralDeltaAmount").Cmp(big.NewInt(807.5e6)) != 0 {
-		t.Errorf("pnl %s, collateral delta %s", e.int("basePnlUsd"), e.int("collateralDeltaAmount"))
-	}
-	if got := new(big.Int).Sub(v.balance(m.Short, addressOf(trader)), before); got.Cmp(big.NewInt(500e6)) != 0 {
-		t.Errorf("took out %s USDC units, want 500e6", got)
-	}
-	if p := v.position(trader, m, false); p.SizeInUsd.Cmp(usd(15_000)) != 0 ||
-		p.CollateralAmount.Cmp(big.NewInt(2_171.5e6)) != 0 {
-		t.Errorf("left %+v", p)
-	}
-}
-
 func TestAutoCancel(t *testing.T) {
 	v := newVenue(t, nil)
 	m, trader := v.market("ETH/USD"), v.account()
@@ -259,17 +237,6 @@ func TestAutoCancel(t *testing.T) {
 	for _, order := range []common.Hash{dropped, survivor} {
 		v.refused(v.keeper, v.executeOrder(order, v.reports(m, v.now())), "InvalidOrderPrices")
 	}
-}
-
-func TestAutoCancelLimits(t *testing.T) {
-	v := newVenue(t, func(c *Config) { c.Parameters.MaxAutoCancelOrders = 1 })
-	m, trader := v.market("ETH/USD"), v.account()
-	request := closing(m, true)
-	request.Type, request.TriggerPrice, request.AutoCancel = LimitDecrease, USD30(3_100_000_000, 18), true
-	v.order(trader, request)
-	v.refused(trader, v.d.orderCall(addressOf(trader), request), "MaxAutoCancelOrdersExceeded")
-	request.Type = MarketDecrease
-	v.refused(trader, v.d.orderCall(addressOf(trader), request), "UnsupportedOrderTypeForAutoCancellation")
 }
 
 func TestUserCancel(t *testing.T) {
@@ -346,31 +313,6 @@ func TestOneSuccess(t *testing.T) {
 	v.refused(v.keeper, v.executeOrder(order, v.reports(m, v.now())), "EmptyOrder")
 }
 
-func TestCreationIsRefused(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	for want, change := range map[string]func(*OrderRequest){
-		"EmptyMarket":                     func(r *OrderRequest) { r.Market = addressOf(trader) },
-		"InvalidCollateralTokenForMarket": func(r *OrderRequest) { r.Collateral = v.token("WBTC") },
-		"UnexpectedMarket":                func(r *OrderRequest) { r.Type = MarketSwap },
-		"InvalidPositionMarket":           func(r *OrderRequest) { r.Market = v.market("WETH-USDC").Address },
-		"MaxSwapPathLengthExceeded":       func(r *OrderRequest) { r.SwapPath = make([]common.Address, 4) },
-		"MaxCallbackGasLimitExceeded":     func(r *OrderRequest) { r.Callback.Gas = 2_000_001 },
-		"OrderTypeCannotBeCreated":        func(r *OrderRequest) { r.Type = 7 },
-		"UnexpectedValidFromTime":         func(r *OrderRequest) { r.ValidFrom = 1 },
-		"EmptyOrder":                      func(r *OrderRequest) { r.SizeUSD, r.CollateralAmount = nil, nil },
-	} {
-		request := trade(m, MarketIncrease, true)
-		change(&request)
-		v.refused(trader, v.d.orderCall(addressOf(trader), request), want)
-	}
-	request := trade(m, MarketIncrease, true)
-	request.ExecutionFee = big.NewInt(1)
-	v.refusedAtPrice(trader, v.d.orderCall(addressOf(trader), request), "InsufficientExecutionFee")
-	v.refused(trader, v.d.updateCall(v.order(trader, trade(m, MarketIncrease, true)), OrderRequest{}),
-		"OrderNotUpdatable")
-}
-
 func TestSwitches(t *testing.T) {
 	v := newVenue(t, nil)
 	m, trader := v.market("ETH/USD"), v.account()
@@ -425,40 +367,6 @@ func TestLowGas(t *testing.T) {
 	cancelled := v.has(v.events(v.run(v.keeper, execute)), "OrderCancelled")
 	if reason := cancelled.items["reasonBytes"].([]byte); len(reason) != 0 {
 		t.Errorf("cancelled for %x", reason)
-	}
-}
-
-// TestRefusedRefund: a receiver that does not take native coin cannot stop its order, and can claim later.
-func TestRefusedRefund(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	request := trade(m, MarketIncrease, true)
-	request.Receiver = m.Short // The token contract has no receive function.
-	order := v.order(trader, request)
-	refund := v.has(v.fill(order, m), "ExecutionFeeRefund")
-	out, err := v.client.read(v.ctx, contracts.RequestVault, v.d.Contracts.OrderVault, "owed", m.Short)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if owed := out[0].(*big.Int); owed.Sign() == 0 || owed.Cmp(refund.int("refundFeeAmount")) != 0 {
-		t.Errorf("owed %s, want %s", owed, refund.int("refundFeeAmount"))
-	}
-	v.open(trader, m, true, 10_000, 1_000)
-}
-
-func TestExecutionFeeAddsUp(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	order := v.order(trader, trade(m, MarketIncrease, true))
-	events := v.fill(order, m)
-	paid := new(big.Int).Add(v.has(events, "KeeperExecutionFee").int("executionFeeAmount"),
-		v.has(events, "ExecutionFeeRefund").int("refundFeeAmount"))
-	if paid.Cmp(defaultExecutionFee) != 0 {
-		t.Errorf("paid out %s of a fee of %s", paid, defaultExecutionFee)
-	}
-	balance, err := v.chain.BalanceAt(v.ctx, v.d.Contracts.OrderVault, nil)
-	if err != nil || balance.Sign() != 0 {
-		t.Errorf("the vault still holds %s (%v)", balance, err)
 	}
 }
 

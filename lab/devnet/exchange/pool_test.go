@@ -1,9 +1,7 @@
 package exchange
 
 import (
-	"crypto/ecdsa"
 	"math/big"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -89,27 +87,6 @@ func TestDepositThatCannotFillIsCancelled(t *testing.T) {
 	v.refused(provider, v.d.depositCall(addressOf(provider), DepositRequest{Market: m}), "EmptyDepositAmounts")
 }
 
-// TestAbsurdDepositPoisonsNothing: tokens are free to mint, but no amount of them can break a pool for the others.
-func TestAbsurdDepositPoisonsNothing(t *testing.T) {
-	v := newVenue(t, nil)
-	m, vandal := v.market("ETH/USD"), v.account()
-	for _, bits := range []uint{100, 180, 250} {
-		amount := new(big.Int).Lsh(big.NewInt(1), bits)
-		v.must(v.client.Mint(v.ctx, vandal, m.Short, amount))
-		deposit := v.deposit(v.must(v.client.CreateDeposit(v.ctx, vandal,
-			DepositRequest{Market: m, ShortAmount: amount})))
-		v.has(v.events(v.run(v.keeper, v.executeDeposit(deposit, v.reports(m, v.now())))), "DepositCancelled")
-		order := trade(m, MarketIncrease, true)
-		order.CollateralAmount = amount
-		if bits == 250 {
-			order.SizeUSD = amount
-		}
-		v.fill(v.order(vandal, order), m)
-	}
-	v.open(v.account(), m, true, 10_000, 1_000)
-	v.sumsAddUp()
-}
-
 func TestWithdrawalThatCannotFillIsCancelled(t *testing.T) {
 	v := newVenue(t, nil)
 	m := v.market("ETH/USD")
@@ -137,76 +114,6 @@ func TestWithdrawalThatCannotFillIsCancelled(t *testing.T) {
 		t.Errorf("cancelled for %q", reason)
 	}
 	v.refused(v.deployer, v.d.withdrawalCall(v.d.Deployer, WithdrawalRequest{Market: m}), "EmptyWithdrawalAmount")
-}
-
-// TestPoolValueCountsTheTraders: market tokens are worth less while the traders are in profit.
-func TestPoolValueCountsTheTraders(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader, provider := v.market("ETH/USD"), v.account(), v.account()
-	v.open(trader, m, true, 30_000_000, 900_000)
-	price := func() *big.Int {
-		request := DepositRequest{Market: m, ShortAmount: big.NewInt(1_000e6)}
-		deposit := v.deposit(v.must(v.client.CreateDeposit(v.ctx, provider, request)))
-		events := v.events(v.run(v.keeper, v.executeDeposit(deposit, v.reports(m, v.now()))))
-		return v.has(events, "DepositExecuted").int("receivedMarketTokens")
-	}
-	flat := price()
-	v.setPrice("WETH", 3_300_000_000, 3_300_000_000)
-	// The pool's WETH gained 5 million, the trader 3 million: the pool is worth 2 % more, so 2 % fewer tokens.
-	ratio := new(big.Int).Quo(new(big.Int).Mul(price(), big.NewInt(10_000)), flat).Int64()
-	if ratio < 9_790 || ratio > 9_820 {
-		t.Errorf("a deposit buys %d/10000 of what it bought before", ratio)
-	}
-}
-
-// TestSumsAddUp trades at random and checks after every step that each token is accounted for.
-func TestSumsAddUp(t *testing.T) {
-	v := newVenue(t, nil)
-	random := rand.New(rand.NewPCG(3, 5))
-	var traders []*ecdsa.PrivateKey
-	for range 4 {
-		traders = append(traders, v.account())
-	}
-	for range 60 {
-		v.setPrice("WETH", 2_950_000_000+random.Int64N(50_000_000), 3_000_000_000+random.Int64N(50_000_000))
-		v.setPrice("WBTC", 59_000_000_000+random.Int64N(1_000_000_000), 60_000_000_000+random.Int64N(1_000_000_000))
-		v.randomStep(random, traders[random.IntN(len(traders))])
-		v.sumsAddUp()
-	}
-}
-
-// randomStep opens, grows, shrinks, closes or liquidates a position, or provides liquidity; whatever happens is fine as
-// long as the transaction succeeds.
-func (v *venue) randomStep(random *rand.Rand, trader *ecdsa.PrivateKey) {
-	v.t.Helper()
-	m, isLong := v.d.Markets[random.IntN(2)], random.IntN(2) == 0
-	collateral := []common.Address{m.Long, m.Short}[random.IntN(2)]
-	p, open, err := v.client.Position(v.ctx, addressOf(trader), m.Address, collateral, isLong)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	draw := random.IntN(20)
-	switch {
-	case draw < 4:
-		deposit := v.must(v.client.CreateDeposit(v.ctx, trader,
-			DepositRequest{Market: m, ShortAmount: big.NewInt(random.Int64N(1e10) + 1)}))
-		v.run(v.keeper, v.executeDeposit(v.deposit(deposit), v.reports(m, v.now())))
-	case open && draw < 12:
-		v.run(v.keeper, v.liquidate(addressOf(trader), collateral, m, isLong))
-	case open && draw < 16:
-		size := new(big.Int).Quo(p.SizeInUsd, big.NewInt(random.Int64N(3)+1))
-		v.fill(v.order(trader, OrderRequest{
-			Market: m.Address, Collateral: collateral, Type: MarketDecrease, IsLong: isLong, SizeUSD: size,
-			CollateralAmount: new(big.Int).Quo(p.CollateralAmount, big.NewInt(random.Int64N(20)+4)),
-		}), m)
-	default:
-		value := usd(random.Int64N(1_000) + 100)
-		size := new(big.Int).Mul(value, big.NewInt(random.Int64N(80)+1))
-		v.fill(v.order(trader, OrderRequest{
-			Market: m.Address, Collateral: collateral, Type: MarketIncrease, IsLong: isLong, SizeUSD: size,
-			CollateralAmount: new(big.Int).Quo(value, v.prices[collateral].Max),
-		}), m)
-	}
 }
 
 // sumsAddUp checks that every market holds exactly its pool, its positions' collateral, its impact pool and the fees
