@@ -2,48 +2,36 @@ package scanner
 
 import (
 	"fmt"
-	"io"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/rs/zerolog"
 )
 
-// progress shows how far a backfill has come: as a bar on a terminal, as a log line now and then elsewhere. It is safe
-// for concurrent use.
+// progress says how far a backfill has come: in a log line now and then, and on the status page. It is safe for
+// concurrent use.
 type progress struct {
-	log      zerolog.Logger
-	terminal io.Writer // nil if there is none
-	metrics  *Metrics
+	log     zerolog.Logger
+	metrics *Metrics
 
 	mu           sync.Mutex
 	from, to, at uint64 // from is the block below the first
 	blocks, logs int    // published since it began
-	began, shown time.Time
+	began, said  time.Time
 }
 
 func newProgress(log zerolog.Logger, metrics *Metrics) *progress {
-	p := &progress{log: log, metrics: metrics}
-	if isatty.IsTerminal(os.Stderr.Fd()) {
-		p.terminal = os.Stderr
-	}
-	return p
+	return &progress{log: log, metrics: metrics}
 }
 
-// How often progress is shown.
-const (
-	everyBar  = 200 * time.Millisecond
-	everyLine = 10 * time.Second
-)
+// everyLine is how often it is said.
+const everyLine = 10 * time.Second
 
 func (p *progress) begin(from, to uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	p.from, p.to, p.at, p.blocks, p.logs, p.began, p.shown = from, to, from, 0, 0, now, now
+	p.from, p.to, p.at, p.blocks, p.logs, p.began, p.said = from, to, from, 0, 0, now, now
 	p.metrics.backfillLeft.Set(float64(to - from))
 }
 
@@ -53,33 +41,26 @@ func (p *progress) add(at uint64, blocks, logs int) {
 	defer p.mu.Unlock()
 	p.at, p.blocks, p.logs = at, p.blocks+blocks, p.logs+logs
 	p.metrics.backfillLeft.Set(float64(p.to - at))
-	p.show(time.Now(), false)
+	p.say(time.Now(), false)
 }
 
-// end shows the last state, if anything was published.
+// end says the last state.
 func (p *progress) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.show(time.Now(), true)
+	p.say(time.Now(), true)
 	p.metrics.backfillLeft.Set(0)
 	p.to = 0
 }
 
-func (p *progress) show(now time.Time, last bool) {
-	r := p.report(now)
-	switch since := now.Sub(p.shown); {
-	case p.terminal != nil && (last || since >= everyBar):
-		_, _ = fmt.Fprintf(p.terminal, "\r%s\x1b[K", r.bar()) // a bar that nobody sees is no reason to stop
-		if last {
-			_, _ = fmt.Fprintln(p.terminal)
-		}
-	case p.terminal == nil && (last || since >= everyLine):
-		p.log.Info().Uint64("block", r.At).Uint64("to", r.To).Float64("blocks_per_second", r.BlocksPerSecond).
-			Float64("logs_per_second", r.LogsPerSecond).Float64("eta_seconds", r.ETASeconds).Msg("publishing history")
-	default:
+func (p *progress) say(now time.Time, last bool) {
+	if !last && now.Sub(p.said) < everyLine {
 		return
 	}
-	p.shown = now
+	r := p.report(now)
+	p.log.Info().Uint64("block", r.At).Uint64("to", r.To).Float64("blocks_per_second", r.BlocksPerSecond).
+		Float64("logs_per_second", r.LogsPerSecond).Float64("eta_seconds", r.ETASeconds).Msg("publishing history")
+	p.said = now
 }
 
 // backfillReport is the state of a backfill, as the status page shows it.
@@ -121,21 +102,6 @@ func (p *progress) String() string {
 	if r == nil {
 		return "publishing history"
 	}
-	return fmt.Sprintf("publishing history: block %d of %d, %.0f blocks/s, %s to go", r.At, r.To, r.BlocksPerSecond,
-		r.eta())
-}
-
-func (r backfillReport) eta() time.Duration {
-	return time.Duration(r.ETASeconds * float64(time.Second)).Truncate(time.Second)
-}
-
-func (r backfillReport) bar() string {
-	const width = 30
-	done := width
-	if all := r.To - (r.From - 1); all > 0 {
-		done = int(width * (r.At - (r.From - 1)) / all)
-	}
-	return fmt.Sprintf("history [%s%s] block %d of %d  %.0f blocks/s  %.0f logs/s  %s to go",
-		strings.Repeat("#", done), strings.Repeat(".", width-done), r.At, r.To, r.BlocksPerSecond, r.LogsPerSecond,
-		r.eta())
+	return fmt.Sprintf("publishing history: block %d of %d, %.0f blocks/s, %.0f s to go", r.At, r.To, r.BlocksPerSecond,
+		r.ETASeconds)
 }
