@@ -53,14 +53,6 @@ func (f *fields) address(b []byte) (a chain.Address) {
 	return a
 }
 
-// lateAddress reads a field that older writers do not know: it is zero where they have written.
-func (f *fields) lateAddress(b []byte) chain.Address {
-	if len(b) == 0 {
-		return chain.Address{}
-	}
-	return f.address(b)
-}
-
 func (f *fields) fixed(dst, b []byte, what string) {
 	if len(b) != len(dst) && f.err == nil {
 		f.err = fmt.Errorf("%s of %d bytes, want %d", what, len(b), len(dst))

@@ -123,7 +123,7 @@ func decodeResult(f *fields, p *wirepb.Result) Message {
 		Signer: f.address(p.GetSigner()),
 		Nonce:  p.GetNonce(), Block: f.block(p.GetBlock()), GasUsed: p.GetGasUsed(), GasPrice: p.GetGasPrice(),
 		BirthMs: p.GetBirthMs(),
-		AtMs:    p.GetAtMs(), Market: f.lateAddress(p.GetMarket()), Collateral: f.lateAddress(p.GetCollateral()),
+		AtMs:    p.GetAtMs(), Market: f.address(p.GetMarket()), Collateral: f.address(p.GetCollateral()),
 		IsLong:  p.GetIsLong(),
 		GivenUp: p.GetGivenUp(), Settlement: decodeSettlement(f, p.GetSettlement()),
 	}}

@@ -11,12 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/kafka/wire/wirepb"
 	"perpkeeper/pkg/perp"
 )
 
@@ -129,8 +127,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// The end of a block without records is as short as can be, and is kept for ever too; what older builds wrote for it
-// reads the same.
+// The end of a block without records is as short as can be, and is kept for ever too.
 func TestBriefBlockEnd(t *testing.T) {
 	want := BlockEnd{Block: chain.BlockRef{Number: 77, Hash: sampleHash(1), Parent: sampleHash(2),
 		TimeMs: 1_700_000_000_450}, Digest: Digest(nil), FinalDepth: 2}
@@ -144,19 +141,9 @@ func TestBriefBlockEnd(t *testing.T) {
 		hex.EncodeToString(r.Headers[0].Value) != "01ac0202" || got != value {
 		t.Errorf("the record is now %x %v %s", r.Key, r.Headers, got)
 	}
-	digest := Digest(nil)
-	old := Record{Key: make([]byte, 32), Headers: []Header{{"t", []byte("BLOCK_END")}, {"sv", []byte{0, 1}},
-		{"ep", []byte{0, 0, 0, 0, 0, 0, 1, 44}}, {"fv", []byte{0, 0, 0, 2}}}}
-	if old.Value, err = proto.Marshal(&wirepb.BlockEnd{Block: blockOut(want.Block), Digest: digest[:],
-		FinalDepth: 2}); err != nil {
-		t.Fatal(err)
-	}
-	for form, r := range map[string]Record{"brief": r, "old": old} {
-		m, meta, err := Decode(r)
-		if err != nil || m != want ||
-			meta != (Meta{Kind: KindBlockEnd, Version: SchemaVersion, Epoch: 300, Filter: 2}) {
-			t.Errorf("%s: %+v, %+v, %v", form, m, meta, err)
-		}
+	m, meta, err := Decode(r)
+	if err != nil || m != want || meta != (Meta{Kind: KindBlockEnd, Version: SchemaVersion, Epoch: 300, Filter: 2}) {
+		t.Errorf("%+v, %+v, %v", m, meta, err)
 	}
 	for _, header := range []string{"", "00ac0202", "01ac02", "01ac020200", "02ac0202", "01ac02ffffffff7f", "0180"} {
 		b, err := hex.DecodeString(header)
@@ -282,32 +269,6 @@ func TestPartitionIsPinned(t *testing.T) {
 	}
 	if seen != [4]int{73, 60, 52, 71} {
 		t.Errorf("the partition of a key must never change; spread of 256 keys is now %v", seen)
-	}
-}
-
-// A result of a sender that knew less is read, with what it did not know missing.
-func TestResultOfOld(t *testing.T) {
-	r, err := Encode(nil, Result{job.Result{JobID: "a", Market: sampleAddress(1)}}, 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join("testdata", "result.v1.old.hex"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, err := hex.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, _, err := Decode(Record{Value: old, Headers: r.Headers})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := samples()["result"].(Result)
-	want.Market, want.Collateral, want.IsLong, want.GivenUp, want.Settlement = chain.Address{}, chain.Address{}, false,
-		false, nil
-	if !reflect.DeepEqual(m, want) {
-		t.Errorf("read %+v, want %+v", m, want)
 	}
 }
 
