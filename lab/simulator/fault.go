@@ -32,9 +32,6 @@ const (
 	// Down: the whole keeper is killed; it starts anew at the end, with what its databases and topics held.
 	Down        FaultKind = "down"
 	RPCDown     FaultKind = "rpc_down"     // the chain cannot be reached: no heads, no logs, no answers
-	KafkaDown   FaultKind = "kafka_down"   // nothing is published or read: no logs, no reports, no jobs, no results
-	PgDown      FaultKind = "pg_down"      // no statement is answered
-	PgLost      FaultKind = "pg_lost"      // statements are worked and their answers lost
 	ClockOff    FaultKind = "clock_off"    // the machine's clock is off, by
 	Behind      FaultKind = "behind"       // the endpoint is behind the chain, by: heads, logs and answers
 	StateBehind FaultKind = "state_behind" // the derived state is behind the chain, by
@@ -42,7 +39,6 @@ const (
 	Late        FaultKind = "late"         // the endpoint forwards transactions late, by
 	NoGas       FaultKind = "no_gas"       // the signer has no money
 	NoRole      FaultKind = "no_role"      // the signer's role was revoked
-	NoReports   FaultKind = "no_reports"   // no price report arrives
 	Halt        FaultKind = "halt"         // no block is made
 	Unfinal     FaultKind = "unfinal"      // no block becomes final
 	Reorg       FaultKind = "reorg"        // the newest blocks, depth of them, are replaced once, at from
@@ -53,12 +49,10 @@ const (
 type faultParameters struct{ keeper, chain, by, depth bool }
 
 var faultKinds = map[FaultKind]faultParameters{
-	Down: {keeper: true}, RPCDown: {keeper: true}, KafkaDown: {keeper: true}, PgDown: {keeper: true},
-	PgLost:   {keeper: true},
+	Down: {keeper: true}, RPCDown: {keeper: true},
 	ClockOff: {keeper: true, by: true}, Behind: {keeper: true, by: true}, StateBehind: {keeper: true, by: true},
 	Swallow: {keeper: true}, Late: {keeper: true, by: true}, NoGas: {keeper: true}, NoRole: {keeper: true},
-	NoReports: {keeper: true},
-	Halt:      {chain: true}, Unfinal: {chain: true}, Reorg: {chain: true, depth: true},
+	Halt: {chain: true}, Unfinal: {chain: true}, Reorg: {chain: true, depth: true},
 	ReorgDrop: {chain: true, depth: true},
 }
 

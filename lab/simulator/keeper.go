@@ -82,7 +82,6 @@ func newKeeper(s *simulation, n int) *keeper {
 			report: between(100, 400)},
 	}
 	k.state = k.endpoint.Derived()
-	k.ledger.Disturb(k.disturbance)
 	return k
 }
 
@@ -202,7 +201,7 @@ func (k *keeper) readHead() {
 // publish writes the blocks up to the newest to the log topic, and lets the sender read them.
 func (k *keeper) publish() {
 	head, err := k.endpoint.Head(context.Background())
-	if err != nil || k.has(KafkaDown) {
+	if err != nil {
 		return
 	}
 	var last chain.Hash
@@ -244,9 +243,6 @@ func (k *keeper) plan(pass func(context.Context) error) {
 // reported lets price reports reach the keeper.
 func (k *keeper) reported(reports []price.Report) {
 	k.event(k.lags.report, func() {
-		if k.has(KafkaDown) || k.has(NoReports) {
-			return // a feed publishes the newest, not the past
-		}
 		k.reports = append(k.reports, reports...)
 		for _, r := range reports {
 			k.planner.Report(r)
@@ -258,9 +254,6 @@ func (k *keeper) reported(reports []price.Report) {
 
 // publishJobs writes jobs to the job topic.
 func (k *keeper) publishJobs(_ context.Context, jobs []job.Job) error {
-	if k.has(KafkaDown) {
-		return errKafka
-	}
 	for _, j := range jobs {
 		k.jobs = append(k.jobs, publishedJob{k.sim.events.now, j})
 	}
@@ -268,9 +261,9 @@ func (k *keeper) publishJobs(_ context.Context, jobs []job.Job) error {
 	return nil
 }
 
-// readJobs reads the job topic. While the database is away it stays where it is.
+// readJobs reads the job topic.
 func (k *keeper) readJobs() {
-	for !k.has(KafkaDown) && k.jobsRead < len(k.jobs) {
+	for k.jobsRead < len(k.jobs) {
 		if err := k.sender.Job(context.Background(), k.jobs[k.jobsRead].job); err != nil {
 			k.event(time.Second, k.readJobs)
 			return

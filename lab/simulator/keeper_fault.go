@@ -1,16 +1,12 @@
 package simulator
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"perpkeeper/lab/simulator/fakechain"
-	"perpkeeper/lab/simulator/ledger"
 	"perpkeeper/pkg/perp"
 )
-
-var errKafka = errors.New("dial kafka: connection refused")
 
 func (k *keeper) has(kind FaultKind) bool { return k.faults[kind].count > 0 }
 
@@ -46,7 +42,7 @@ func (k *keeper) endFault(f Fault) {
 		return
 	}
 	switch f.What { //nolint:exhaustive // the others are looked up when they matter
-	case Down, RPCDown, KafkaDown, PgDown, Behind, StateBehind:
+	case Down, RPCDown, Behind, StateBehind:
 		k.late = k.sim.events.now + away/catchUp
 	case NoGas:
 		k.sim.chain.Fund(k.key.Account, initialBalance)
@@ -68,7 +64,7 @@ func (k *keeper) applyFaults() {
 	head := k.headLag()
 	k.endpoint.SetFaults(fakechain.Faults{Down: k.has(RPCDown), Lag: head, Swallow: k.has(Swallow),
 		Late: k.faults[Late].by})
-	k.state.SetFaults(fakechain.StateFaults{Down: k.has(PgDown) || k.has(PgLost), Lag: k.stateLag()})
+	k.state.SetFaults(fakechain.StateFaults{Lag: k.stateLag()})
 }
 
 // headLag is how long a block takes to the keeper.
@@ -76,7 +72,7 @@ func (k *keeper) headLag() time.Duration { return k.lags.head + k.behind(Behind)
 
 // stateLag is how far behind its endpoint the keeper's state is.
 func (k *keeper) stateLag() time.Duration {
-	lag := k.lags.topic + k.lags.state + max(k.behind(StateBehind), k.behind(KafkaDown), k.behind(PgDown))
+	lag := k.lags.topic + k.lags.state + k.behind(StateBehind)
 	if left := k.late - k.sim.events.now; left > 0 {
 		lag += left * catchUp
 	}
@@ -95,17 +91,6 @@ func (k *keeper) behind(kind FaultKind) time.Duration {
 		return passed
 	}
 	return min(a.by, passed)
-}
-
-// disturbance is the fault of the keeper's database.
-func (k *keeper) disturbance(string) ledger.Fault {
-	switch {
-	case k.has(PgDown):
-		return ledger.Down
-	case k.has(PgLost):
-		return ledger.Mute
-	}
-	return ledger.Healthy
 }
 
 // String is the fault as in a transcript.

@@ -94,9 +94,6 @@ func (k *keeper) flush() {
 
 // recordResults takes the jobs that have ended, as the result topic does.
 func (k *keeper) recordResults(ended []txm.Ended) error {
-	if k.has(KafkaDown) {
-		return errKafka
-	}
 	for _, e := range ended {
 		if e.Intent.Job.Kind == txm.Filler {
 			continue

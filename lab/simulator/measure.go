@@ -42,17 +42,11 @@ type measure struct {
 }
 
 var measures = map[Measure]measure{
-	"jobs": {unit: "jobs",
-		of: func(_ Expectation, chosen []JobResult, _ []Play) float64 { return float64(len(chosen)) }},
 	"executed": {unit: "%",
 		of: func(_ Expectation, chosen []JobResult, _ []Play) float64 { return percentOf(chosen, JobResult.Done) }},
 	"executed_by": {unit: "%", tier: true, of: executedBy},
 	"mean_age": {unit: "s",
 		of: func(_ Expectation, chosen []JobResult, _ []Play) float64 { return meanOf(agesOf(chosen)) }},
-	"p50_age": {unit: "s", of: func(_ Expectation, chosen []JobResult,
-		_ []Play) float64 {
-		return quantile(agesOf(chosen), 0.5)
-	}},
 	"p99_age": {unit: "s", of: func(_ Expectation, chosen []JobResult,
 		_ []Play) float64 {
 		return quantile(agesOf(chosen), 0.99)
@@ -77,11 +71,7 @@ var measures = map[Measure]measure{
 	// lost_races counts the keeper's attempts that ended without a failure because somebody else was first, sent or
 	// not.
 	"lost_races": {unit: "attempts", tier: true, of: lostRaces},
-	// expired are the jobs that nobody executed and that a keeper reported, silent those that nobody executed and
-	// nobody reported.
-	"expired": {unit: "%", of: func(_ Expectation, chosen []JobResult, _ []Play) float64 {
-		return percentOf(chosen, func(f JobResult) bool { return !f.Done() && f.Reported })
-	}},
+	// silent are the jobs that nobody executed and nobody reported.
 	"silent": {unit: "jobs", of: func(_ Expectation, chosen []JobResult, _ []Play) float64 {
 		return float64(count(chosen, func(f JobResult) bool { return !f.Done() && !f.Reported }))
 	}},

@@ -32,8 +32,6 @@ func TestMeasures(t *testing.T) {
 		e    Expectation
 		want float64
 	}{
-		"jobs":               {Expectation{Measure: "jobs"}, 3},
-		"poisoned jobs":      {Expectation{Measure: "jobs", Poison: true}, 1},
 		"executed":           {Expectation{Measure: "executed"}, 200. / 3},
 		"executed of a kind": {Expectation{Measure: "executed", Kinds: []job.Kind{job.Order}}, 50},
 		"executed of a time": {Expectation{Measure: "executed", From: Span(time.Second), To: Span(3 * time.Second)},
@@ -41,7 +39,6 @@ func TestMeasures(t *testing.T) {
 		"executed by Backup-1": {Expectation{Measure: "executed_by", Tier: 2}, 50},
 		"mean age":             {Expectation{Measure: "mean_age"}, 16},
 		"least age":            {Expectation{Measure: "min_age"}, 1},
-		"median age":           {Expectation{Measure: "p50_age"}, 1},
 		"greatest age":         {Expectation{Measure: "max_age"}, 31},
 		"p99 of ages":          {Expectation{Measure: "p99_age"}, 31},
 		"duplicates":           {Expectation{Measure: "duplicates"}, 100. / 3},
@@ -52,7 +49,6 @@ func TestMeasures(t *testing.T) {
 		"sent by Backup-1":       {Expectation{Measure: "sent", Tier: 2}, 1},
 		"failures":               {Expectation{Measure: "failures", Tier: 1}, 1},
 		"lost races":             {Expectation{Measure: "lost_races", Tier: 1}, 1},
-		"expired":                {Expectation{Measure: "expired"}, 100. / 3},
 		"silent":                 {Expectation{Measure: "silent"}, 0},
 		"alerts":                 {Expectation{Measure: "alerts", Tier: 1, Text: "behind"}, 100},
 		"alerts of another":      {Expectation{Measure: "alerts", Tier: 2, Text: "behind"}, 0},

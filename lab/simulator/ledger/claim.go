@@ -20,7 +20,7 @@ func (l *Ledger) Claim(_ context.Context, f lease.Fence, b txm.Batch) error {
 	if _, err := b.Fresh(); err != nil {
 		return fmt.Errorf("claim: %w", err)
 	}
-	return l.do("claim", func() error {
+	return l.do(func() error {
 		a := l.held(f)
 		if a == nil {
 			return &lease.LostError{Fence: f, Op: "claim"}
@@ -123,7 +123,7 @@ func (a *account) pending() (n int) {
 
 // Pending implements txm.Claims.
 func (l *Ledger) Pending(_ context.Context, signer chain.Address) (int, error) {
-	return ask(l, "pending", func() (int, error) {
+	return ask(l, func() (int, error) {
 		if a := l.accounts[signer]; a != nil {
 			return a.pending(), nil
 		}
@@ -250,7 +250,7 @@ func byNonce(a, b *intent) int {
 
 // Claimed implements txm.Claims.
 func (l *Ledger) Claimed(_ context.Context, id int64) (chain.Hash, error) {
-	return ask(l, "claimed", func() (chain.Hash, error) {
+	return ask(l, func() (chain.Hash, error) {
 		if i := l.intents[id]; i != nil && len(i.txs) > 0 {
 			return i.txs[0].Hash, nil
 		}

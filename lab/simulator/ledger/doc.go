@@ -3,9 +3,8 @@
 //
 // # Guaranteed
 //
-//   - It answers as Postgres does: it passes the conformance suites of pkg/txmgr/lease, pkg/txmgr/nonce and pkg/txmgr/txm, and a test
-//     holds it against a real Postgres, answer by answer. That covers everything its interfaces can reach; numbers that
-//     are held for a remote signature are out of their reach.
+//   - It answers as Postgres does, as far as the conformance suites of pkg/txmgr/lease, pkg/txmgr/nonce and
+//     pkg/txmgr/txm ask, which both pass. Numbers that are held for a remote signature are out of their reach.
 //   - It starts no goroutine and no timer and reads no clock but the one it was given. It is safe for concurrent use.
 //   - A call takes no time, so that deadlines of contexts are not asked: a slow machine changes no simulation.
 //

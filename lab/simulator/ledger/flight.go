@@ -16,7 +16,7 @@ import (
 
 // InFlight implements txm.Flights.
 func (l *Ledger) InFlight(_ context.Context, signer chain.Address) ([]txm.Flight, error) {
-	return ask(l, "in_flight", func() (flights []txm.Flight, err error) {
+	return ask(l, func() (flights []txm.Flight, err error) {
 		a := l.accounts[signer]
 		if a == nil {
 			return nil, nil

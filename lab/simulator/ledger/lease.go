@@ -15,7 +15,7 @@ import (
 // Acquire implements lease.Store.
 func (l *Ledger) Acquire(_ context.Context, signer chain.Address, owner lease.Owner, ttl time.Duration) (lease.Fence,
 	error) {
-	return ask(l, "acquire", func() (lease.Fence, error) {
+	return ask(l, func() (lease.Fence, error) {
 		a, known := l.accounts[signer]
 		if !known {
 			return lease.Fence{}, fmt.Errorf("signer %s is not registered", signer)
@@ -43,7 +43,7 @@ func (l *Ledger) Renew(_ context.Context, f lease.Fence, ttl time.Duration) erro
 
 // Release implements lease.Store.
 func (l *Ledger) Release(_ context.Context, f lease.Fence) error {
-	return l.do("release", func() error {
+	return l.do(func() error {
 		if a := l.held(f); a != nil {
 			a.expires = l.clock()
 		}
@@ -53,7 +53,7 @@ func (l *Ledger) Release(_ context.Context, f lease.Fence) error {
 
 // TakeOver implements nonce.Store.
 func (l *Ledger) TakeOver(_ context.Context, f lease.Fence, latest uint64) (nonce.Cursor, error) {
-	return ask(l, "take_over", func() (nonce.Cursor, error) {
+	return ask(l, func() (nonce.Cursor, error) {
 		a := l.held(f)
 		if a == nil {
 			return nonce.Cursor{}, &lease.LostError{Fence: f, Op: "take_over"}
@@ -76,7 +76,7 @@ const tokenLeap = 1 << 20
 
 // Resync implements nonce.Resyncer.
 func (l *Ledger) Resync(_ context.Context, signer chain.Address, seen nonce.ChainNonces) (nonce.Cursor, error) {
-	return ask(l, "resync", func() (nonce.Cursor, error) {
+	return ask(l, func() (nonce.Cursor, error) {
 		if err := seen.Settled(); err != nil {
 			return nonce.Cursor{}, fmt.Errorf("resyncing signer %s: %w", signer, err)
 		}

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -18,9 +17,8 @@ import (
 // Ledger is the whole store of one keeper: a lease.Store that also registers signers, a nonce.Store and nonce.Resyncer,
 // and a txm.Store. Use New.
 type Ledger struct {
-	mu      sync.Mutex
-	clock   func() time.Time
-	disturb func(op string) Fault
+	mu    sync.Mutex
+	clock func() time.Time
 
 	accounts map[chain.Address]*account
 	lastID   int64
@@ -76,54 +74,24 @@ func New(clock func() time.Time) *Ledger {
 	}
 }
 
-// Fault is a fault of the database during one call.
-type Fault int
-
-// The faults. Callers cannot tell one from the other: both are an error that leaves open what happened.
-const (
-	Healthy Fault = iota
-	Down          // nothing is done
-	Mute          // all is done, and the answer is lost
-)
-
-// Disturb lets a function decide, before each call, what is wrong; nil ends it. The function must not use the ledger.
-func (l *Ledger) Disturb(f func(op string) Fault) {
+// ask makes one call: whole, and alone.
+func ask[T any](l *Ledger, work func() (T, error)) (T, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.disturb = f
-}
-
-var errCut = errors.New("the connection to the database was cut")
-
-// ask makes one call: whole, alone, and subject to faults.
-func ask[T any](l *Ledger, op string, work func() (T, error)) (answer T, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	fault := Healthy
-	if l.disturb != nil {
-		fault = l.disturb(op)
-	}
-	if fault == Down {
-		return answer, fmt.Errorf("%s: %w", op, errCut)
-	}
-	answer, err = work()
-	if fault == Mute {
-		var none T
-		return none, fmt.Errorf("%s: %w", op, errCut)
-	}
-	return answer, err
+	return work()
 }
 
 // do is ask for calls that answer nothing.
-func (l *Ledger) do(op string, work func() error) error {
-	_, err := ask(l, op, func() (struct{}, error) { return struct{}{}, work() })
-	return err
+func (l *Ledger) do(work func() error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return work()
 }
 
 // fenced makes one write under a fence. Work returns false where it found its rows not to be as the write wants them,
 // and has then written nothing.
 func (l *Ledger) fenced(op string, f lease.Fence, work func(a *account) bool) error {
-	return l.do(op, func() error {
+	return l.do(func() error {
 		a := l.held(f)
 		switch {
 		case a == nil:
@@ -147,7 +115,7 @@ func (l *Ledger) held(f lease.Fence) *account {
 // Register makes a signer known, with a lease that nobody holds. A signer that is known already is left as it is; one
 // that is known for another chain is an error.
 func (l *Ledger) Register(_ context.Context, signer chain.Address, chainID uint64) error {
-	return l.do("register", func() error {
+	return l.do(func() error {
 		if a, known := l.accounts[signer]; known {
 			if a.chainID != chainID {
 				return fmt.Errorf("signer %s belongs to chain %d here, not to %d", signer, a.chainID, chainID)

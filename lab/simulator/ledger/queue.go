@@ -15,7 +15,7 @@ import (
 
 // Enqueue implements txm.Queue.
 func (l *Ledger) Enqueue(_ context.Context, j job.Job) (txm.Admission, error) {
-	return ask(l, "enqueue", func() (txm.Admission, error) {
+	return ask(l, func() (txm.Admission, error) {
 		foundMs, last := j.Evidence.Block.TimeMs, l.newest[j.ID]
 		switch {
 		case last == nil:
@@ -59,7 +59,7 @@ func (l *Ledger) retried(i *intent) bool {
 
 // Failed implements txm.Again.
 func (l *Ledger) Failed(_ context.Context, signer chain.Address) ([]txm.Failed, error) {
-	return ask(l, "failed", func() (failed []txm.Failed, err error) {
+	return ask(l, func() (failed []txm.Failed, err error) {
 		for _, i := range l.newest {
 			if i.Signer == signer && l.retried(i) {
 				failed = append(failed, txm.Failed{Intent: i.ID, AtMs: i.retryAfterMs})
@@ -121,7 +121,7 @@ func (a *account) dequeue(i *intent) {
 // Heads implements txm.Queue. The limit counts before liquidations without a place are left out: an answer may be
 // shorter than it.
 func (l *Ledger) Heads(_ context.Context, signer chain.Address, p txm.Pick) ([]txm.Intent, error) {
-	return ask(l, "heads", func() (heads []txm.Intent, err error) {
+	return ask(l, func() (heads []txm.Intent, err error) {
 		a := l.accounts[signer]
 		if a == nil || a.paused {
 			return nil, nil
@@ -163,7 +163,7 @@ func (l *Ledger) claimable(a *account, p txm.Pick, roomy bool) (found []*intent)
 
 // Paused implements txm.Queue.
 func (l *Ledger) Paused(_ context.Context, signer chain.Address) (string, error) {
-	return ask(l, "paused", func() (string, error) {
+	return ask(l, func() (string, error) {
 		if a := l.accounts[signer]; a != nil && a.paused {
 			return a.pausedFor, nil
 		}
@@ -180,7 +180,7 @@ func (l *Ledger) read(i *intent) txm.Intent {
 
 // Depth implements txm.Queue.
 func (l *Ledger) Depth(_ context.Context, signer chain.Address) (int, error) {
-	return ask(l, "depth", func() (int, error) {
+	return ask(l, func() (int, error) {
 		if a := l.accounts[signer]; a != nil {
 			return len(a.queue), nil
 		}

@@ -11,7 +11,7 @@ import (
 
 // Unreported implements txm.Reports.
 func (l *Ledger) Unreported(_ context.Context, signer chain.Address, limit int) ([]txm.Ended, error) {
-	return ask(l, "unreported", func() (ended []txm.Ended, err error) {
+	return ask(l, func() (ended []txm.Ended, err error) {
 		a := l.accounts[signer]
 		if a == nil {
 			return nil, nil

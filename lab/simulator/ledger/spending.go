@@ -55,7 +55,7 @@ func (b *burnt) since(from time.Time) perp.Uint {
 
 // Spent implements txm.Money.
 func (l *Ledger) Spent(_ context.Context, signer chain.Address) (txm.ByLane, error) {
-	return ask(l, "spent", func() (txm.ByLane, error) {
+	return ask(l, func() (txm.ByLane, error) {
 		spent := txm.ByLane{}
 		a := l.accounts[signer]
 		if a == nil {
@@ -75,7 +75,7 @@ func (l *Ledger) Spent(_ context.Context, signer chain.Address) (txm.ByLane, err
 
 // Earned implements txm.Money: nobody books fees here.
 func (l *Ledger) Earned(context.Context, chain.Address) (txm.ByLane, error) {
-	return ask(l, "earned", func() (txm.ByLane, error) { return txm.ByLane{}, nil })
+	return ask(l, func() (txm.ByLane, error) { return txm.ByLane{}, nil })
 }
 
 // burntBy are the receipts of the lane of an intent.

@@ -17,31 +17,6 @@ func anOrder(signer chain.Address, n byte) job.Job {
 	return job.Job{ID: job.OrderID(key, 1), Kind: job.Order, Key: key, Class: job.ClassMarketOrder, Signer: signer}
 }
 
-// While the database is down nothing happens; while its answers are lost all does. Nobody can tell from the errors,
-// which say nothing about the work.
-func TestFaults(t *testing.T) {
-	for fault, stored := range map[ledger.Fault]int{ledger.Down: 0, ledger.Mute: 1} {
-		l, signer := withSigner(t)
-		l.Disturb(func(op string) ledger.Fault {
-			if op == "enqueue" {
-				return fault
-			}
-			return ledger.Healthy
-		})
-		a, err := l.Enqueue(t.Context(), anOrder(signer, 1))
-		if err == nil || a != "" || txm.Refused(err) != "" || lease.Lost(err) {
-			t.Errorf("fault %d: %q, %v", fault, a, err)
-		}
-		if depth, err := l.Depth(t.Context(), signer); err != nil || depth != stored {
-			t.Errorf("fault %d: %d are queued, %v; want %d", fault, depth, err, stored)
-		}
-		l.Disturb(nil)
-		if _, err := l.Enqueue(t.Context(), anOrder(signer, 2)); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // What was burnt counts for a day of the store's clock.
 func TestSpendingIsForgotten(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
