@@ -158,9 +158,7 @@ func (d *Devnet) hire(ctx context.Context, cfg Config, log zerolog.Logger) error
 	if d.users, err = exchange.NewClient(ctx, d.chain, d.Deployment()); err != nil {
 		return fmt.Errorf("making traders: %w", err)
 	}
-	trading := traders.DefaultConfig()
-	trading.Seed, trading.Rate = cfg.Seed, cfg.Rate
-	d.traders, err = traders.New(trading, traders.Deps{
+	d.traders, err = traders.New(cfg.Seed, cfg.Rate, traders.Deps{
 		Client: d.users, Faucet: d.cast.faucet.Key, Marks: d.feed, GlvManager: d.cast.glvManager.Key,
 		Shock: d.feed.Shock, Log: log,
 	})
@@ -191,8 +189,8 @@ func (d *Devnet) feedConfig(cfg Config, venue exchange.Config) pricefeed.Config 
 	}
 	for i, spec := range venue.Tokens {
 		token := pricefeed.Token{
-			Address: d.Deployment().Tokens[i].Address, Symbol: spec.Symbol,
-			Price: exchange.USD30(spec.FirstPriceMicroUSD, spec.Decimals), Stride: walks[spec.Symbol],
+			Address: d.Deployment().Tokens[i].Address,
+			Price:   exchange.USD30(spec.FirstPriceMicroUSD, spec.Decimals), Stride: walks[spec.Symbol],
 		}
 		if token.Stride > 0 {
 			token.Spread = spread

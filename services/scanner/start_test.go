@@ -80,7 +80,7 @@ func TestProcess(t *testing.T) {
 	tr := newTruth(d)
 	token := common.Address{7}
 	feed, err := pricefeed.New(pricefeed.Config{
-		Tokens:   []pricefeed.Token{{Address: token, Symbol: "T", Price: big.NewInt(1_000_000), Stride: 5}},
+		Tokens:   []pricefeed.Token{{Address: token, Price: big.NewInt(1_000_000), Stride: 5}},
 		Provider: common.Address{9}, Interval: 20 * time.Millisecond,
 		Sign: func(common.Address, *big.Int, *big.Int, uint64) []byte { return []byte{1, 2} },
 	})

@@ -2,10 +2,8 @@ package exchange
 
 import (
 	"crypto/ecdsa"
-	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -242,52 +240,6 @@ func DefaultConfig(deployer, reportKey *ecdsa.PrivateKey, keepers []Keeper) Conf
 	}
 }
 
-func (c *Config) validate() error {
-	var problems []error
-	if c.Deployer == nil || c.ReportKey == nil {
-		problems = append(problems, errors.New("the deployer's and the report signer's keys are needed"))
-	}
-	if c.LiquidityUSD <= 0 || c.LiquidityUSD > c.MaxPoolUSD {
-		problems = append(problems, fmt.Errorf("liquidity of %d USD: must be positive and at most %d USD",
-			c.LiquidityUSD, c.MaxPoolUSD))
-	}
-	if c.Version != contracts.V22B && c.Version != contracts.V22C {
-		problems = append(problems, fmt.Errorf("contracts of version %q: there are %s and %s", c.Version,
-			contracts.V22B, contracts.V22C))
-	}
-	known := map[string]bool{}
-	for _, t := range c.Tokens {
-		if t.Decimals > 24 || t.FirstPriceMicroUSD <= 0 || known[t.Symbol] {
-			problems = append(problems, fmt.Errorf("token %q: needs its own symbol, at most 24 decimals and a "+
-				"positive first price", t.Symbol))
-		}
-		known[t.Symbol] = true
-	}
-	for _, m := range c.Markets {
-		if (m.Index != "" && !known[m.Index]) || !known[m.Long] || !known[m.Short] {
-			problems = append(problems, fmt.Errorf("market %q: a token of %s, %s, %s is not among the tokens", m.Name,
-				m.Index, m.Long, m.Short))
-		}
-	}
-	problems = append(problems, c.validateGlvs()...)
-	return errors.Join(problems...)
-}
-
-func (c *Config) validateGlvs() (problems []error) {
-	for _, g := range c.Glvs {
-		for _, name := range g.Markets {
-			if !slices.ContainsFunc(c.Markets, func(m MarketSpec) bool {
-				return m.Name == name && m.Long == g.Long &&
-					m.Short == g.Short
-			}) {
-				problems = append(problems, fmt.Errorf("GLV %q: no market %q of %s and %s", g.Name, name, g.Long,
-					g.Short))
-			}
-		}
-	}
-	return problems
-}
-
 func (c *Config) firstPrice(symbol string) Price {
 	for _, t := range c.Tokens {
 		if t.Symbol == symbol {
@@ -295,7 +247,7 @@ func (c *Config) firstPrice(symbol string) Price {
 			return Price{Min: p, Max: p}
 		}
 	}
-	panic(fmt.Sprintf("no token %q: the configuration was not validated", symbol))
+	panic(fmt.Sprintf("no token %q", symbol))
 }
 
 // factor is the fraction numerator/denominator with 30 decimals, and also that many dollars.

@@ -28,9 +28,6 @@ const (
 // It gives up at the first transaction that fails, with a *RevertError, and leaves what it has created behind; a second
 // attempt needs another deployer. A reorg during the deployment is not handled.
 func Deploy(ctx context.Context, backend Backend, cfg Config) (*Deployment, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("exchange configuration: %w", err)
-	}
 	s, err := newSender(ctx, backend)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,6 @@
 package pricefeed
 
 import (
-	"errors"
-	"fmt"
 	"math/big"
 	"time"
 
@@ -19,7 +17,6 @@ const (
 // Token is what the feed has to know of a token.
 type Token struct {
 	Address common.Address
-	Symbol  string
 	Price   *big.Int // At the start, USD·10^30 per smallest unit.
 	Stride  int64    // The most the price moves at a tick, in basis points; 0 for a stable price.
 	Spread  int64    // From min to max, in basis points.
@@ -38,15 +35,3 @@ type Config struct {
 // Sign makes the bytes that prove a price to the exchange's oracle: prices in USD·10^30 per smallest unit, time in Unix
 // seconds.
 type Sign func(token common.Address, low, high *big.Int, second uint64) []byte
-
-func (t Token) validate() error {
-	switch {
-	case t.Price == nil || t.Price.Sign() <= 0:
-		return errors.New("the starting price is not positive")
-	case t.Stride < 0 || t.Stride >= basis:
-		return fmt.Errorf("a stride of %d basis points is not between 0 and %d", t.Stride, basis)
-	case t.Spread < 0 || t.Spread >= basis:
-		return fmt.Errorf("a spread of %d basis points is not between 0 and %d", t.Spread, basis)
-	}
-	return nil
-}

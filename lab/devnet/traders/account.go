@@ -61,7 +61,7 @@ type place struct {
 // newAccount derives an account's key from the seed and its number.
 func newAccount(t *Traders, number uint64) (*account, error) {
 	entropy := []byte("devnet trader")
-	entropy = binary.BigEndian.AppendUint64(entropy, t.cfg.Seed)
+	entropy = binary.BigEndian.AppendUint64(entropy, t.seed)
 	entropy = binary.BigEndian.AppendUint64(entropy, number)
 	key, err := crypto.ToECDSA(crypto.Keccak256(entropy))
 	if err != nil {
@@ -69,14 +69,14 @@ func newAccount(t *Traders, number uint64) (*account, error) {
 	}
 	address := crypto.PubkeyToAddress(key.PublicKey)
 	return &account{
-		t: t, key: key, address: address, random: rand.New(rand.NewPCG(t.cfg.Seed, number+1)), places: map[place]bool{},
+		t: t, key: key, address: address, random: rand.New(rand.NewPCG(t.seed, number+1)), places: map[place]bool{},
 		log: t.deps.Log.With().Stringer("trader", address).Logger(),
 	}, nil
 }
 
 // act does one thing within the time allowed and logs what came of it.
 func (a *account) act(ctx context.Context, do action) {
-	ctx, cancel := context.WithTimeout(ctx, a.t.cfg.ActionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 	defer cancel()
 	err := a.prepare(ctx)
 	if err == nil {

@@ -70,7 +70,7 @@ func (a *account) spreadEntry(ctx context.Context) error {
 		return errNothingToDo
 	}
 	where := a.somewhere()
-	request, err := a.entry(where, exchange.LimitIncrease, 10_000/a.between(2, min(50, a.t.cfg.MaxLeverage)))
+	request, err := a.entry(where, exchange.LimitIncrease, 10_000/a.between(2, min(50, maxLeverage)))
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ const mostParts = 4
 // percent, upwards for a long; nil means no trigger.
 func (a *account) increase(ctx context.Context, kind exchange.OrderType, shift *big.Int) error {
 	where := a.somewhere()
-	request, err := a.entry(where, kind, 10_000/a.between(2, min(50, a.t.cfg.MaxLeverage)))
+	request, err := a.entry(where, kind, 10_000/a.between(2, min(50, maxLeverage)))
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (a *account) openTight(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	share := max(least+a.between(a.t.cfg.MinDistance, a.t.cfg.MaxDistance), 10_000/a.t.cfg.MaxLeverage)
+	share := max(least+a.between(minDistance, maxDistance), 10_000/maxLeverage)
 	request, err := a.entry(where, exchange.MarketIncrease, share)
 	if err != nil {
 		return err

@@ -91,13 +91,11 @@ func (a *account) fillGlvWithShares(ctx context.Context, glv exchange.Glv) error
 	return a.wait(ctx, hash, err)
 }
 
-// shiftGlv has the GLV's manager move a tenth of what the GLV has in one pool to another; without a manager nothing
-// happens.
+// shiftGlv has the GLV's manager move a tenth of what the GLV has in one pool to another.
 func (a *account) shiftGlv(ctx context.Context, glv exchange.Glv) error {
-	manager := a.t.deps.GlvManager
 	from, held, err := a.richest(ctx, glv, glv.Address)
-	if err != nil || manager == nil {
-		return errors.Join(err, errNothingToDo)
+	if err != nil {
+		return err
 	}
 	to, err := a.anotherMarket(glv, from)
 	if err != nil {
@@ -106,7 +104,7 @@ func (a *account) shiftGlv(ctx context.Context, glv exchange.Glv) error {
 	a.t.manager.Lock()
 	defer a.t.manager.Unlock()
 	hash, err := a.client().
-		CreateGlvShift(ctx, manager, exchange.GlvShiftRequest{Glv: glv, From: from, To: to,
+		CreateGlvShift(ctx, a.t.deps.GlvManager, exchange.GlvShiftRequest{Glv: glv, From: from, To: to,
 			MarketTokens: part(held, 10)})
 	return a.wait(ctx, hash, err)
 }

@@ -20,7 +20,6 @@ package traders
 import (
 	"context"
 	"crypto/ecdsa"
-	"errors"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -41,67 +40,27 @@ type Marks interface {
 	Mark(token common.Address) (low, high *big.Int)
 }
 
-// Config says who trades and how much.
-type Config struct {
-	// Seed decides the accounts' keys and what they do.
-	Seed uint64
-	// Accounts is how many trade; an account does one thing at a time.
-	Accounts int
-	// Rate is how many actions are begun per second, all accounts together, as long as there are idle ones.
-	Rate int
-	// Daredevils is how many further accounts do nothing but open positions so tight that a move of at most MaxDistance
-	// liquidates them. They are others than the traders because an account has one position per market, collateral and
-	// side.
-	Daredevils int
-	// LiquidationsEvery is the time between two such positions.
-	LiquidationsEvery time.Duration
-	// Providers is how many further accounts do nothing but move liquidity into, between and out of pools and GLVs, one
-	// step each ProvideEvery.
-	Providers    int
-	ProvideEvery time.Duration
-	// WinEvery is the time between two steps of the one account that gains too much; see account.win.
-	WinEvery time.Duration
-	// MinDistance and MaxDistance bound the move that liquidates them, in hundredths of a percent of the price.
-	MinDistance, MaxDistance int64
-	// MaxLeverage bounds size over collateral of every position.
-	MaxLeverage int64
-	// ActionTimeout ends an action whose transactions do not get into a block.
-	ActionTimeout time.Duration
-}
-
-// DefaultConfig suits a demo with prices that walk by some hundredths of a percent a second: several liquidations a
-// minute.
-func DefaultConfig() Config {
-	return Config{
-		Seed: 1, Accounts: 12, Rate: 2, Daredevils: 4, LiquidationsEvery: 3 * time.Second, Providers: 2,
-		ProvideEvery: time.Second,
-		WinEvery:     1500 * time.Millisecond, MinDistance: 5, MaxDistance: 25,
-		MaxLeverage: 95, ActionTimeout: 20 * time.Second,
-	}
-}
-
-func (c Config) validate() error {
-	var problems []error
-	for _, field := range []struct {
-		name  string
-		value int64
-	}{
-		{"accounts", int64(c.Accounts)}, {"rate", int64(c.Rate)}, {"daredevils", int64(c.Daredevils)},
-		{"liquidations every", int64(c.LiquidationsEvery)},
-		{"providers", int64(c.Providers)}, {"provide every", int64(c.ProvideEvery)}, {"win every", int64(c.WinEvery)},
-		{"least distance", c.MinDistance}, {"greatest leverage", c.MaxLeverage},
-		{"action timeout", int64(c.ActionTimeout)},
-	} {
-		if field.value <= 0 {
-			problems = append(problems, fmt.Errorf("%s is %d: must be positive", field.name, field.value))
-		}
-	}
-	if c.MaxDistance < c.MinDistance {
-		problems = append(problems, fmt.Errorf("greatest distance %d is below the least, %d", c.MaxDistance,
-			c.MinDistance))
-	}
-	return errors.Join(problems...)
-}
+// Who trades and how much: several liquidations a minute where prices walk by some hundredths of a percent a second. An
+// account does one thing at a time.
+const (
+	// accounts trade at the rate they are told.
+	accounts = 12
+	// daredevils do nothing but open positions so tight that a move of minDistance to maxDistance hundredths of a percent
+	// of the price liquidates them, one each tightEvery. They are others than the traders because an account has one
+	// position per market, collateral and side.
+	daredevils               = 4
+	tightEvery               = 3 * time.Second
+	minDistance, maxDistance = 5, 25
+	// providers do nothing but move liquidity into, between and out of pools and GLVs, one step each provideEvery.
+	providers    = 2
+	provideEvery = time.Second
+	// winEvery is the time between two steps of the one account that gains too much; see account.win.
+	winEvery = 1500 * time.Millisecond
+	// maxLeverage bounds size over collateral of every position.
+	maxLeverage = 95
+	// actionTimeout ends an action whose transactions do not get into a block.
+	actionTimeout = 20 * time.Second
+)
 
 // Deps are what the traders need of the world.
 type Deps struct {
@@ -109,17 +68,18 @@ type Deps struct {
 	// Faucet pays the accounts' gas and execution fees. Nobody else may send from it while the traders run.
 	Faucet *ecdsa.PrivateKey
 	Marks  Marks
-	// GlvManager asks for the GLVs' shifts and needs ORDER_KEEPER for it; nil = nobody does. Nobody else may send from
-	// it while the traders run.
+	// GlvManager asks for the GLVs' shifts and needs ORDER_KEEPER for it. Nobody else may send from it while the traders
+	// run.
 	GlvManager *ecdsa.PrivateKey
-	// Shock moves a token's price at once, by basis points; nil = nobody gains too much.
+	// Shock moves a token's price at once, by basis points.
 	Shock func(token common.Address, points int64) error
 	Log   zerolog.Logger
 }
 
 // Traders trade while Run runs.
 type Traders struct {
-	cfg    Config
+	seed   uint64
+	rate   int
 	deps   Deps
 	random *rand.Rand
 	// idle accounts, daredevils, providers and winners.
@@ -129,16 +89,13 @@ type Traders struct {
 	rests           atomic.Bool
 }
 
-// New derives the accounts; it sends nothing yet.
-func New(cfg Config, deps Deps) (*Traders, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("traders: %w", err)
-	}
+// New derives the accounts from a seed, which also decides what they do: so many actions are begun per second, as long
+// as there are idle ones. It sends nothing yet.
+func New(seed uint64, rate int, deps Deps) (*Traders, error) {
 	t := &Traders{
-		cfg: cfg, deps: deps, random: rand.New(rand.NewPCG(cfg.Seed, 0)),
-		idle: make(chan *account, cfg.Accounts), daring: make(chan *account, cfg.Daredevils),
-		providing: make(chan *account, cfg.Providers),
-		winning:   make(chan *account, 1),
+		seed: seed, rate: rate, deps: deps, random: rand.New(rand.NewPCG(seed, 0)),
+		idle: make(chan *account, accounts), daring: make(chan *account, daredevils),
+		providing: make(chan *account, providers), winning: make(chan *account, 1),
 	}
 	number := uint64(0)
 	for _, idle := range []chan *account{t.idle, t.daring, t.providing, t.winning} {
@@ -158,13 +115,13 @@ func New(cfg Config, deps Deps) (*Traders, error) {
 func (t *Traders) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
-	actions := time.NewTicker(time.Second / time.Duration(t.cfg.Rate))
+	actions := time.NewTicker(time.Second / time.Duration(t.rate))
 	defer actions.Stop()
-	tight := time.NewTicker(t.cfg.LiquidationsEvery)
+	tight := time.NewTicker(tightEvery)
 	defer tight.Stop()
-	steps := time.NewTicker(t.cfg.ProvideEvery)
+	steps := time.NewTicker(provideEvery)
 	defer steps.Stop()
-	bets := time.NewTicker(t.cfg.WinEvery)
+	bets := time.NewTicker(winEvery)
 	defer bets.Stop()
 	for {
 		select {

@@ -30,9 +30,6 @@ type stake struct {
 // price makes the side gain more than MAX_PNL_FACTOR_FOR_ADL of the pool, makes the price jump, and when the position
 // has been deleveraged, or nobody has done it, lets the price fall back and closes what is left.
 func (a *account) win(ctx context.Context) error {
-	if a.t.deps.Shock == nil {
-		return errNothingToDo
-	}
 	open, err := a.positions(ctx)
 	if err != nil {
 		return err

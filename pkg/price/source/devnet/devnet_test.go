@@ -30,10 +30,10 @@ func demo(t testing.TB, interval time.Duration) string {
 	t.Helper()
 	service, err := pricefeed.New(pricefeed.Config{
 		Tokens: []pricefeed.Token{
-			{Address: common.Address(sourcetest.Wbnb), Symbol: "WBNB", Price: big.NewInt(6_000_000_000_000_000),
+			{Address: common.Address(sourcetest.Wbnb), Price: big.NewInt(6_000_000_000_000_000),
 				Stride: 10,
 				Spread: 2},
-			{Address: common.Address(sourcetest.Usdc), Symbol: "USDC", Price: big.NewInt(1_000_000_000_000_000_000)},
+			{Address: common.Address(sourcetest.Usdc), Price: big.NewInt(1_000_000_000_000_000_000)},
 		},
 		Provider: common.Address(sourcetest.Provider), Interval: interval,
 		Sign: func(token common.Address, low, _ *big.Int, _ uint64) []byte {
