@@ -2,19 +2,13 @@ package pg_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
 
-	"perpkeeper/lab/embedded/postgres"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/perp"
@@ -165,97 +159,4 @@ func TestDelayedThroughTrouble(t *testing.T) {
 		t.Errorf("%d and %d faults happened", b.Hits(), c.Hits())
 	}
 	wantEachOnce(t, url, fees)
-}
-
-// childVariable makes this test binary a process that scans a database until it is killed.
-const childVariable = "KEEPER_TEST_SCANS"
-
-// TestScannerProcess is no test but the process that TestDelayedThroughKills starts.
-func TestScannerProcess(t *testing.T) {
-	url := os.Getenv(childVariable)
-	if url == "" {
-		t.Skip("only a child process runs this")
-	}
-	metrics := delayed.NewMetrics(prometheus.NewRegistry())
-	s := delayed.NewScanner(crashConfig(), fmt.Sprint(os.Getpid()), open(t, url).Delayed(), []delayed.Kind{faulty}, nil,
-		metrics, zerolog.Nop())
-	_ = s.Run(t.Context(), rest{})
-}
-
-// DLY-5, DLY-6: 10 000 releases, two processes, one of them killed with -9 in the middle and started again, and the
-// server restarted. KEEPER_LONG=1 go test ./pkg/pg -run TestDelayedThroughKills -v.
-func TestDelayedThroughKills(t *testing.T) {
-	if os.Getenv("KEEPER_LONG") == "" {
-		t.Skip("takes a minute; set KEEPER_LONG=1")
-	}
-	const fees = 10_000
-	home := reachable(t)
-	server := startServer(t, postgres.Config{DataDir: home})
-	url := server.URL("")
-	db := open(t, url)
-	must(t, db.Migrate(t.Context()))
-	earn(t, db, fees)
-	began := time.Now()
-	first, second := scanProcess(t, url), scanProcess(t, url)
-
-	awaitLeft(t, url, 8000)
-	kill(t, first)
-	awaitLeft(t, url, 6500)
-	first = scanProcess(t, url)
-	awaitLeft(t, url, 5000)
-	port := portOf(t, url)
-	must(t, server.Stop())
-	startServer(t, postgres.Config{DataDir: home, Port: port})
-	awaitLeft(t, url, 3000)
-	kill(t, second)
-	awaitLeft(t, url, 0)
-	t.Logf("%d releases in %s", fees, time.Since(began).Round(time.Millisecond))
-	kill(t, first)
-	wantEachOnce(t, url, fees)
-	t.Logf("scans: %s", query[string](t, url, "SELECT string_agg(scanner || ' ended at ' || finished_at, ', ') FROM "+
-		"keeper.delayed_scan"))
-}
-
-// reachable is a directory that the server's user can come to: the folders that the tests' own directories lie in are
-// closed to others.
-func reachable(t *testing.T) string {
-	t.Helper()
-	//nolint:usetesting // t.TempDir lies in a folder that is closed to the server's user
-	dir, err := os.MkdirTemp("", "delayed-")
-	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
-func startServer(t *testing.T, cfg postgres.Config) *postgres.Server {
-	t.Helper()
-	server, err := postgres.Start(cfg)
-	must(t, err)
-	t.Cleanup(func() { _ = server.Stop() })
-	return server
-}
-
-func portOf(t *testing.T, url string) int {
-	t.Helper()
-	cfg, err := pgx.ParseConfig(url)
-	must(t, err)
-	return int(cfg.Port)
-}
-
-func scanProcess(t *testing.T, url string) *exec.Cmd {
-	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "-test.run=^TestScannerProcess$")
-	cmd.Env = append(os.Environ(), childVariable+"="+url)
-	must(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return cmd
-}
-
-// kill ends a process as kill -9 does.
-func kill(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	must(t, cmd.Process.Kill())
-	if err := cmd.Wait(); err == nil || errors.Is(err, exec.ErrNotFound) {
-		t.Errorf("the process had ended by itself: %v", err)
-	}
 }
