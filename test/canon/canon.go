@@ -84,11 +84,6 @@ func (c *Chain) Close() {
 // Next is the number of the first block that is not folded.
 func (c *Chain) Next() uint64 { return c.first + uint64(len(c.blocks)) }
 
-// Has tells whether a block is folded and was not undone.
-func (c *Chain) Has(b chain.BlockRef) bool {
-	return b.Number >= c.first && b.Number < c.Next() && c.blocks[b.Number-c.first].Hash == b.Hash
-}
-
 // Sent are the signers' transactions of the blocks from one on, in their order. Those that only spend a nonce have no
 // kind.
 func (c *Chain) Sent(from uint64) (all []Sent) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 )
@@ -94,4 +95,34 @@ func (r *rig) awaitFinal() chain.BlockRef {
 		return err
 	})
 	return final
+}
+
+// awaitRead waits until statevm has read the topic to its end.
+func (r *rig) awaitRead() {
+	r.t.Helper()
+	for p := range partitions {
+		_, end, err := r.kafka.Bounds(r.t.Context(), wire.LogTopic(r.chainID), p)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.await(fmt.Sprintf("partition %d is read to its end", p), func(ctx context.Context) error {
+			at, err := r.db.ProgressOf(ctx, 1)
+			if err == nil && at.Offsets[p].Next < end {
+				return fmt.Errorf("offset %d of %d", at.Offsets[p].Next, end)
+			}
+			return err
+		})
+	}
+}
+
+// unchanged fails if anything but the offset has moved: a revision is given to every transaction that touches rows.
+func (r *rig) unchanged(before, after pg.Progress) {
+	r.t.Helper()
+	for p, o := range after.Offsets {
+		was := before.Offsets[p]
+		was.Next, was.Mark, was.Epoch = o.Next, o.Mark, o.Epoch // where it has read to
+		if o != was {
+			r.t.Errorf("partition %d has changed:\n%+v\n%+v", p, before.Offsets[p], o)
+		}
+	}
 }

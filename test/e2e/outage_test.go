@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -132,42 +130,6 @@ func TestLeaderMoves(t *testing.T) {
 		k.progress(1, 0)
 	}
 	k.finish()
-}
-
-// The owner of the log topic, and then the owner of a share of the state, are frozen while another takes over, and
-// woken: what they write then counts for nothing.
-func TestFrozenOwner(t *testing.T) {
-	long(t)
-	k := start(t, func(s *demo.Settings) { s.Scanner, s.Statevm = 2, 2 })
-	k.awaitShared("statevm")
-	k.progress(2, 0)
-	for _, name := range []string{k.workingScanner(), "statevm-1"} {
-		t.Logf("freezing %s", name)
-		resume := k.Process(name).Pause()
-		k.lasts(outage(t))
-		k.progress(3, 0) // the other one does it alone
-		resume()
-		k.progress(3, 0)
-	}
-	k.finish()
-}
-
-// workingScanner is the copy that owns the log topic.
-func (k *keeper) workingScanner() (name string) {
-	k.t.Helper()
-	k.await("a scanner that works", func(ctx context.Context) error {
-		for _, p := range k.Processes {
-			if m := p.Metrics(ctx); strings.HasPrefix(p.Name, "scanner-") && m["scanner_standing_by"] == 0 &&
-				m["scanner_head_number"] > 0 {
-				name = p.Name
-			}
-		}
-		if name == "" {
-			return fmt.Errorf("none has published a block")
-		}
-		return nil
-	})
-	return name
 }
 
 // openFolder is a temporary folder that another account may enter: the server is never run as root.
