@@ -234,39 +234,3 @@ func TestEmptyBlockTakesFewBytes(t *testing.T) {
 		t.Errorf("an empty block takes %d bytes, want at most %d", bytes, most)
 	}
 }
-
-// BenchmarkEncodeLogs makes batches of recorded logs: their bytes and checksum alone, and compressed.
-func BenchmarkEncodeLogs(b *testing.B) {
-	blocks := recordedLogs(b, recordings[0])
-	for name, at := range map[string]int{"block": 1, "history": 40} {
-		all, logs := lots(blocks, at), 0
-		for _, lot := range all {
-			logs += len(lot)
-		}
-		measure := func(name string, do func(lot []Record)) {
-			b.Run(name, func(b *testing.B) {
-				for b.Loop() {
-					for _, lot := range all {
-						do(lot)
-					}
-				}
-				b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*logs), "µs/log")
-			})
-		}
-		measure(name+"/plain", func(lot []Record) { plainBatch(lot, session{}, 0, time.Now()) })
-		measure(name+"/compressed", func(lot []Record) { encodeBatch(lot, session{}, 0, time.Now()) })
-		for _, level := range []zstd.EncoderLevel{zstd.SpeedFastest, zstd.SpeedDefault} {
-			e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level), zstd.WithEncoderCRC(false),
-				zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true))
-			if err != nil {
-				b.Fatal(err)
-			}
-			var in, out int
-			measure(name+"/level-"+level.String(), func(lot []Record) {
-				set := plainBatch(lot, session{}, 0, time.Now())
-				in, out = in+len(set), out+len(e.EncodeAll(set, nil))
-			})
-			b.Logf("%s, level %s: %.1f times smaller", name, level, float64(in)/float64(out))
-		}
-	}
-}
