@@ -362,22 +362,6 @@ func TestBadConfigurationStartsNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkStart(b *testing.B) {
-	for b.Loop() {
-		ctx, cancel := context.WithCancel(b.Context())
-		d, err := Start(ctx, quiet(), zerolog.Nop())
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.StopTimer()
-		cancel()
-		if err := d.Wait(); err != nil {
-			b.Fatal(err)
-		}
-		b.StartTimer()
-	}
-}
-
 // The traders give keepers work: orders appear by themselves.
 func TestTradersTrade(t *testing.T) {
 	cfg := DefaultConfig()

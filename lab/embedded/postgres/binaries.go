@@ -1,23 +1,14 @@
 package postgres
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 )
 
-// binaries returns the directory of the programs: the one given, the machine's own, or a download.
-func binaries(given string) (string, error) {
-	if given != "" {
-		if !complete(given) {
-			return "",
-				fmt.Errorf("%s holds no postgres and initdb (install the PostgreSQL server, or leave the directory "+
-					"empty)", given)
-		}
-		return given, nil
-	}
+// binaries returns the directory of the programs postgres and initdb: the machine's own, or a download.
+func binaries() (string, error) {
 	if dir := installed(); dir != "" {
 		return dir, nil
 	}

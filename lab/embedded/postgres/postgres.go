@@ -30,9 +30,6 @@ type Config struct {
 	// NoSync lets the server lose its data when the machine crashes, which tests do not mind: commits no longer wait
 	// for the disk.
 	NoSync bool
-	// BinDir holds the programs postgres and initdb. Empty looks on the machine, then fetches them from Maven Central
-	// into a cache.
-	BinDir string
 }
 
 // Server is a running server.
@@ -52,7 +49,7 @@ const (
 
 // Start prepares the data directory if need be and returns when the server accepts connections.
 func Start(cfg Config) (*Server, error) {
-	bin, err := binaries(cfg.BinDir)
+	bin, err := binaries()
 	if err != nil {
 		return nil, err
 	}

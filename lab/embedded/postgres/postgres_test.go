@@ -105,12 +105,6 @@ func TestForeignDataIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestMissingPrograms(t *testing.T) {
-	if _, err := Start(Config{BinDir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "holds no postgres") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // A killed parent leaves neither a server nor, after the next Start, a directory.
 func TestDiesWithItsParent(t *testing.T) {
 	if os.Getenv("POSTGRES_TEST_PARENT") != "" {

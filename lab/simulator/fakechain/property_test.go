@@ -258,26 +258,3 @@ func TestOrderWithinAMomentDoesNotMatter(t *testing.T) {
 		t.Errorf("%d transactions were mined: the test proves little", len(sent))
 	}
 }
-
-// A job's whole life on the chain: placed, looked up, rehearsed, signed, sent, mined, confirmed.
-func BenchmarkJob(b *testing.B) {
-	w := newWorld(b)
-	w.Fund(alice.Account, perp.Pow10(25))
-	d := w.Derived()
-	decoder := venue.EventEmitter
-	for b.Loop() {
-		key := w.order()
-		if _, err := d.Order(b.Context(), key); err != nil {
-			b.Fatal(err)
-		}
-		tx := w.execution(orderJob(key), w.nonce(alice, evm.Latest))
-		if _, err := w.Simulate(b.Context(), alice.Account, tx.To, tx.Data, tx.Gas, perp.Uint{}); err != nil {
-			b.Fatal(err)
-		}
-		hash := w.mustSend(alice, tx)
-		w.blocks(1)
-		if r := w.receipt(hash); r == nil || r.Logs[0].Address != decoder {
-			b.Fatal(r)
-		}
-	}
-}
