@@ -86,12 +86,6 @@ func (c *Client) CreateWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, r 
 	return c.submit(ctx, key, "creating a withdrawal", c.Deployment().withdrawalCall(addressOf(key), r))
 }
 
-// CancelWithdrawal takes a withdrawal back after the request expiration time.
-func (c *Client) CancelWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, withdrawal common.Hash) (common.Hash,
-	error) {
-	return c.submit(ctx, key, "cancelling a withdrawal", c.Deployment().cancelCall("cancelWithdrawal", withdrawal))
-}
-
 // SaveCallback names the contract that is called after each liquidation of the account in a market; the zero address
 // names none.
 func (c *Client) SaveCallback(ctx context.Context, key *ecdsa.PrivateKey, market, contract common.Address) (common.Hash,

@@ -131,16 +131,6 @@ func (d *Deployment) MarketByName(name string) (Market, error) {
 	return Market{}, fmt.Errorf("the exchange has no market %q", name)
 }
 
-// GlvByName returns the GLV with this name, or an error that names it.
-func (d *Deployment) GlvByName(name string) (Glv, error) {
-	for _, g := range d.Glvs {
-		if g.Name == name {
-			return g, nil
-		}
-	}
-	return Glv{}, fmt.Errorf("the exchange has no GLV %q", name)
-}
-
 // MarketsOf lists the markets of a GLV, in the order in which they were added.
 func (d *Deployment) MarketsOf(g Glv) []Market {
 	markets := make([]Market, 0, len(g.Markets))

@@ -97,34 +97,16 @@ func (c *Client) CreateShift(ctx context.Context, key *ecdsa.PrivateKey, r Shift
 	return c.submit(ctx, key, "creating a shift", c.Deployment().shiftCall(addressOf(key), r))
 }
 
-// CancelShift takes a shift back after the request expiration time.
-func (c *Client) CancelShift(ctx context.Context, key *ecdsa.PrivateKey, shift common.Hash) (common.Hash, error) {
-	return c.submit(ctx, key, "cancelling a shift", c.Deployment().cancelCall("cancelShift", shift))
-}
-
 // CreateGlvDeposit sends a GLV deposit; the account must have approved the router for what it brings.
 func (c *Client) CreateGlvDeposit(ctx context.Context, key *ecdsa.PrivateKey, r GlvDepositRequest) (common.Hash,
 	error) {
 	return c.submit(ctx, key, "creating a GLV deposit", c.Deployment().glvDepositCall(addressOf(key), r))
 }
 
-// CancelGlvDeposit takes a GLV deposit back after the request expiration time.
-func (c *Client) CancelGlvDeposit(ctx context.Context, key *ecdsa.PrivateKey, deposit common.Hash) (common.Hash,
-	error) {
-	return c.submit(ctx, key, "cancelling a GLV deposit", c.Deployment().cancelCall("cancelGlvDeposit", deposit))
-}
-
 // CreateGlvWithdrawal sends a GLV withdrawal; the account must have approved the router for the GLV token.
 func (c *Client) CreateGlvWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, r GlvWithdrawalRequest) (common.Hash,
 	error) {
 	return c.submit(ctx, key, "creating a GLV withdrawal", c.Deployment().glvWithdrawalCall(addressOf(key), r))
-}
-
-// CancelGlvWithdrawal takes a GLV withdrawal back after the request expiration time.
-func (c *Client) CancelGlvWithdrawal(ctx context.Context, key *ecdsa.PrivateKey, withdrawal common.Hash) (common.Hash,
-	error) {
-	return c.submit(ctx, key, "cancelling a GLV withdrawal",
-		c.Deployment().cancelCall("cancelGlvWithdrawal", withdrawal))
 }
 
 // CreateGlvShift sends a GLV shift; the account needs ORDER_KEEPER. Nothing is paid for it, and it cannot be taken
