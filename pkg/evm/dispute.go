@@ -15,12 +15,13 @@ import (
 	"perpkeeper/pkg/evm/agreement"
 )
 
-// What is kept of disputes: the beginnings of answers, and so many disputes an hour.
+// What is kept of disputes: parts of answers, and so many disputes an hour.
 const (
-	longestSaid    = 4 << 10 // bytes of an answer, or of a question
-	heardAnswers   = 16      // of each endpoint, the newest
-	mostDisputes   = 32      // an hour, one of a kind of each endpoint
-	openedDisputes = 16      // wait for what others say, or for whoever keeps them
+	longestSaid    = 4 << 10  // bytes of an answer, or of a question
+	longestHeard   = 32 << 10 // bytes of an answer that is held whole for a while; of a longer one the beginning is
+	heardAnswers   = 16       // of each endpoint, the newest
+	mostDisputes   = 32       // an hour, one of a kind of each endpoint
+	openedDisputes = 16       // wait for what others say, or for whoever keeps them
 )
 
 // Dispute is an answer for which an endpoint was caught, or that two contradict each other about, and what others say
@@ -35,7 +36,8 @@ type Dispute struct {
 	Said     []Said    `json:"said"`     // the caught one first, then each of the others that was asked
 }
 
-// Said is who said what: the beginning of an answer, word for word.
+// Said is who said what, word for word: of a long answer the beginning, and what is around the place from which on
+// others say something else.
 type Said struct {
 	Endpoint Source `json:"endpoint"`
 	Body     string `json:"body"`
@@ -106,11 +108,13 @@ func (e *endpoint) hear(method string, args []any, raw []byte) {
 	if e.private { // it is asked for nothing that others could contradict
 		return
 	}
-	raw = raw[:min(len(raw), longestSaid)]
+	if len(raw) > longestHeard {
+		raw = bytes.Clone(raw[:longestSaid])
+	}
 	e.hearing.mu.Lock()
 	slot := &e.hearing.ring[e.hearing.next%heardAnswers]
 	e.hearing.next++
-	slot.method, slot.args, slot.body = method, args, append(slot.body[:0], raw...)
+	*slot = heard{method, args, raw} // nobody writes to an answer
 	e.hearing.mu.Unlock()
 	if e.disputes.opened.Load() > 0 {
 		e.disputes.hear(e, heard{method, args, raw})
@@ -130,14 +134,12 @@ func (e *endpoint) hearBatch(label string, calls []batchCall) {
 	e.hear(label, asked, said)
 }
 
-// heard are copies of an endpoint's newest answers, the newest first.
+// heard are an endpoint's newest answers, the newest first.
 func (h *hearing) heard() (all []heard) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for back := 1; back <= min(heardAnswers, h.next); back++ {
-		one := h.ring[(h.next-back)%heardAnswers]
-		one.body = bytes.Clone(one.body)
-		all = append(all, one)
+		all = append(all, h.ring[(h.next-back)%heardAnswers])
 	}
 	return all
 }
@@ -250,6 +252,7 @@ func (d *disputes) close(now time.Time) {
 		if now.Sub(dispute.At) < others {
 			return false
 		}
+		dispute.cut()
 		select {
 		case d.kept <- dispute:
 		default: // nobody keeps them
@@ -257,6 +260,32 @@ func (d *disputes) close(now time.Time) {
 		return true
 	})
 	d.opened.Store(int32(len(d.open)))
+}
+
+// cut shortens long answers.
+func (d *Dispute) cut() {
+	at := 0 // from where on they differ
+	for i, s := range d.Said {
+		if i == 1 {
+			at = len(d.Said[0].Body)
+		}
+		for n := range min(at, len(s.Body)) {
+			if i > 0 && s.Body[n] != d.Said[0].Body[n] {
+				at = n
+				break
+			}
+		}
+	}
+	for i, s := range d.Said {
+		if len(s.Body) <= longestSaid {
+			continue
+		}
+		begin := s.Body[:longestSaid]
+		if from := at - longestSaid/4; at > longestSaid/2 && from < len(s.Body) {
+			begin = s.Body[:longestSaid/4] + " … " + s.Body[from:min(len(s.Body), from+longestSaid/2)]
+		}
+		d.Said[i].Body = strings.ToValidUTF8(begin, "?")
+	}
 }
 
 func (e *endpoint) says(body []byte) Said {

@@ -90,6 +90,21 @@ func TestContradictionsAreDisputed(t *testing.T) {
 	}
 }
 
+// Of long answers that place is kept where they begin to differ.
+func TestDisputesShowTheDifference(t *testing.T) {
+	same := strings.Repeat("a", 3*longestSaid)
+	d := Dispute{Said: []Said{{"a", same + "LIE" + same}, {"b", same + "TRUTH" + same}, {"c", same}}}
+	d.cut()
+	if !strings.Contains(d.Said[0].Body, "LIE") || !strings.Contains(d.Said[1].Body, "TRUTH") {
+		t.Errorf("%+v", d)
+	}
+	for _, s := range d.Said {
+		if len(s.Body) > longestSaid {
+			t.Errorf("%d bytes of %s", len(s.Body), s.Endpoint)
+		}
+	}
+}
+
 // What is kept is bounded: the beginning of an answer, and so many an hour.
 func TestDisputesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
