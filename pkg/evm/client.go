@@ -2,6 +2,7 @@ package evm
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -176,6 +177,27 @@ func (c *Client) Endpoints() []EndpointStatus {
 		list = append(list, e.status())
 	}
 	return list
+}
+
+// Page shows the status of each endpoint as JSON, without secrets.
+func (c *Client) Page() http.Handler {
+	type shown struct {
+		EndpointStatus
+
+		LastError string `json:",omitempty"` // in place of the error, which has no JSON form
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var list []shown
+		for _, s := range c.Endpoints() {
+			one := shown{EndpointStatus: s}
+			if s.LastError != nil {
+				one.LastError = s.LastError.Error()
+			}
+			list = append(list, one)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(list) // The client may have gone; nothing is lost with it.
+	})
 }
 
 func (e *endpoint) status() EndpointStatus {

@@ -17,11 +17,11 @@ import (
 
 // What is kept of disputes: parts of answers, and so many disputes an hour.
 const (
-	longestSaid    = 4 << 10  // bytes of an answer, or of a question
-	longestHeard   = 32 << 10 // bytes of an answer that is held whole for a while; of a longer one the beginning is
-	heardAnswers   = 16       // of each endpoint, the newest
-	mostDisputes   = 32       // an hour, one of a kind of each endpoint
-	openedDisputes = 16       // wait for what others say, or for whoever keeps them
+	longestSaid    = 4 << 10 // bytes of an answer, or of a question
+	longestHeard   = 1 << 20 // bytes of an endpoint's newest answers that are held whole; of others the beginnings are
+	heardAnswers   = 64      // of each endpoint, the newest
+	mostDisputes   = 32      // an hour, one of a kind of each endpoint
+	openedDisputes = 8       // wait for what others say, and as many for whoever keeps them
 )
 
 // Dispute is an answer for which an endpoint was caught, or that two contradict each other about, and what others say
@@ -101,6 +101,21 @@ type hearing struct {
 	mu   sync.Mutex
 	ring [heardAnswers]heard
 	next int
+	held int // bytes
+}
+
+// add puts an answer in the place of the oldest. The caller holds the lock.
+func (h *hearing) add(one heard) {
+	slot := &h.ring[h.next%heardAnswers]
+	h.held += len(one.body) - len(slot.body)
+	*slot = one
+	h.next++
+	for i := h.next; h.held > longestHeard && i < h.next+heardAnswers; i++ { // the oldest first
+		if old := &h.ring[i%heardAnswers]; len(old.body) > longestSaid {
+			h.held -= len(old.body) - longestSaid
+			old.body = bytes.Clone(old.body[:longestSaid])
+		}
+	}
 }
 
 // hear keeps the beginning of an answer, and adds it to the disputes that are open about the same question.
@@ -112,9 +127,7 @@ func (e *endpoint) hear(method string, args []any, raw []byte) {
 		raw = bytes.Clone(raw[:longestSaid])
 	}
 	e.hearing.mu.Lock()
-	slot := &e.hearing.ring[e.hearing.next%heardAnswers]
-	e.hearing.next++
-	*slot = heard{method, args, raw} // nobody writes to an answer
+	e.hearing.add(heard{method, args, raw}) // nobody writes to an answer
 	e.hearing.mu.Unlock()
 	if e.disputes.opened.Load() > 0 {
 		e.disputes.hear(e, heard{method, args, raw})

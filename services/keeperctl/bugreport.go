@@ -12,6 +12,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ func bugReport(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	files["about.json"] = text
+	files["about.json"] = append(text, '\n')
 	archive, err := pack(files, secret.Scrubber(s.set.Secrets()...))
 	if err != nil {
 		return err
@@ -103,10 +104,14 @@ func (s *session) parts(jobs []string) ([]part, error) {
 	for _, process := range s.Own.Processes {
 		name, address := process.parts()
 		for page, file := range map[string]string{"version": "version.json", "readyz": "readyz.txt",
-			"metrics": "metrics.txt", "log": "log.jsonl"} {
+			"metrics": "metrics.txt", "log": "log.jsonl", "status": "status.json"} {
 			parts = append(parts, part{name + "/" + file, func(ctx context.Context, s *session) error {
 				text, code, err := status.Get(ctx, address+"/"+page)
-				if err == nil && code != 200 && page != "readyz" {
+				switch {
+				case err != nil || code == http.StatusOK || page == "readyz":
+				case code == http.StatusNotFound: // it asks no endpoints
+					text = ""
+				default:
 					err = fmt.Errorf("it answers %d", code)
 				}
 				return errors.Join(sayf(s.out, "%s", text), err)

@@ -114,6 +114,7 @@ func Start(sh *service.Shell, cfg Config) error {
 	}
 	sh.OnStop("chain", func(context.Context) error { node.Close(); return nil })
 	sh.Ready("chain").Note(node.OneWord())
+	sh.Handle("GET /status", node.Page())
 	sh.Go("disputes", func(ctx context.Context) error {
 		return node.KeepDisputes(ctx, client.KeepDispute(cfg.Keeper.ChainID))
 	})

@@ -94,11 +94,18 @@ func TestBugReportNamesTheLiar(t *testing.T) {
 	if err := json.Unmarshal([]byte(files["disputes.json"]), &disputes); err != nil {
 		t.Fatal(err)
 	}
-	d := disputes[0].Message
-	t.Logf("%s %s: %s, said by %d; %s", d.Endpoint, d.Reason, d.Question, len(d.Said), files["about.json"])
-	if !strings.Contains(d.Endpoint, "127.0.0.3") || d.Reason != "lied" || len(d.Said) < 2 ||
-		!strings.Contains(d.Said[0].Body, `"status":"0x0"`) || strings.Contains(d.Said[1].Body, `"status":"0x0"`) {
-		t.Errorf("%+v", d)
+	proven := false
+	for _, d := range disputes {
+		m := d.Message
+		t.Logf("%s %s: %s, said by %d", m.Endpoint, m.Reason, m.Question, len(m.Said))
+		if !strings.Contains(m.Endpoint, "127.0.0.3") {
+			t.Errorf("%+v", m)
+		}
+		proven = proven || len(m.Said) > 1 && strings.Contains(m.Said[0].Body, `"status":"0x0"`) &&
+			!strings.Contains(m.Said[1].Body, `"status":"0x0"`)
+	}
+	if !proven {
+		t.Errorf("no lie is there beside the truth: %s", files["disputes.json"])
 	}
 	log := ""
 	for name, text := range files {
@@ -112,6 +119,7 @@ func TestBugReportNamesTheLiar(t *testing.T) {
 	for part, text := range map[string]string{
 		"evm: endpoint is excluded": log, `"message":"starting"`: log, "endpoint-disputes": files["doctor.json"],
 		id: files["job-1.json"], "perp.1337.job.v1": files["topics.json"],
+		`"latency_ms"`: files["scanner/status.json"], `"Score"`: files["sender/status.json"],
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not where it belongs: %s", part, text[:min(len(text), 2000)])
