@@ -187,7 +187,7 @@ func (c *Client) Page() http.Handler {
 		LastError string `json:",omitempty"` // in place of the error, which has no JSON form
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		var list []shown
+		var list []any
 		for _, s := range c.Endpoints() {
 			one := shown{EndpointStatus: s}
 			if s.LastError != nil {

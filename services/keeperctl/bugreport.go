@@ -273,7 +273,7 @@ func (s *session) keepCases(ctx context.Context, jobs []string) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(s.out).Encode(cases)
+	return json.NewEncoder(s.out).Encode(cases) //nolint:musttag // The names of the fields are the format.
 }
 
 // past reads what decisions were made from, up to a block.
@@ -293,7 +293,7 @@ func repeatReport(out printer, report string, key chain.Hash) error {
 		return notAsked(err)
 	}
 	var cases []replay.Case
-	if err := json.Unmarshal(text, &cases); err != nil {
+	if err := json.Unmarshal(text, &cases); err != nil { //nolint:musttag // The names of the fields are the format.
 		return notAsked(fmt.Errorf("reading %s of %s: %w", casesFile, report, err))
 	}
 	var all []replay.Repeated

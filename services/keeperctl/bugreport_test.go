@@ -42,8 +42,8 @@ func plant(v reflect.Value, planted *[]string) {
 		*x = secret.New("Authorization: Bearer " + canary())
 		return
 	case *pg.Config:
-		x.URL = secret.MustURL(fmt.Sprintf("postgres://keeper:%s@127.0.0.1:1/keeper?sslmode=disable&password=%s", canary(),
-			canary()))
+		x.URL = secret.MustURL(fmt.Sprintf("postgres://keeper:%s@127.0.0.1:1/keeper?sslmode=disable&password=%s",
+			canary(), canary()))
 		plant(reflect.ValueOf(&x.Password).Elem(), planted)
 		return
 	case *secret.URL:

@@ -31,9 +31,11 @@ type KeptRow struct {
 }
 
 // Gather makes decisions again, as Repeat does, and keeps what each was made from.
-func Gather(p *Past, d execution.Decoder, r *Reports, rules due.Rules, published []PublishedJob) (all []Case, err error) {
-	_, err = repeatEach(p, d, r, rules, published, func(again Repeated, s *state, at chain.BlockRef, counts []int) error {
-		c := Case{PublishedJob: again.PublishedJob, Missing: again.Missing, At: at, Rules: rules, Reports: r.around(counts)}
+func Gather(p *Past, d execution.Decoder, r *Reports, rules due.Rules,
+	published []PublishedJob) (all []Case, err error) {
+	keep := func(again Repeated, s *state, at chain.BlockRef, counts []int) error {
+		c := Case{PublishedJob: again.PublishedJob, Missing: again.Missing, At: at, Rules: rules,
+			Reports: r.around(counts)}
 		for _, row := range s.seen {
 			encoded, err := pg.EncodeRow(row)
 			if err != nil {
@@ -43,7 +45,8 @@ func Gather(p *Past, d execution.Decoder, r *Reports, rules due.Rules, published
 		}
 		all = append(all, c)
 		return nil
-	})
+	}
+	_, err = repeatEach(p, d, r, rules, published, keep)
 	return all, err
 }
 

@@ -134,7 +134,7 @@ func (s *Set) Secrets() (texts []string) {
 // secrets are those that a node holds, and the rows of tables.
 func (n *node) secrets() (texts []string) {
 	reveal := func(v reflect.Value) {
-		if r, is := v.Interface().(revealer); is {
+		if r, is := reflect.TypeAssert[revealer](v); is {
 			texts = append(texts, r.Reveal())
 		}
 	}

@@ -132,8 +132,9 @@ var endpointChecks = []check{
 			return
 		}
 		all := f.Topics.Disputes
-		found(Warning, "", fmt.Sprintf("endpoints were caught, or at odds, %d times within the hour, the last: %s", len(all),
-			all[len(all)-1]), "keeperctl dlq list endpoint shows whom, dlq show OFFSET who said what; replace who does it again")
+		found(Warning, "", fmt.Sprintf("endpoints were caught, or at odds, %d times within the hour, the last: %s",
+			len(all), all[len(all)-1]),
+			"keeperctl dlq list endpoint shows whom, dlq show OFFSET who said what; replace who does it again")
 	}},
 	{"endpoint-hosts", "endpoints", false, func(f *Facts, found report) {
 		if !f.Development && f.Hosts == 1 {
