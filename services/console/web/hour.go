@@ -135,7 +135,7 @@ func (c *console) past() (p past) {
 	if last := c.hour.Load(); last != nil {
 		p = *last
 	}
-	p.now, p.minutes = c.Now(), 15
+	p.now, p.minutes = c.Now(), 6
 	first := uint64(p.now.UnixMilli())
 	for _, marks := range p.marks {
 		first = min(first, marks[0].ms)
@@ -144,7 +144,7 @@ func (c *console) past() (p past) {
 		first = min(first, p.landed[n-1].SeenMs)
 	}
 	for p.minutes < 60 && p.minute(first) < 0 {
-		p.minutes *= 2
+		p.minutes = min(2*p.minutes, 60)
 	}
 	return p
 }

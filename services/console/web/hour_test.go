@@ -85,11 +85,11 @@ func TestAnHourIsForgotten(t *testing.T) {
 	}
 }
 
-// A console that has just begun shows a quarter of an hour, and what was there before it as far as the database knows.
+// A console that has just begun shows a few minutes, and what was there before it as far as the database knows.
 func TestPicturesBeginWithWhatIsKnown(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	for first, want := range map[time.Duration]int{0: 15, 14 * time.Minute: 15, 16 * time.Minute: 30,
-		50 * time.Minute: 60} {
+	for first, want := range map[time.Duration]int{0: 6, 5 * time.Minute: 6, 6 * time.Minute: 12,
+		30 * time.Minute: 48, 50 * time.Minute: 60} {
 		c := &console{Deps: Deps{Now: func() time.Time { return now }}}
 		c.keep(map[any]perp.Uint{headAge: perp.U64(5)}, []pg.Landed{{SeenMs: uint64(now.Add(-first).UnixMilli())}})
 		p := c.past()
