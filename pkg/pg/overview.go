@@ -154,7 +154,8 @@ type Landed struct {
 // Landed lists what was seen in blocks in the last while, the newest first, at most so many.
 func (db *DB) Landed(ctx context.Context, last time.Duration, most int) ([]Landed, error) {
 	return List(ctx, db, "listing what landed lately", Columns(func(l *Landed) []any {
-		return []any{Fixed(l.Signer[:]), &l.Kind, &l.Outcome, &l.BirthMs, &l.QueuedMs, &l.SeenMs, &l.GasUsed, &l.GasPrice}
+		return []any{Fixed(l.Signer[:]), &l.Kind, &l.Outcome, &l.BirthMs, &l.QueuedMs, &l.SeenMs, &l.GasUsed,
+			&l.GasPrice}
 	}), listLanded.SQL(), last, most)
 }
 
