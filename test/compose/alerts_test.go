@@ -434,3 +434,28 @@ func TestEveryProcessIsScraped(t *testing.T) {
 		}
 	}
 }
+
+var (
+	consolePage = regexp.MustCompile(`\n +console: (\S+)\n`)
+	consoleEdge = regexp.MustCompile(`\{"(/[a-z]*)(?:\{\$\})?", "[^"]+", "[a-z]+", (?:true|false), `)
+)
+
+// Whoever is told of an alert is told where the console shows it, and the console has that page.
+func TestAlertsLeadToThePageThatShowsThem(t *testing.T) {
+	pages := map[string]bool{}
+	source := read(t, filepath.Join(root, "services/console/web/page.go"))
+	for _, route := range consoleEdge.FindAllStringSubmatch(source, -1) {
+		pages[route[1]] = true
+	}
+	if len(pages) < 10 {
+		t.Fatalf("the console's pages are %v", pages)
+	}
+	for _, r := range rules(t) {
+		if r.record {
+			continue
+		}
+		if page := consolePage.FindStringSubmatch(r.text); page == nil || !pages[page[1]] {
+			t.Errorf("%s: %s leads to no page of the console: %v", r.file, r.name, page)
+		}
+	}
+}
