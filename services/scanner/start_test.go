@@ -197,7 +197,8 @@ func TestStartThatCannotBeRead(t *testing.T) {
 		},
 		"before the deployment": {
 			func(c *Config) { c.Venue.DataStore = chain.Address{0xdd, 19: 7} },
-			[]string{"scanner.start_block: at block 1 there is no contract at venue.data_store", "0 bytes", "was created"},
+			[]string{"scanner.start_block: at block 1 there is no contract at venue.data_store", "0 bytes",
+				"was created"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

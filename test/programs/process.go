@@ -94,7 +94,7 @@ func (p *Process) Kill() {
 		return
 	}
 	_ = p.cmd.Process.Kill() // it may have ended meanwhile, which is what was wanted
-	<-p.ended
+	<-p.ended                //nolint:errcheck // it says that it was killed
 	p.cmd = nil
 }
 
@@ -147,9 +147,8 @@ func (p *Process) Dies(within time.Duration, kick func()) bool {
 	for {
 		select {
 		case err := <-p.ended:
-			p.cmd = nil
-			if exit, is := errors.AsType[*exec.ExitError](err); !is || exit.Sys().(syscall.WaitStatus).
-				Signal() != syscall.SIGKILL {
+			status, is := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+			if p.cmd = nil; !is || status.Signal() != syscall.SIGKILL {
 				p.tb.Fatalf("%s was to kill itself, and ended with %v", p.Name, err)
 			}
 			return true

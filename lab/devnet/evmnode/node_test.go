@@ -24,7 +24,6 @@ import (
 var (
 	emitter     = common.HexToAddress("0xe317700000000000000000000000000000000001")
 	emitterCode = common.FromHex("36156016576000356" + "02a60006000a2600035600055005b63deadbeef60e01b60005260046000fd")
-	emitted     = common.BigToHash(big.NewInt(0x2a))
 )
 
 const hangGuard = 120 * time.Second

@@ -45,9 +45,9 @@ type Marks interface {
 const (
 	// accounts trade at the rate they are told.
 	accounts = 12
-	// daredevils do nothing but open positions so tight that a move of minDistance to maxDistance hundredths of a percent
-	// of the price liquidates them, one each tightEvery. They are others than the traders because an account has one
-	// position per market, collateral and side.
+	// daredevils do nothing but open positions so tight that a move of minDistance to maxDistance hundredths of a
+	// percent of the price liquidates them, one each tightEvery. They are others than the traders because an account
+	// has one position per market, collateral and side.
 	daredevils               = 4
 	tightEvery               = 3 * time.Second
 	minDistance, maxDistance = 5, 25
@@ -68,8 +68,8 @@ type Deps struct {
 	// Faucet pays the accounts' gas and execution fees. Nobody else may send from it while the traders run.
 	Faucet *ecdsa.PrivateKey
 	Marks  Marks
-	// GlvManager asks for the GLVs' shifts and needs ORDER_KEEPER for it. Nobody else may send from it while the traders
-	// run.
+	// GlvManager asks for the GLVs' shifts and needs ORDER_KEEPER for it. Nobody else may send from it while the
+	// traders run.
 	GlvManager *ecdsa.PrivateKey
 	// Shock moves a token's price at once, by basis points.
 	Shock func(token common.Address, points int64) error
