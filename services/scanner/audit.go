@@ -186,7 +186,7 @@ func (a audit) unread() (count int, first error) {
 			continue
 		}
 		if count++; count == 1 {
-			first = fmt.Errorf("%s: %w", nameOf(a.words[i]), one.err)
+			first = fmt.Errorf("%s: %w", a.words[i].Name, one.err)
 		}
 	}
 	return count, first

@@ -53,19 +53,17 @@ func TestParams(t *testing.T) {
 		perp.DataStoreKey("A", market.Hash()):       {Name: "A", Args: []string{market.Hex()}, Kind: "uint"},
 		perp.DataStoreKey("A", long):                {Name: "A", Args: []string{long.Hex()}, Kind: "bytes32"},
 		perp.DataStoreKey("A", perp.BoolWord(true)): {Name: "A", Args: []string{"true"}, Kind: "bool"},
-		long: {Key: long, Kind: "address"},
 	} {
 		if err := p.Validate(); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}
-		if key, err := p.key(); err != nil || key != want {
-			t.Errorf("%+v: key %s, %v; want %s", p, key, err, want)
+		if words, err := p.listed(nil); err != nil || words[0].Key != want {
+			t.Errorf("%+v: %+v, %v; want %s", p, words, err, want)
 		}
 	}
 	for want, p := range map[string]Param{
 		"kind: ":                    {Name: "A", Kind: "float"},
-		"name: give either":         {Kind: "uint"},
-		"name: give either name ":   {Name: "A", Key: long, Kind: "uint"},
+		"name: it is missing":       {Kind: "uint"},
 		`args: "ten" is no hash`:    {Name: "A", Args: []string{"ten"}, Kind: "uint"},
 		`args: "0x12" is no hash: `: {Name: "A", Args: []string{"0x12"}, Kind: "uint"},
 	} {

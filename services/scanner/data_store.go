@@ -105,7 +105,7 @@ func (d dataStore) params(ctx context.Context, params []Param, block chain.Block
 			return nil, err
 		}
 		w := words[0]
-		value, err := d.word(ctx, w.Kind, w.Key, block, nameOf(w))
+		value, err := d.word(ctx, w.Kind, w.Key, block, w.Name)
 		if absent, is := errors.AsType[*absentError](err); is && absent.bytes == 0 {
 			return nil,
 				retry.Stop(fmt.Errorf("scanner.start_block: at block %d there is no contract at venue.data_store = "+
@@ -120,13 +120,6 @@ func (d dataStore) params(ctx context.Context, params []Param, block chain.Block
 		read = append(read, wire.Param{Block: block, Key: w.Key, Value: value, Name: w.Name})
 	}
 	return read, nil
-}
-
-func nameOf(w perp.Word) string {
-	if w.Name == "" {
-		return w.Key.Hex()
-	}
-	return w.Name
 }
 
 // account reads whose an order or a position is, after a block; zero if there is none.
@@ -173,7 +166,7 @@ func (d dataStore) all(ctx context.Context, words []perp.Word, block chain.Block
 	values := make([]chain.Hash, len(words))
 	for i, a := range answers {
 		if a.err != nil {
-			return nil, fmt.Errorf("reading %s from the DataStore: %w", nameOf(words[i]), a.err)
+			return nil, fmt.Errorf("reading %s from the DataStore: %w", words[i].Name, a.err)
 		}
 		values[i] = a.value
 	}

@@ -10,16 +10,15 @@ import (
 	"perpkeeper/pkg/service/check"
 )
 
-// Param is one [[scanner.param]] table: a word of the DataStore, by name and arguments or by its whole key; or one for
-// each market or token of the exchange. The words that the rules read (perp.Catalogue) are compared with the chain
+// Param is one [[scanner.param]] table: a word of the DataStore by name and arguments, or one for each market or token of
+// the exchange. The words that the rules read (perp.Catalogue) are compared with the chain
 // whether they are named here or not; those without each are also read at the topic's first block, for what is folded
 // between that and the first audit.
 type Param struct {
-	Name string     `toml:"name" help:"name of the key, such as REQUEST_EXPIRATION_TIME; empty if key is given"`
-	Args []string   `toml:"args" help:"arguments of the key: addresses, 32-byte words, true or false"`
-	Each string     `toml:"each" help:"in place of args: market, market_side, market_token or token, for a word of each there is; such words are read by audits alone"`
-	Key  chain.Hash `toml:"key" help:"the whole key, in place of name and args"`
-	Kind string     `toml:"kind" help:"what is stored there: uint, int, address, bool or bytes32"`
+	Name string   `toml:"name" help:"name of the key, such as REQUEST_EXPIRATION_TIME"`
+	Args []string `toml:"args" help:"arguments of the key: addresses, 32-byte words, true or false"`
+	Each string   `toml:"each" help:"in place of args: market, market_side, market_token or token, for a word of each there is; such words are read by audits alone"`
+	Kind string   `toml:"kind" help:"what is stored there: uint, int, address, bool or bytes32"`
 }
 
 // getters are the functions of the DataStore that read one word.
@@ -38,11 +37,10 @@ func (p Param) Validate() error {
 	_, args := p.words()
 	return errors.Join(
 		check.Refuse(!known, "kind: %q is not one of uint, int, address, bool, bytes32", p.Kind),
-		check.Refuse((p.Name == "") == p.Key.IsZero(), "name: give either name (and args) or key"),
+		check.Refuse(p.Name == "", "name: it is missing"),
 		check.Refuse(p.Each != "" && !slices.Contains(scopes, perp.WordScope(p.Each)),
 			"each: %q is not one of market, market_side, market_token, token", p.Each),
-		check.Refuse(p.Each != "" && (p.Name == "" || len(p.Args) > 0), "each: stands with name, and without args "+
-			"and key"),
+		check.Refuse(p.Each != "" && len(p.Args) > 0, "each: stands without args"),
 		check.Refuse(args != nil, "args: %w", args),
 	)
 }
@@ -70,28 +68,16 @@ func parseWord(text string) (chain.Hash, error) {
 	return chain.ParseHash(text)
 }
 
-// key is where the word stands in the DataStore.
-func (p Param) key() (chain.Hash, error) {
-	if p.Name == "" {
-		return p.Key, nil
-	}
-	words, err := p.words()
-	if err != nil {
-		return chain.Hash{}, err
-	}
-	return perp.DataStoreKey(p.Name, words...), nil
-}
-
 // listed are the words that a table names, for the markets of the exchange.
 func (p Param) listed(markets []perp.Market) ([]perp.Word, error) {
 	if p.Each != "" {
 		return perp.WordName{Name: p.Name, Kind: perp.WordKind(p.Kind), Scope: perp.WordScope(p.Each)}.Words(markets),
 			nil
 	}
-	key, err := p.key()
+	words, err := p.words()
 	name := p.Name
-	if name != "" && len(p.Args) > 0 {
+	if len(p.Args) > 0 {
 		name += "(" + strings.Join(p.Args, ", ") + ")"
 	}
-	return []perp.Word{{Key: key, Kind: perp.WordKind(p.Kind), Name: name}}, err
+	return []perp.Word{{Key: perp.DataStoreKey(p.Name, words...), Kind: perp.WordKind(p.Kind), Name: name}}, err
 }
