@@ -115,7 +115,6 @@ const (
 	codeUndefinedTable  = "42P01"
 	codeInvalidSchema   = "3F000"
 	codeUniqueViolation = "23505"
-	codeCanceled        = "57014" // for its time limit, too
 	codeInvalidPassword = "28P01"
 	codeInvalidRole     = "28000" // also what pg_hba.conf turns away
 	codeUnknownDatabase = "3D000"
