@@ -10,10 +10,10 @@ import (
 	"perpkeeper/pkg/service/check"
 )
 
-// Param is one [[scanner.param]] table: a word of the DataStore by name and arguments, or one for each market or token of
-// the exchange. The words that the rules read (perp.Catalogue) are compared with the chain
-// whether they are named here or not; those without each are also read at the topic's first block, for what is folded
-// between that and the first audit.
+// Param is one [[scanner.param]] table: a word of the DataStore by name and arguments, or one for each market or token
+// of the exchange. The words that the rules read (perp.Catalogue) are compared with the chain whether they are named
+// here or not; those without each are also read at the topic's first block, for what is folded between that and the
+// first audit.
 type Param struct {
 	Name string   `toml:"name" help:"name of the key, such as REQUEST_EXPIRATION_TIME"`
 	Args []string `toml:"args" help:"arguments of the key: addresses, 32-byte words, true or false"`
