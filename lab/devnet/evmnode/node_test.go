@@ -231,41 +231,6 @@ func TestPoolErrorsAreThoseOfANode(t *testing.T) {
 	}
 }
 
-func TestReplacement(t *testing.T) {
-	c := start(t, Config{Manual: true}, 1)
-	first := c.emit(0, 1)
-	second := c.sign(0, 0, 11, &emitter, common.BigToHash(big.NewInt(2)).Bytes())
-	if err := c.http.SendTransaction(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
-	c.mine(1)
-	if r := c.receipt(second.Hash()); r.Status != types.ReceiptStatusSuccessful ||
-		r.EffectiveGasPrice.Cmp(second.GasFeeCap()) != 0 {
-		t.Errorf("receipt of the replacement: %+v", r)
-	}
-	if _, _, err := c.http.TransactionByHash(t.Context(), first.Hash()); err == nil {
-		t.Error("the replaced transaction is still known")
-	}
-}
-
-func TestPendingNonceCountsThePool(t *testing.T) {
-	c := start(t, Config{Manual: true}, 1)
-	for i := range int64(3) {
-		c.emit(0, i)
-	}
-	pending, err := c.http.PendingNonceAt(t.Context(), c.account(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	latest, err := c.http.NonceAt(t.Context(), c.account(0), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if pending != 3 || latest != 0 {
-		t.Errorf("pending %d, latest %d; want 3 and 0", pending, latest)
-	}
-}
-
 // Automatic blocks must not hang under hundreds of senders at once, and no transaction may be lost.
 func TestManySendersAtOnce(t *testing.T) {
 	const senders, each = 300, 3
@@ -380,15 +345,6 @@ func TestFinalityTags(t *testing.T) {
 	c.Resume()
 	if got, want := tags(), [3]uint64{8, 7, 6}; got != want {
 		t.Errorf("resumed: got %v, want %v", got, want)
-	}
-}
-
-func TestConfigIsChecked(t *testing.T) {
-	for _, cfg := range []Config{{BlockTime: time.Millisecond}, {SafeLag: 5, FinalizedLag: 4}, {Listen: "nowhere:x"}} {
-		if node, err := New(cfg); err == nil {
-			t.Errorf("accepted %+v", cfg)
-			_ = node.Close()
-		}
 	}
 }
 
