@@ -3,7 +3,6 @@ package broker_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -211,21 +210,6 @@ func TestStartNamesWhatIsWrong(t *testing.T) {
 	again, err := net.Listen("tcp", address) // a start that fails gives its address back
 	must(t, err)
 	must(t, again.Close())
-}
-
-// Asking for a topic does not create it, even if the client wants that.
-func TestTopicsAreNotCreatedByAsking(t *testing.T) {
-	b, err := broker.Start(broker.Config{})
-	must(t, err)
-	defer b.Close()
-	client := witness(t, b.Addr(), kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(0))
-	if err := client.ProduceSync(guarded(t), &kgo.Record{Topic: "asked-for"}).
-		FirstErr(); !errors.Is(err, kerr.UnknownTopicOrPartition) {
-		t.Fatalf("got %v", err)
-	}
-	if _, err := connect(t, b.Addr()).Describe(guarded(t), "asked-for"); !bus.NoTopic(err) {
-		t.Fatalf("got %v", err)
-	}
 }
 
 // Six seconds are granted, and less only if the configuration says so.
