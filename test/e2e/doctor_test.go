@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"perpkeeper/lab/demo"
+	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
+	"perpkeeper/pkg/secret"
 )
 
 // doctor asks keeperctl whether the keeper is well, and returns the checks that found something, and all it said.
@@ -93,4 +96,31 @@ func TestDoctor(t *testing.T) {
 	finds("state-ready", "--keeperctl.processes=sender=http://127.0.0.1:1")
 	k.well()
 	k.finish()
+}
+
+// TIER-16: after a backup has stood in for a Master that is down, as it should, its doctor accuses nobody of executing
+// before a window, or of executing what is a keeper's.
+func TestDoctorAfterATakeover(t *testing.T) {
+	long(t)
+	k := start(t, func(s *demo.Settings) {
+		s.Keepers, s.Rate, s.BlockTime, s.Window = 3, 4, 450*time.Millisecond, 10*time.Second
+	})
+	k.awaitAll()
+	cfg := pg.DefaultConfig()
+	cfg.URL = secret.MustURL(k.Keepers[1].Postgres)
+	db, err := pg.Open(t.Context(), cfg, "e2e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	backup := *k
+	backup.Keeper, backup.db = k.Keepers[1], db
+	backup.progress(120, 1)
+	t.Cleanup(k.Keepers[0].Hold())
+	backup.progress(30, 0)
+	checks, said := backup.doctor(t.Context(), "--config", filepath.Join(filepath.Dir(backup.EnvFile()), "keeper.toml"))
+	t.Logf("%v", checks)
+	if slices.Contains(checks, "tier-windows") || slices.Contains(checks, "tier-unlisted") {
+		t.Errorf("%s", said)
+	}
 }
