@@ -31,7 +31,8 @@ func JobTopic(chainID uint64) string { return topicName(chainID, "job") }
 // ResultTopic carries what became of jobs.
 func ResultTopic(chainID uint64) string { return topicName(chainID, "result") }
 
-// DeadLetterTopic carries records nobody could understand.
+// DeadLetterTopic carries records nobody could understand, jobs that were given up, and what endpoints say against each
+// other ([Disputes]).
 func DeadLetterTopic(chainID uint64) string { return topicName(chainID, "dlq") }
 
 func topicName(chainID uint64, what string) string {
