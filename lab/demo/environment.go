@@ -115,6 +115,7 @@ func (k *Keeper) environment() ([]string, error) {
 		"SCANNER_PRICE_URL":      devnet.Feed,
 		"PLANNER_ADL_ROLE":       "true",
 		"KEEPER_SIGNERS":         strings.Join(addressesOf(own), ","),
+		"SENDER_FEE_BUDGET_DAY":  "1000", // its traders ask for more in an hour than others in a day
 		"SIGNER_DEV":             "true",
 		"SIGNER_DEV_KEYS":        strings.Join(keys, ","),
 	}
