@@ -22,7 +22,7 @@ PROPERTIES   := ^Test(RowsSurviveTheDatabase|RowsFollowTheFold|ChangesLeadToTheS
 PACKAGES     := $(shell getconf _NPROCESSORS_ONLN)
 LONGEST      := services/sender services/scanner pkg/pg services/keeperctl services/statevm pkg/pg/txstore
 
-.PHONY: help setup build demo demo-failover sim failover hammer hammer-long properties test test-kafka e2e upgrade-venue upgrade-test chaos liars liars-short mutants bench bench-planners bench-history bench-plots soak kafka-up kafka-down lint fmt vet gen verify size contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker release clean
+.PHONY: help setup build demo demo-failover sim failover hammer hammer-long properties test test-kafka e2e upgrade-venue upgrade-test chaos liars liars-short mutants bench bench-peers bench-planners bench-history bench-plots soak kafka-up kafka-down lint fmt vet gen verify size contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -89,8 +89,9 @@ failover: setup ## the first six scenarios with real processes, 300 jobs each, a
 hammer: setup ## three senders on one signer, frozen, killed and cut off, for about a minute (JOBS=n)
 	@KEEPER_HAMMER=$(or $(JOBS),2000) go test -count=1 -v -timeout 30m -run 'TestSenders$$' ./test/hammer
 
-hammer-long: setup ## the same for a million allocations (40 minutes)
+hammer-long: setup ## the same for a million allocations, and for ten thousand orders on the devnet's EVM (an hour)
 	@KEEPER_LONG=1 KEEPER_HAMMER=$(or $(JOBS),1000000) go test -count=1 -v -timeout 120m -run TestAllocations ./test/hammer
+	@KEEPER_LONG=1 KEEPER_HAMMER=$(or $(JOBS),10000) go test -count=1 -v -timeout 90m -run TestSendersOnEVM ./test/hammer
 
 mutants: setup ## remove one guard of the sender at a time, in a copy, and see the suite turn red
 	@test/mutants/mutants.sh
@@ -105,6 +106,13 @@ bench: setup ## every benchmark behind a figure of docs/performance.md; on a qui
 	@go test -run '^$$' -bench . -timeout 30m ./test/bench
 	@go test -run '^$$' -bench . ./pkg/ttl
 	@go test -run '^$$' -bench Pages -benchtime 40x ./services/console/web
+
+# Both peers are downloaded into .cache: the Go modules of one, the npm packages of the other.
+bench-peers: setup ## beside OP's transaction manager and Ponder, which are downloaded for it (needs Node; ten minutes; on a quiet machine)
+	@cd test/bench/peers/txmgr && go build -o "$(CURDIR)/.cache/peers/txmgr" .
+	@KEEPER_TXMGR="$(CURDIR)/.cache/peers/txmgr" go test -count=1 -v -timeout 20m -run 'TestTxmgr$$' ./test/hammer
+	@mkdir -p .cache/peers && cp -r test/bench/peers/ponder .cache/peers/ && cd .cache/peers/ponder && npm install --silent --no-audit
+	@KEEPER_PONDER="$(CURDIR)/.cache/peers/ponder" go test -count=1 -v -timeout 20m -run 'TestPonder$$' ./test/bench
 
 bench-planners: setup ## four planners of 10 thousand to 10 million positions: load, memory, ticks, a rebalance (8 GB of disk, half an hour)
 	@KEEPER_LONG=1 KEEPER_RESULTS="$(CURDIR)/docs/performance" KEEPER_POSITIONS=$(POSITIONS) \

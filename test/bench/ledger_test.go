@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -38,6 +39,7 @@ type ledger struct {
 	number map[string]uint64 // of every block there ever was, by hash
 	asked  uint64            // the newest block whose content was asked for
 	until  int               // logs to make
+	delay  time.Duration     // before each answer
 }
 
 // mined is a block as the node says it.
@@ -213,6 +215,10 @@ func (l *ledger) serve(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(r.Body).Decode(&raw); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
+	}
+	if l.delay > 0 {
+		timer := time.NewTimer(l.delay)
+		<-timer.C
 	}
 	var calls []rpcCall
 	if raw[0] != '[' {

@@ -68,29 +68,50 @@ const perBlock = 21
 // crew are the processes of the log road.
 type crew []*programs.Process
 
-// newCrew makes topics and tables, and starts the log road as an operator does.
-func newCrew(t *testing.T, node *ledger, kafka string) (c crew) {
+// newCrew starts the log road as an operator does.
+func newCrew(t *testing.T, node *ledger, kafka string) crew {
 	t.Helper()
-	env := []string{
+	env := roadEnv(t, node, kafka, pgtest.URL(t))
+	prepareRoad(t, env)
+	return startRoad(t, env)
+}
+
+// roadEnv is the configuration of the log road.
+func roadEnv(t *testing.T, node *ledger, kafka, database string) []string {
+	t.Helper()
+	return []string{
 		"PERPKEEPER_KEEPER_CHAIN_ID=" + strconv.Itoa(chainID), "PERPKEEPER_CHAIN_URLS=" + node.URL,
-		"PERPKEEPER_KAFKA_BROKERS=" + kafka, "PERPKEEPER_POSTGRES_URL=" + pgtest.URL(t),
-		"PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(),
-		"PERPKEEPER_VENUE_DATA_STORE=" + chain.Address{0xc0}.Hex(), "PERPKEEPER_SCANNER_START_BLOCK=1",
-		"PERPKEEPER_KEEPER_LOG_PARTITIONS=1",
+		"PERPKEEPER_KAFKA_BROKERS=" + kafka, "PERPKEEPER_POSTGRES_URL=" + database,
+		"PERPKEEPER_VENUE_EVENT_EMITTER=" + emitter.Hex(), "PERPKEEPER_VENUE_DATA_STORE=" + chain.Address{0xc0}.Hex(),
+		"PERPKEEPER_SCANNER_START_BLOCK=1", "PERPKEEPER_KEEPER_LOG_PARTITIONS=1",
 	}
-	folder, err := programs.Folder()
-	if err != nil {
-		t.Fatal(err)
-	}
-	prepare := exec.CommandContext(t.Context(), filepath.Join(folder, "keeperctl"), "prepare")
+}
+
+// prepareRoad makes topics and tables.
+func prepareRoad(t *testing.T, env []string) {
+	t.Helper()
+	prepare := exec.CommandContext(t.Context(), filepath.Join(programFolder(t), "keeperctl"), "prepare")
 	prepare.Env = append(os.Environ(), env...)
 	if out, err := prepare.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+}
+
+func startRoad(t *testing.T, env []string) (c crew) {
+	t.Helper()
 	for _, name := range []string{"scanner", "statevm"} {
-		c = append(c, start(t, folder, name, env))
+		c = append(c, start(t, programFolder(t), name, env))
 	}
 	return c
+}
+
+func programFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := programs.Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
 // start runs a program of a folder until the test ends.

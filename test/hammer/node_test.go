@@ -52,6 +52,9 @@ type node struct {
 	nonce  map[int]uint64       // of every job that was ever heard
 	wrong  []string             // what must not have happened
 	work   chan struct{}
+	// pace is the time from one block to the next; 0 = as soon as there is something to mine.
+	pace time.Duration
+	came map[int]time.Time // when a job was first heard
 }
 
 // inclusion is a mined transaction.
@@ -77,7 +80,7 @@ func startNode(t *testing.T, chainID uint64, account chain.Address, onBlock func
 		chainID: new(big.Int).SetUint64(chainID), account: common.Address(account), onBlock: onBlock,
 		blocks: map[common.Hash]sealed{}, pool: map[uint64]*types.Transaction{},
 		place: map[common.Hash]uint64{}, heard: map[common.Hash]bool{}, jobOf: map[uint64]int{},
-		nonce: map[int]uint64{}, work: make(chan struct{}, 1),
+		nonce: map[int]uint64{}, came: map[int]time.Time{}, work: make(chan struct{}, 1),
 		head: sealed{Header: &types.Header{Number: big.NewInt(1_000_000), Difficulty: big.NewInt(1),
 			BaseFee: new(big.Int), GasLimit: 100_000_000}},
 	}
@@ -101,7 +104,16 @@ func startNode(t *testing.T, chainID uint64, account chain.Address, onBlock func
 
 // run makes blocks until ctx ends.
 func (n *node) run(ctx context.Context) {
+	next := time.Now()
 	for ctx.Err() == nil {
+		if pace := n.paced(); pace > 0 { // what onBlock takes is no part of it
+			if next = next.Add(pace); next.Before(time.Now()) {
+				next = time.Now()
+			}
+			wait(ctx, time.Until(next))
+			n.onBlock(n.seal())
+			continue
+		}
 		idle := time.NewTimer(idleBlock)
 		select {
 		case <-n.work:
@@ -112,6 +124,19 @@ func (n *node) run(ctx context.Context) {
 		n.onBlock(n.seal())
 		wait(ctx, blockRest)
 	}
+}
+
+// beat has the node make a block each so often, as a chain does.
+func (n *node) beat(pace time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pace = pace
+}
+
+func (n *node) paced() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pace
 }
 
 // wait waits, or returns early when ctx ends.
@@ -272,7 +297,18 @@ func (n *node) receiveTx(tx *types.Transaction) {
 	if other, known := n.nonce[id]; known && other != tx.Nonce() {
 		n.wrong = append(n.wrong, fmt.Sprintf("job %d was sent with nonce %d and with nonce %d", id, other, tx.Nonce()))
 	}
-	n.jobOf[tx.Nonce()], n.nonce[id] = id, tx.Nonce()
+	if n.jobOf[tx.Nonce()], n.nonce[id] = id, tx.Nonce(); n.came[id].IsZero() {
+		n.came[id] = time.Now()
+	}
+}
+
+// afterBlock waits until a block has just been made, and returns it.
+func (n *node) afterBlock(ctx context.Context) (b chain.BlockRef) {
+	before := n.now()
+	for b = before; b.Number == before.Number && ctx.Err() == nil; b = n.now() {
+		wait(ctx, time.Millisecond)
+	}
+	return b
 }
 
 // count is how many transactions were mined.

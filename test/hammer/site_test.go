@@ -82,6 +82,16 @@ const chainID = 1337
 
 func newRig(t *testing.T, onBlock func(chain.BlockRef)) *rig {
 	t.Helper()
+	g := openRig(t)
+	var address string
+	g.node, address = startNode(t, chainID, g.signer, onBlock)
+	g.rpc, g.throughRPC = newProxy(t, address)
+	return g
+}
+
+// openRig returns a rig without a node.
+func openRig(t *testing.T) *rig {
+	t.Helper()
 	key, err := crypto.ToECDSA(crypto.Keccak256([]byte("hammer")))
 	if err != nil {
 		t.Fatal(err)
@@ -97,9 +107,6 @@ func newRig(t *testing.T, onBlock func(chain.BlockRef)) *rig {
 	}
 	t.Cleanup(g.db.Close)
 	g.database, g.throughDatabase = newProxy(t, g.url)
-	var address string
-	g.node, address = startNode(t, chainID, g.signer, onBlock)
-	g.rpc, g.throughRPC = newProxy(t, address)
 	return g
 }
 
@@ -109,6 +116,8 @@ type site struct {
 	keeper wire.Config
 	kafka  bus.Config
 	client *bus.Client
+	// venueSettings come after the others, and win.
+	venueSettings []string
 }
 
 func newSite(t *testing.T) *site {
@@ -198,7 +207,7 @@ func follow(t *testing.T, logs, prices *bus.Producer, b chain.BlockRef, from, to
 
 // settings are those of a sender at the far end of the lines.
 func (s *site) settings() []string {
-	return []string{
+	return append([]string{
 		"PERPKEEPER_LOG_LEVEL=warn",
 		fmt.Sprintf("PERPKEEPER_KEEPER_CHAIN_ID=%d", s.keeper.ChainID),
 		fmt.Sprintf("PERPKEEPER_KEEPER_LOG_PARTITIONS=%d", s.keeper.LogPartitions),
@@ -213,7 +222,7 @@ func (s *site) settings() []string {
 		"PERPKEEPER_SENDER_FEE_BUDGET_DAY=1000",
 		// A shared machine may be slow, and nothing here is about how fresh is fresh enough.
 		"PERPKEEPER_SENDER_MAX_LAG=30s",
-	}
+	}, s.venueSettings...)
 }
 
 // disturbAll disturbs processes until ctx ends, and loses requests and answers of theirs. They all run

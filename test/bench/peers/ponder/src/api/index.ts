@@ -1,0 +1,4 @@
+import { Hono } from "hono";
+
+// Ponder demands an API; nobody asks this one.
+export default new Hono();
