@@ -144,6 +144,7 @@ func (l *Ledger) Heads(_ context.Context, signer chain.Address, p txm.Pick) ([]t
 
 // claimable are the first of a queue that nothing in flight stands in the way of.
 func (l *Ledger) claimable(a *account, p txm.Pick, roomy bool) (found []*intent) {
+	waits := !roomy && slices.ContainsFunc(a.queue, func(i *intent) bool { return i.Job.Kind == job.Liquidation })
 	for _, i := range a.queue {
 		if len(found) == p.Limit {
 			break
@@ -153,7 +154,7 @@ func (l *Ledger) claimable(a *account, p txm.Pick, roomy bool) (found []*intent)
 			continue
 		}
 		if l.keys[i.Job.Key] || liquidates && (!roomy || l.liquidated(i.Job.Account, true)) ||
-			slices.Contains(p.Except, i.ID) || p.Urgent && i.Job.Kind.Lane() != job.LiquidationLane {
+			slices.Contains(p.Except, i.ID) || (p.Urgent || waits) && i.Job.Kind.Lane() != job.LiquidationLane {
 			continue
 		}
 		found = append(found, i)

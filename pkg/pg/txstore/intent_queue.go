@@ -50,6 +50,8 @@ var (
 		FROM keeper.tx_intent i JOIN keeper.signer s ON s.signer = i.signer CROSS JOIN room
 		WHERE i.signer = $1 AND i.state = 'QUEUED' AND s.paused_reason IS NULL AND i.id <> ALL ($2)
 			AND (i.kind <> 'liquidation' OR room.places > 0) AND (NOT $5 OR i.kind = ANY ($6))
+			AND (i.kind = ANY ($6) OR room.places > 0 OR NOT EXISTS (SELECT FROM keeper.tx_intent l
+				WHERE l.signer = $1 AND l.state = 'QUEUED' AND l.kind = 'liquidation'))
 			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE f.key = i.key AND f.state IN `+inFlightStates+`)
 			AND NOT EXISTS (SELECT FROM keeper.tx_intent f WHERE i.kind = 'liquidation' AND f.kind = 'liquidation'
 				AND f.account = i.account AND f.slot IS NOT NULL

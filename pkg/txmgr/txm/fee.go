@@ -121,9 +121,13 @@ func (m Market) price(l job.Lane, percentile uint64) uint64 {
 }
 
 // First is the price of a first transaction with a gas limit, in wei per gas, as tip and as cap: what the market pays,
-// within floor and caps.
+// within floor and caps. A liquidation offers one wei more: of our own, blocks take it before what is less urgent.
 func (p Policy) First(l job.Lane, gas uint64, m Market) uint64 {
-	return min(p.Asks(l, m), p.ceiling(l, Exec, gas))
+	price := p.Asks(l, m)
+	if l == job.LiquidationLane {
+		price++
+	}
+	return min(price, p.ceiling(l, Exec, gas))
 }
 
 // Asks is what the market asks of a lane, in wei per gas, whatever the caps are.

@@ -26,7 +26,7 @@ func TestFirstPrice(t *testing.T) {
 		"the node asks for less": {job.OrderLane, 1, Market{Suggested: 3}, Gwei / 20},
 		"the node asks for more": {job.OrderLane, 1, Market{Suggested: Gwei}, Gwei},
 		"p60 of three blocks":    {job.OrderLane, 1, Market{Paid: all}, 2 * Gwei},
-		"p90 of three blocks":    {job.LiquidationLane, 1, Market{Paid: all}, 2 * Gwei},
+		"p90, and a wei more":    {job.LiquidationLane, 1, Market{Paid: all}, 2*Gwei + 1},
 		"p90 of ten blocks, capped": {job.LiquidationLane, 1,
 			Market{Paid: map[job.Lane][]uint64{job.LiquidationLane: rising}},
 			5 * Gwei},

@@ -50,7 +50,7 @@ func TestKeeperDoesNotOutbidItself(t *testing.T) {
 		t.Errorf("others pay 5 gwei, and it begins at %d wei", got)
 	}
 	m.offered(5 * txm.Gwei)
-	if got := first(); got != txm.Gwei/10 {
+	if got := first(); got != txm.Gwei/10+1 {
 		t.Errorf("others pay 0.1 gwei, and it begins at %d wei", got)
 	}
 	heads.Set(chain.BlockRef{Number: 101 + marketOld}, time.Now())
