@@ -117,9 +117,12 @@ func (p Policy) Next(f Flight, s Observation) Step {
 
 // nextUnmined returns what to do about a flight that could still be mined and is not. What is adopted is not raised at once:
 // it may be in every pool. A raise is for bytes that a node has, or calls too cheap, and not for what waits behind our
-// own. What only frees a nonce is pressed in anybody's time.
+// own, unless something more urgent waits behind it. What only frees a nonce is pressed in anybody's time.
 func (p Policy) nextUnmined(f Flight, s Observation) Step {
 	patience := p.Of(s.For(f)).Patience
+	if Above(s.For(f), f.Intent.Job.Kind.Lane()) { // blocks take other signers' urgent ones before it
+		patience = 1
+	}
 	switch {
 	case f.Intent.CalledOff != "" && !f.Leaving():
 		return CancelNonce

@@ -87,6 +87,7 @@ func TestInheritedPatience(t *testing.T) {
 		t.Errorf("with nothing behind it: %s, cancels for it: %t", got, s.CancelsForUrgent(deposit))
 	}
 	s.Lane = job.LiquidationLane
+	s.Head = 11 // one block, where a liquidation of its own waits for two
 	if got := p.Next(deposit, s); got != Replace || !s.CancelsForUrgent(deposit) {
 		t.Errorf("before a liquidation: %s, cancels for it: %t", got, s.CancelsForUrgent(deposit))
 	}

@@ -65,13 +65,17 @@ func (m *market) took(price, block uint64) {
 }
 
 // enough returns the newest block that shows that a lane's price is enough: it took one of ours for no more, and others
-// pay no more, as far as is known. It is 0 where none does. What waits in spite of it waits behind our own.
+// pay no more, as far as is known. It is 0 where none does. What waits in spite of it waits behind our own. For what is
+// no liquidation that holds of a liquidation's price too, see [txm.Policy.First].
 func (m *market) enough(l job.Lane, price uint64) (block uint64) {
 	policy := m.limits.Fee()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.known == nil || policy.Asks(l, *m.known) > price {
 		return 0
+	}
+	if l != job.LiquidationLane {
+		price++
 	}
 	for paid, at := range m.taken {
 		if paid <= price {

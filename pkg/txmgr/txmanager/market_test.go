@@ -64,25 +64,28 @@ func TestKeeperDoesNotOutbidItself(t *testing.T) {
 func TestOurOwnCrowdIsNoReasonToRaise(t *testing.T) {
 	heads := headtrack.New(time.Now)
 	heads.Set(chain.BlockRef{Number: 100}, time.Now())
-	own, jam := uint64(txm.Gwei/20), uint64(txm.Gwei)
+	own, jam := uint64(txm.Gwei/20+2), uint64(txm.Gwei)
 	for what, c := range map[string]struct {
 		others []uint64
 		block  uint64 // of the receipt
 		price  uint64 // of what waits
 		want   uint64
+		lane   job.Lane
 	}{
-		"as cheap":                {nil, 98, own, 98},
-		"dearer":                  {nil, 98, 2 * own, 98},
-		"cheaper":                 {nil, 98, own - 1, 0},
-		"others pay more":         {[]uint64{jam, jam, jam}, 98, own, 0},
-		"a block that is to come": {nil, 1 << 60, own, 100},
+		"as cheap":                     {nil, 98, own, 98, job.LiquidationLane},
+		"dearer":                       {nil, 98, 2 * own, 98, job.LiquidationLane},
+		"cheaper":                      {nil, 98, own - 1, 0, job.LiquidationLane},
+		"an order beside liquidations": {nil, 98, own - 1, 98, job.OrderLane},
+		"an order far below them":      {nil, 98, own - 2, 0, job.OrderLane},
+		"others pay more":              {[]uint64{jam, jam, jam}, 98, own, 0, job.LiquidationLane},
+		"a block that is to come":      {nil, 1 << 60, own, 100, job.LiquidationLane},
 	} {
 		m := &market{node: feeHistory{paid: c.others}, heads: heads, limits: limits{}, log: zerolog.Nop()}
 		if _, err := m.ask(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		m.took(own, c.block)
-		if got := m.enough(job.LiquidationLane, c.price); got != c.want {
+		if got := m.enough(c.lane, c.price); got != c.want {
 			t.Errorf("%s: block %d shows that the price is enough, want %d", what, got, c.want)
 		}
 	}
