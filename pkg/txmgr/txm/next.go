@@ -120,7 +120,8 @@ func (p Policy) Next(f Flight, s Observation) Step {
 // own, unless something more urgent waits behind it. What only frees a nonce is pressed in anybody's time.
 func (p Policy) nextUnmined(f Flight, s Observation) Step {
 	patience := p.Of(s.For(f)).Patience
-	if Above(s.For(f), f.Intent.Job.Kind.Lane()) { // blocks take other signers' urgent ones before it
+	if s.For(f) == job.LiquidationLane && f.Intent.Job.Kind.Lane() != job.LiquidationLane {
+		// blocks take other signers' liquidations before it
 		patience = 1
 	}
 	switch {
