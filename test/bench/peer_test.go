@@ -91,8 +91,8 @@ func measurePonder(t *testing.T, delay time.Duration, project string) effort {
 	t.Helper()
 	node, database := newHistory(t, delay), pgtest.URL(t)
 	script := filepath.Join(t.TempDir(), "ponder.sh")
-	command := "#!/bin/sh\ncd '" + project + "' && exec node node_modules/ponder/dist/esm/bin/ponder.js start --schema peer " +
-		"--port 0\n"
+	command := "#!/bin/sh\ncd '" + project +
+		"' && exec node node_modules/ponder/dist/esm/bin/ponder.js start --schema peer --port 0\n"
 	if err := os.WriteFile(script, []byte(command), 0o700); err != nil {
 		t.Fatal(err)
 	}
