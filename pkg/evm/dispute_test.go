@@ -37,7 +37,8 @@ func TestLiesAreDisputed(t *testing.T) {
 				}
 				d := all[0]
 				if d.Endpoint != c.pool.public[0].name || d.Reason != ReasonLied || d.For != l.out ||
-					len(d.Said) != 2 || d.Said[0].Endpoint != d.Endpoint || d.Said[1].Endpoint != c.pool.public[1].name ||
+					len(d.Said) != 2 || d.Said[0].Endpoint != d.Endpoint ||
+					d.Said[1].Endpoint != c.pool.public[1].name ||
 					d.Said[0].Body == d.Said[1].Body || !strings.HasPrefix(d.Question, "eth_get") {
 					t.Errorf("%+v", d)
 				}

@@ -131,7 +131,9 @@ func (s *session) parts(jobs []string) ([]part, error) {
 		}})
 	}
 	if len(jobs) > 0 {
-		parts = append(parts, part{casesFile, func(ctx context.Context, s *session) error { return s.keepCases(ctx, jobs) }})
+		parts = append(parts, part{casesFile, func(ctx context.Context, s *session) error {
+			return s.keepCases(ctx, jobs)
+		}})
 	}
 	return parts, nil
 }

@@ -47,7 +47,8 @@ func plant(v reflect.Value, planted *[]string) {
 		plant(reflect.ValueOf(&x.Password).Elem(), planted)
 		return
 	case *secret.URL:
-		*x = secret.MustURL(fmt.Sprintf("http://%s:%s@127.0.0.1:1/v3/%s?key=%s", canary(), canary(), canary(), canary()))
+		*x = secret.MustURL(fmt.Sprintf("http://%s:%s@127.0.0.1:1/v3/%s?key=%s", canary(), canary(), canary(),
+			canary()))
 		return
 	}
 	switch v.Kind() {

@@ -129,7 +129,8 @@ func TestBugReportNamesTheLiar(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := exec.CommandContext(t.Context(), filepath.Join(folder, "keeperctl"), "replay", "--from", report, "-o", "json")
+	again := exec.CommandContext(t.Context(), filepath.Join(folder, "keeperctl"), "replay", "--from", report,
+		"-o", "json")
 	again.Env = []string{"PATH=/nowhere"} // and no setting
 	out, err := again.Output()
 	var result struct{ Same, Differs, NotRepeated int }

@@ -138,7 +138,8 @@ func TestSummaryOfOneOfSeveralJobs(t *testing.T) {
 		t.Error(points)
 	}
 	y.asked = liquidation.ID
-	if points := y.Summary(); strings.Contains(points[0].Said, "jobs") || !strings.Contains(points[1].Said, "08:00:00") ||
+	if points := y.Summary(); strings.Contains(points[0].Said, "jobs") ||
+		!strings.Contains(points[1].Said, "08:00:00") ||
 		points[len(points)-1].Said != "executed +4.00 s, not final yet" {
 		t.Error(points)
 	}

@@ -182,7 +182,8 @@ func (traded) Transaction([]chain.Log, uint64) ([]perp.Event, error) {
 			ShortToken: usdc, Stamp: stamp}},
 		perp.RequestCreated{Request: perp.Request{Key: chain.Hash{7}, Kind: perp.Deposit, Market: chain.Address{5},
 			Status: perp.Created, Birth: stamp, Stamp: stamp, Fields: perp.Fields{"n": perp.U64(7)}}},
-		perp.OrderCreated{Order: perp.Order{Key: chain.Hash{8}, Market: chain.Address{5}, OrderType: perp.MarketIncrease,
+		perp.OrderCreated{Order: perp.Order{Key: chain.Hash{8}, Market: chain.Address{5},
+			OrderType:              perp.MarketIncrease,
 			InitialCollateralToken: usdc, IsLong: true, Status: perp.Created, SizeDeltaUsd: perp.U64(1), Birth: stamp,
 			Stamp: stamp}},
 	}, nil

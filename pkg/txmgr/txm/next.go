@@ -87,8 +87,8 @@ const (
 	NonceLost
 )
 
-var stepNames = [...]string{"wait", "broadcast", "resume", "replace", "yield", "cancel nonce", "record", "unmine", "finish",
-	"nonce lost"}
+var stepNames = [...]string{"wait", "broadcast", "resume", "replace", "yield", "cancel nonce", "record", "unmine",
+	"finish", "nonce lost"}
 
 // String names the step.
 func (s Step) String() string { return stepNames[s] }

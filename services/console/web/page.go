@@ -109,7 +109,8 @@ func (c *console) problem(p page, err error) (status int, message string) {
 // that see the same share one topic.
 func topicQuery(p page, ask url.Values) url.Values {
 	q := url.Values{"page": {p.Href()}}
-	for _, name := range []string{"show", "kind", "outcome", "before", "id", "status", "period", "by", "sort", "order"} {
+	for _, name := range []string{"show", "kind", "outcome", "before", "id", "status", "period", "by", "sort",
+		"order"} {
 		if v := ask.Get(name); v != "" {
 			q.Set(name, v)
 		}
