@@ -16,8 +16,8 @@ import (
 func jobCommand(cmd *cobra.Command) runner {
 	since := cmd.Flags().Duration("since", 10*time.Minute, "how far back topics are read for a job that this "+
 		"keeper's database does not know")
-	all := cmd.Flags().Bool("all", false, "tell every step, and where it stands; without it the newest job's ten lines. "+
-		"JSON has every step in any case")
+	all := cmd.Flags().Bool("all", false, "tell every step, and where it stands; without it the newest job's ten "+
+		"lines. JSON has every step in any case")
 	return func(ctx context.Context, s *session, args []string) error {
 		if len(args) != 1 {
 			return usagef("name one job: its id, the key of its position, order or request, a transaction, or an " +

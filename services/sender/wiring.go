@@ -12,10 +12,9 @@ func (s *Sender) newManager() *txmanager.Manager {
 	settings := s.cfg.Sender
 	return txmanager.New(txmanager.Config{
 		ChainID: s.cfg.Keeper.ChainID, Owner: s.owner, TTL: settings.LeaseTTL, Batch: settings.Batch,
-		MaxWait: settings.MaxJobAge, Cooldown: settings.Cooldown,
+		MaxWait: settings.MaxJobAge, Cooldown: settings.Cooldown, Shared: s.cfg.Tier.Enabled,
 		Private: txmanager.Private{Endpoints: len(s.cfg.Chain.PrivateURLs) > 0, Only: settings.privateLanes(),
 			Deadline: settings.PrivateDeadline},
-		Shared: s.cfg.Tier.Enabled,
 	}, txmanager.Parts{
 		Node: s.node, Leases: s.leases, Nonces: s.nonces, Intents: s.intents, Heads: s.headTracker,
 		Limits: s.limits(), Turns: s.turns, Open: s.open, Results: s.results, Notice: s.notices.set,
@@ -26,7 +25,8 @@ func (s *Sender) newManager() *txmanager.Manager {
 // open begins the work of one signer.
 func (s *Sender) open(account chain.Address, look func()) txmanager.Work {
 	check := s.preflight.Checker(account, look)
-	return txmanager.Work{Pipeline: pipeline{check, s.turns}, Judge: check, Idle: s.preflight.Refresh, Close: check.Close}
+	return txmanager.Work{Pipeline: pipeline{check, s.turns}, Judge: check, Idle: s.preflight.Refresh,
+		Close: check.Close}
 }
 
 // pipeline is the way of one signer's jobs to their claim.

@@ -136,7 +136,8 @@ func (k *keeper) flood(orders int) {
 			for range orders / len(users) {
 				if _, err := k.venue.CreateOrder(ctx, u.Key, exchange.OrderRequest{Market: market.Address,
 					Collateral: market.Short, Type: exchange.LimitIncrease, IsLong: true, SizeUSD: usd(1e9),
-					CollateralAmount: big.NewInt(500e6), TriggerPrice: usd(1e9), AcceptablePrice: usd(1e9)}); err != nil {
+					CollateralAmount: big.NewInt(500e6), TriggerPrice: usd(1e9), AcceptablePrice: usd(1e9),
+				}); err != nil {
 					return err
 				}
 			}

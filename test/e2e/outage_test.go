@@ -13,6 +13,7 @@ import (
 	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/lab/embedded/postgres"
 	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 )
 
@@ -106,6 +107,31 @@ func TestPostgresDown(t *testing.T) {
 	server = up()
 	k.awaitReady()
 	k.progress(3, 0)
+	k.finish()
+}
+
+// PIPE-14: a standby is promoted behind the one address, and the old primary stays up and only reads. Every process is
+// at the new one within 15 seconds, without a restart, and nothing is lost or doubled.
+func TestPostgresPromoted(t *testing.T) {
+	long(t)
+	pair := pgtest.NewPair(t)
+	k := start(t, func(s *demo.Settings) { s.Postgres, s.Rate = secret.MustURL(pair.URL()), outageRate })
+	k.progress(3, 0)
+	pair.Promote()
+	began := time.Now()
+	k.progress(1, 0)
+	k.awaitReady()
+	if took := time.Since(began); took > 15*time.Second {
+		k.errorf("executed again after %s", took)
+	} else {
+		t.Logf("executed again after %s", took)
+	}
+	k.progress(3, 0)
+	for _, p := range k.Processes {
+		if n := p.Restarts(); n > 0 {
+			k.errorf("%s was started again %d times", p.Name, n)
+		}
+	}
 	k.finish()
 }
 

@@ -131,8 +131,7 @@ func (y *Story) addSending(a txstore.Attempt, since func(time.Time) string, add 
 	for n, s := range a.Txs {
 		if n > 0 && s.Token != a.Txs[n-1].Token {
 			takenOver = fmt.Sprintf("%s, by another sender of this keeper: lease term %d, after %d", since(s.At),
-				s.Token,
-				a.Txs[n-1].Token)
+				s.Token, a.Txs[n-1].Token)
 		}
 		if s.First != nil && sent == "" {
 			sent = fmt.Sprintf("%s, nonce %d, for up to %s, by %s", since(*s.First), s.Nonce, text.Gwei(s.Cap),

@@ -202,7 +202,8 @@ func TestCase(t *testing.T) {
 	reports := newReports()
 	for ms := uint64(9000); ms <= 12_000; ms += 500 {
 		for _, token := range []chain.Address{eth, usdc} {
-			reports.Add(price.Report{Token: token, Min: perp.U64(ms), Max: perp.U64(ms + 1), TimeMs: ms, Data: []byte{1}})
+			reports.Add(price.Report{Token: token, Min: perp.U64(ms), Max: perp.U64(ms + 1), TimeMs: ms,
+				Data: []byte{1}})
 		}
 	}
 	past, rules := &Past{parts: []*partition{p}}, due.Rules{FireRatio: perp.One}

@@ -39,8 +39,8 @@ type retries struct {
 const retryPause = 500 * time.Millisecond
 
 func newRetries(signer chain.Address, p Parts, queued func()) *retries {
-	r := &retries{signer: signer, store: p.Intents, clock: p.Heads.Clock, chain: p.Heads.Time, queued: queued, log: p.Log,
-		known: map[int64]uint64{}}
+	r := &retries{signer: signer, store: p.Intents, clock: p.Heads.Clock, chain: p.Heads.Time, queued: queued,
+		log: p.Log, known: map[int64]uint64{}}
 	r.queue = ttl.New(ttl.Options[int64]{
 		Config: ttl.Config{RetryDelay: retryPause, IdleDelay: idle},
 		Clock:  func() time.Duration { return time.Duration(r.chain()) * time.Millisecond },

@@ -4,7 +4,8 @@ import "fmt"
 
 const (
 	fixVenue = "ask the exchange for the address of its DataStore, and set venue.data_store"
-	fixStart = "name the block in which the exchange's DataStore was created, or one after it and before the first market"
+	fixStart = "name the block in which the exchange's DataStore was created, or one after it and before the first " +
+		"market"
 )
 
 var venueChecks = []check{
