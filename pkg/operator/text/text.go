@@ -30,8 +30,8 @@ func SignedBNB(wei perp.Int) string {
 	return map[int]string{-1: "−", 0: "", 1: "+"}[wei.Sign()] + BNB(wei.Abs())
 }
 
-// Gwei is a price of gas.
-func Gwei(wei uint64) string { return Grouped(perp.U64(wei).Decimal(9)) + " Gwei" }
+// Gwei is a price of gas, without the last three digits: a liquidation's wei more is no news.
+func Gwei(wei uint64) string { return Grouped(perp.U64(wei/1000).Decimal(6)) + " Gwei" }
 
 // Grouped is a number of decimal digits with its thousands apart.
 func Grouped(digits string) string {
