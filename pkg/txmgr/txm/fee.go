@@ -130,9 +130,14 @@ func (p Policy) First(l job.Lane, gas uint64, m Market) uint64 {
 	return min(price, p.ceiling(l, Exec, gas))
 }
 
-// Asks is what the market asks of a lane, in wei per gas, whatever the caps are.
+// Asks is what the market asks of a lane, in wei per gas, whatever the caps are. A wei above a thousand is what our own
+// liquidations offer more, come back in what nodes suggest: it is left out, so that they do not outbid each other.
 func (p Policy) Asks(l job.Lane, m Market) uint64 {
-	return max(p.Floor, m.price(l, p.Of(l).Percentile))
+	price := max(p.Floor, m.price(l, p.Of(l).Percentile))
+	if price%1000 == 1 {
+		price--
+	}
+	return price
 }
 
 // Raise is the price of the next transaction at a nonce, of a kind and with a gas limit: above the newest one by the

@@ -25,6 +25,8 @@ func TestFirstPrice(t *testing.T) {
 		"an empty chain":         {job.OrderLane, 1, Market{}, Gwei / 20},
 		"the node asks for less": {job.OrderLane, 1, Market{Suggested: 3}, Gwei / 20},
 		"the node asks for more": {job.OrderLane, 1, Market{Suggested: Gwei}, Gwei},
+		"our own wei":            {job.OrderLane, 1, Market{Suggested: Gwei + 1}, Gwei},
+		"no wei upon our wei":    {job.LiquidationLane, 1, Market{Suggested: Gwei + 1}, Gwei + 1},
 		"p60 of three blocks":    {job.OrderLane, 1, Market{Paid: all}, 2 * Gwei},
 		"p90, and a wei more":    {job.LiquidationLane, 1, Market{Paid: all}, 2*Gwei + 1},
 		"p90 of ten blocks, capped": {job.LiquidationLane, 1,
