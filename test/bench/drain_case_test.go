@@ -10,12 +10,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/lab/devnet"
 	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/secret"
 )
 
@@ -118,42 +116,6 @@ func (k *keeper) prices(d *drained) (raised int64) {
 	}
 	k.t.Logf("%d replacements; the highest price offered was %.2f gwei", raised, float64(most)/1e9)
 	return raised
-}
-
-// flood has so many orders asked for that nodes call executable and the venue would freeze: the market's reserve does
-// not cover them. Each waits at a signer.
-func (k *keeper) flood(orders int) {
-	k.t.Helper()
-	ctx, market := k.t.Context(), k.devnet.Deployment().Markets[1]
-	users := k.accounts(3_000_000, 40, 1000)
-	group, ctx := errgroup.WithContext(ctx)
-	for _, u := range users {
-		k.must(k.venue.Mint(ctx, u.Key, market.Short, big.NewInt(1e12)))
-		approved, err := k.venue.Approve(ctx, u.Key, market.Short)
-		k.must(approved, err)
-		k.must(k.venue.Wait(ctx, approved))
-		group.Go(func() error {
-			for range orders / len(users) {
-				if _, err := k.venue.CreateOrder(ctx, u.Key, exchange.OrderRequest{Market: market.Address,
-					Collateral: market.Short, Type: exchange.LimitIncrease, IsLong: true, SizeUSD: usd(1e9),
-					CollateralAmount: big.NewInt(500e6), TriggerPrice: usd(1e9), AcceptablePrice: usd(1e9),
-				}); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		k.t.Fatal(err)
-	}
-	k.await("every order waits at a signer", func(pg.Overview) bool {
-		var waiting int
-		k.must(nil, k.db.Read(k.t.Context(), "counting", func(ctx context.Context, tx pgx.Tx) error {
-			return tx.QueryRow(ctx, `SELECT count(*) FROM keeper.tx_intent WHERE state = 'QUEUED'`).Scan(&waiting)
-		}))
-		return waiting == orders
-	})
 }
 
 // keyLost is a keeper one of whose four signers has no key any more from the jump on.
