@@ -40,8 +40,8 @@ func (k *Keeper) startConsole(ctx context.Context, config string) error {
 	return k.openDoor(ctx, password)
 }
 
-// openDoor serves the link that signs a browser of this machine in. Cookies do not tell ports apart, so the session that
-// is begun here is the console's. Who does not know the link is not let in.
+// openDoor serves the link that signs a browser of this machine in. Cookies do not tell ports apart, so the session
+// that is begun here is the console's. Who does not know the link is not let in.
 func (k *Keeper) openDoor(ctx context.Context, password string) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

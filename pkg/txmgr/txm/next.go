@@ -75,7 +75,7 @@ const (
 	// Yield to the keeper whose job it is now: cancel the flight if its job is no longer to be done, or if it is in the
 	// way, and else leave it as it is.
 	Yield
-	// CancelNonce the nonce of bytes that no node takes, or that an operator has called off.
+	// CancelNonce frees the nonce of bytes that no node takes, or that an operator has called off.
 	CancelNonce
 	// Record the receipt, in place of the stored one if there is one.
 	Record
@@ -115,9 +115,9 @@ func (p Policy) Next(f Flight, s Observation) Step {
 	return p.nextUnmined(f, s)
 }
 
-// nextUnmined returns what to do about a flight that could still be mined and is not. What is adopted is not raised at once:
-// it may be in every pool. A raise is for bytes that a node has, or calls too cheap, and not for what waits behind our
-// own, unless something more urgent waits behind it. What only frees a nonce is pressed in anybody's time.
+// nextUnmined returns what to do about a flight that could still be mined and is not. What is resumed is not raised at
+// once: it may be in every pool. A raise is for bytes that a node has, or calls too cheap, and not for what waits behind
+// our own, unless a liquidation waits behind it. What only frees a nonce is pressed in anybody's time.
 func (p Policy) nextUnmined(f Flight, s Observation) Step {
 	patience := p.Of(s.For(f)).Patience
 	if s.For(f) == job.LiquidationLane && f.Intent.Job.Kind.Lane() != job.LiquidationLane {

@@ -82,7 +82,7 @@ func (w *worker) opening(f lease.Fence) func(context.Context) (nonce.Cursor, err
 // restPatience is how long a signer waits for its numbers to come to rest after a standby was promoted.
 const restPatience = time.Minute
 
-// resume takes a promoted standby for the database it was where nothing was lost, so that nobody need be asked: all that
+// adopt takes a promoted standby for the database it was where nothing was lost, so that nobody need be asked: all that
 // the signer has under way has landed, and the chain names no number beyond what this store gave out. It returns what
 // ends this try, a lost lease term among them: the next one begins with a token that no lost time had. It returns nil
 // where a person has to look.

@@ -63,9 +63,9 @@ func (d *drain) pass(ctx context.Context) error {
 	return d.account(ctx)
 }
 
-// claimLoop takes what can be taken of the queue, and reports whether there was anything. It goes on while tasks are looked
-// at: what is ready is claimed, what is new is begun, and nobody waits for another one's slow call. What goes wrong
-// with a task ends it for no other; it is returned when the rest has had its turn, or after a while.
+// claimLoop takes what can be taken of the queue, and reports whether there was anything. It goes on while tasks are
+// looked at: what is ready is claimed, what is new is begun, and nobody waits for another one's slow call. What goes
+// wrong with a task ends it for no other; it is returned when the rest has had its turn, or after a while.
 func (d *drain) claimLoop(ctx context.Context) (took bool, err error) {
 	checking, cancel := context.WithCancel(ctx) // what is launched goes on
 	defer d.settle()
@@ -162,8 +162,8 @@ func (d *drain) explain(ctx context.Context, took bool) error {
 	return err
 }
 
-// process does what the stages have decided, and claims what got through them. It returns false when no other task would
-// get further. The error is that of the first task that failed; others have had their turn.
+// process does what the stages have decided, and claims what got through them. It returns false when no other task
+// would get further. The error is that of the first task that failed; others have had their turn.
 func (d *drain) process(ctx context.Context, steps []step) (open bool, err error) {
 	var problem error
 	open = true

@@ -141,8 +141,10 @@ func (c *confirm) record(ctx context.Context, looks []*look) error {
 		age := c.heads.Age(l.Intent.Job.BirthMs)
 		c.metrics.landed.WithLabelValues(string(l.Intent.Job.Kind)).Observe(age.Seconds())
 		c.logged("mined", l.Flight, *l.observed.Receipt)
-		signed, _ := l.Of(l.observed.Receipt.TxHash)
-		c.renewal.market.took(signed.Price(), l.observed.Receipt.Block.Number)
+		// what frees a nonce fits where an execution does not
+		if mined, _ := l.Of(l.observed.Receipt.TxHash); mined.Kind == txm.Exec {
+			c.renewal.market.took(mined.Price(), l.observed.Receipt.Block.Number)
+		}
 		l.Mined = l.observed.Receipt
 		l.step = c.limits.Fee().Next(l.Flight, l.observed)
 	}

@@ -128,6 +128,23 @@ func TestFinalReceiptsAreFinishedAtOnce(t *testing.T) {
 	}
 }
 
+// NON-16: a block that took one of ours shows that its price is enough, but not by what only freed a nonce: there is
+// room for that where an execution has none, and a lane of its own.
+func TestWhatFreesANonceShowsNoPrice(t *testing.T) {
+	for kind, want := range map[txm.TxKind]uint64{txm.Exec: 5, txm.Cancel: 0, txm.Fill: 0} {
+		c := confirming(t, &minedAt{final: 4}, &written{}, 1)
+		flight := txm.Flight{Txs: []txm.Tx{{Kind: kind, SignedTx: txm.SignedTx{Hash: chain.Hash{1}, Cap: txm.Gwei}}}}
+		flight.Intent = txm.Intent{ID: 1}
+		c.store.(*written).flights = []txm.Flight{flight}
+		if err := c.pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.renewal.market.enough(job.LiquidationLane, txm.Gwei); got != want {
+			t.Errorf("%s: block %d shows that its price is enough, want %d", kind, got, want)
+		}
+	}
+}
+
 // A crash day's receipts are asked for side by side, and stored in one statement.
 func TestReceiptsAreStoredTogether(t *testing.T) {
 	store := &written{}

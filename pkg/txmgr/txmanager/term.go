@@ -127,7 +127,8 @@ func (n numbers) reconcile(ctx context.Context) error {
 	return err
 }
 
-// housekeeping implements nonces: it looks again at a cursor that is unverified, and fills the gaps that nobody has a job for.
+// housekeeping implements nonces: it looks again at a cursor that is unverified, and fills the gaps that nobody has a
+// job for.
 func (n numbers) housekeeping(ctx context.Context) error {
 	if n.cursor.unverified.Load() {
 		if err := n.reconcile(ctx); err != nil {

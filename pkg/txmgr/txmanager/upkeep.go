@@ -27,8 +27,8 @@ type nonces interface {
 	housekeeping(ctx context.Context) error
 }
 
-// accountingWaits reports whether nothing need be counted now: a job waits for it, or nothing was taken since it was done.
-// It waits as long as a loop rests at most, whatever happens.
+// accountingWaits reports whether nothing need be counted now: a job waits for it, or nothing was taken since it was
+// done. It waits as long as a loop rests at most, whatever happens.
 func (d *drain) accountingWaits(took bool) bool {
 	since := d.clock().Sub(d.accounted)
 	return since >= 0 && since < idle && (!took || d.called())
@@ -73,9 +73,9 @@ func (p *slots) wait(tasks []*Task, open bool) {
 	p.waiting.set(tasks)
 }
 
-// freeSlots is which tasks are worth looking at, and how many. After a claim was refused for want of slots they are no more
-// than there are slots, and only urgent ones where no others find any, so that nodes are not asked at every head about
-// jobs that cannot be sent; otherwise nobody counts before a claim.
+// freeSlots is which tasks are worth looking at, and how many. After a claim was refused for want of slots they are no
+// more than there are slots, and only urgent ones where no others find any, so that nodes are not asked at every head
+// about jobs that cannot be sent; otherwise nobody counts before a claim.
 func (p *slots) freeSlots(ctx context.Context) (txm.Pick, error) {
 	if !p.slotsFull {
 		return txm.Pick{Limit: p.batch}, nil

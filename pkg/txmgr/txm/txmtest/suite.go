@@ -64,7 +64,7 @@ var tests = map[string]func(*bench){
 	"one deleveraging of a side":                                   oneDeleveragingOfASide,
 	"so many liquidations per keeper":                              liquidationLimit,
 	"so many flights per signer":                                   flightLimit,
-	"what is mined by agreement frees its place":                   minedFreesSlots,
+	"what is mined by agreement frees its slot":                    minedFreesSlots,
 	"a reorg takes slots again":                                    reorgTakesSlots,
 	"slots are kept for liquidations":                              reservedSlots,
 	"signers share the keeper's slots":                             sharedSlots,
