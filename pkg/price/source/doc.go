@@ -5,7 +5,6 @@
 //	devnet      the demo exchange's price service              server-sent events  what its oracle checks
 //	gmx         GMX's signed price API                         –                   blob: the signed Data Streams report
 //	streams     Chainlink Data Streams                         WebSocket           fullReport: the signed report
-//	hermes      Pyth Hermes                                    server-sent events  ABI-encoded bytes[], as Pyth's updatePriceFeeds takes it
 //	aggregator  a Chainlink aggregator contract, by eth_call   –                   none: the oracle reads the contract itself
 //
 // A source that is pushed to asks once for the newest reports when it connects, so that nothing waits for the next

@@ -48,7 +48,7 @@ type Table struct {
 	Kind      string        `toml:"kind" help:"which plug-in reads it; one that does not exist is answered with the list"`
 	URL       secret.URL    `toml:"url" help:"address of its HTTP interface, http(s); none for an aggregator, which is asked through the chain's endpoints"`
 	StreamURL secret.URL    `toml:"stream_url" help:"streams only: address of its WebSocket, ws(s); empty = it is polled"`
-	Key       secret.String `toml:"key" help:"streams: the API key, a UUID; hermes: the bearer token, if it wants one"`
+	Key       secret.String `toml:"key" help:"streams: the API key, a UUID"`
 	Secret    secret.String `toml:"secret" help:"streams only: the API secret that requests are signed with"`
 	Provider  chain.Address `toml:"provider" help:"the exchange's oracle provider that takes its reports; devnet reports name theirs"`
 	Interval  time.Duration `toml:"interval" help:"how often it is asked if it does not push; 0 = as all"`
@@ -60,9 +60,9 @@ type Table struct {
 // Token is one [[source.token]]: a token and how the service calls it.
 type Token struct {
 	Address      chain.Address `toml:"address" help:"the token"`
-	Feed         string        `toml:"feed" help:"streams and hermes: the 32-byte feed id; aggregator: the contract's address; tokens may share one"`
+	Feed         string        `toml:"feed" help:"streams: the 32-byte feed id; aggregator: the contract's address; tokens may share one"`
 	Decimals     uint8         `toml:"decimals" help:"decimals of the token"`
-	FeedDecimals uint8         `toml:"feed_decimals" help:"decimals of the feed's prices; 0 = 18 for streams, 8 for an aggregator; hermes reports its own"`
+	FeedDecimals uint8         `toml:"feed_decimals" help:"decimals of the feed's prices; 0 = 18 for streams, 8 for an aggregator"`
 }
 
 // Wanted are the tokens a source is asked for; none means all.

@@ -41,15 +41,6 @@ address = "0x0000000000000000000000000000000000000001"
 feed = "0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782"
 decimals = 18
 [[scanner.price.source]]
-name = "pyth"
-kind = "hermes"
-url = "https://hermes.example.org"
-provider = "0x0000000000000000000000000000000000000009"
-[[scanner.price.source.token]]
-address = "0x0000000000000000000000000000000000000001"
-feed = "0xff61491a931112ddf1bd8147cd1b641375f79f5825126d665480874634fd0ace"
-decimals = 18
-[[scanner.price.source]]
 name = "on-chain"
 kind = "aggregator"
 provider = "0x0000000000000000000000000000000000000009"
@@ -101,8 +92,8 @@ func TestConfigFile(t *testing.T) {
 			t.Errorf("source %d: %+v", i, members[i])
 		}
 	}
-	if members[2].After != 2*time.Hour || members[2].MaxAge != 2*time.Hour || members[0].Tokens[0] != sourcetest.Wbnb ||
-		members[3].Tokens != nil {
+	if members[1].After != 2*time.Hour || members[1].MaxAge != 2*time.Hour || members[0].Tokens[0] != sourcetest.Wbnb ||
+		members[2].Tokens != nil {
 		t.Errorf("%+v", members)
 	}
 	var printed strings.Builder

@@ -9,7 +9,6 @@ import (
 	"perpkeeper/pkg/price/source/aggregator"
 	"perpkeeper/pkg/price/source/devnet"
 	"perpkeeper/pkg/price/source/gmx"
-	"perpkeeper/pkg/price/source/hermes"
 	"perpkeeper/pkg/price/source/streams"
 )
 
@@ -18,7 +17,6 @@ var plugins = []source.Plugin{
 	devnet.Plugin,
 	gmx.Plugin,
 	streams.Plugin,
-	hermes.Plugin,
 	aggregator.Plugin,
 }
 

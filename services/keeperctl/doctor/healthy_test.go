@@ -58,7 +58,7 @@ func healthy() *Facts {
 		f.Endpoints = append(f.Endpoints, Endpoint{Name: name, Head: head, Final: block(998), SettledNumber: 990,
 			Settled: chain.Hash{9}, OldState: true})
 	}
-	for _, name := range []string{"streams", "hermes"} {
+	for _, name := range []string{"streams", "gmx"} {
 		f.Sources = append(f.Sources, Source{Name: name, Decimals: map[chain.Address]uint8{eth: 18, usdc: 6},
 			Reports: map[chain.Address]Report{
 				eth:  {provider, perp.U64(2_000_000), perp.U64(2_000_100), nowMs},

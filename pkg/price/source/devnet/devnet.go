@@ -4,7 +4,6 @@ package devnet
 import (
 	"context"
 	"fmt"
-	"time"
 
 	gojson "github.com/goccy/go-json"
 
@@ -18,47 +17,29 @@ import (
 var Plugin = source.Plugin{
 	Kind: "devnet", Needs: []string{"url"}, Knows: []string{"provider"},
 	Open: func(t source.Table, env source.Env) price.Source {
-		return &service{client: env.Client, interval: t.Interval, wanted: t.Wanted()}
+		return &service{client: env.Client, wanted: t.Wanted()}
 	},
 }
 
-// service is /v1/stream, or /v1/reports where there is no stream. Both show a JSON
-// list of token, provider, data, minPrice, maxPrice, timestampMs, with prices as decimal strings and data in
-// hexadecimal. Events are numbered, and the service replays what came after a number.
+// service is /v1/stream, each event a JSON list of token, provider, data, minPrice, maxPrice, timestampMs, with prices
+// as decimal strings and data in hexadecimal. Events are numbered, and the service replays what came after a number.
 type service struct {
-	client   *source.Client
-	interval time.Duration
-	wanted   source.Wanted
-
+	client *source.Client
+	wanted source.Wanted
 	lastID string
 }
 
 // Run implements price.Source.
 func (d *service) Run(ctx context.Context, take price.Take) error {
-	err := d.client.Listen(ctx, d.lastID, nil, func(ev source.Event) error {
-		err := d.give(take, []byte(ev.Data))
-		if err == nil {
-			d.lastID = ev.ID
+	return d.client.Wrap(d.client.Listen(ctx, d.lastID, func(id, data string) error {
+		reports, err := decode([]byte(data), d.wanted)
+		if err != nil {
+			return err
 		}
-		return err
-	}, "v1", "stream")
-	if source.IsNotFound(err) {
-		give := func(raw []byte) error { return d.give(take, raw) }
-		err = d.client.PollChanged(ctx, d.interval, give, "v1", "reports")
-	}
-	return d.client.Wrap(err)
-}
-
-// give hands on the reports of an answer, none where it is the one before.
-func (d *service) give(take price.Take, raw []byte) (err error) {
-	var reports []price.Report
-	if raw != nil {
-		reports, err = decode(raw, d.wanted)
-	}
-	if err == nil {
 		take(reports, nil)
-	}
-	return err
+		d.lastID = id
+		return nil
+	}, "v1", "stream"))
 }
 
 func decode(raw []byte, wanted source.Wanted) ([]price.Report, error) {

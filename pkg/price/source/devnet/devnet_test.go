@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/big"
 	"net/http"
-	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,38 +107,6 @@ var (
 	first  = demoReport(10, 5, 6, 1700000000000)
 	second = demoReport(11, 7, 7, 1700000000250)
 )
-
-// A service without a stream is polled, and asked for changes only.
-func TestDevnetPolls(t *testing.T) {
-	var asked, unchanged atomic.Int32
-	s := sourcetest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/region/7f3a9c/v1/reports" {
-			http.NotFound(w, r)
-			return
-		}
-		tag, body := `"1"`, first
-		if asked.Add(1) > 5 {
-			tag, body = `"2"`, second
-		}
-		if r.Header.Get("If-None-Match") == tag {
-			unchanged.Add(1)
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		w.Header().Set("ETag", tag)
-		_, _ = io.WriteString(w, body)
-	})
-	r := sourcetest.Run(t, Plugin, source.Table{Kind: "devnet", URL: sourcetest.At(s)}, nil)
-	want := price.Report{Token: sourcetest.Wbnb, Provider: sourcetest.Provider, Data: []byte{10}, Min: perp.U64(5),
-		Max:    perp.U64(6),
-		TimeMs: 1700000000000}
-	if g := r.Next(t); len(g.Reports) != 1 || !reflect.DeepEqual(g.Reports[0], want) {
-		t.Errorf("%+v", g)
-	}
-	if g := r.Next(t); g.Reports[0].Data[0] != 11 || unchanged.Load() != 4 {
-		t.Errorf("%+v after %d unchanged answers", g, unchanged.Load())
-	}
-}
 
 // A stream that breaks is taken up where it was; what is in it that nobody wants is left out.
 func TestDevnetResumes(t *testing.T) {
