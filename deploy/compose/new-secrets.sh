@@ -17,5 +17,5 @@ done
 for name in chain_urls chain_headers chain_private_urls chain_private_headers kafka_password; do
   [ -e "$1/$name" ] || : >"$1/$name"
 done
-[ -e "$1/console/users" ] || echo "# who may sign in to the console: NAME viewer|operator|admin HASH (keeperctl password)" >"$1/console/users"
+[ -e "$1/console/users" ] || echo "# who may sign in to the console: NAME viewer|operator HASH (keeperctl password)" >"$1/console/users"
 [ -s "$1/chain_urls" ] || echo "now write the chain's endpoints into $1/chain_urls, one a line, and keys of price services into $1/price" >&2

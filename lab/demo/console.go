@@ -15,7 +15,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// consoleUser is who is signed in by the link to the demo's console, an admin.
+// consoleUser is who is signed in by the link to the demo's console, an operator.
 const consoleUser = "demo"
 
 // startConsole starts what operators see of a keeper in a browser: one keeper's is enough to look at.
@@ -29,12 +29,12 @@ func (k *Keeper) startConsole(ctx context.Context, config string) error {
 	if err != nil {
 		return fmt.Errorf("hashing the console's password: %w", err)
 	}
-	line := fmt.Sprintf("%s admin %s\n", consoleUser, hash)
+	line := fmt.Sprintf("%s operator %s\n", consoleUser, hash)
 	if err := os.WriteFile(k.ConsoleUsers(), []byte(line), 0o600); err != nil {
 		return fmt.Errorf("writing the console's users: %w", err)
 	}
 	if err := k.start(ctx, "console", "console", "--config", config, "--console.users", k.ConsoleUsers(),
-		"--console.processes", strings.Join(processes, ","), "--console.doctor", "keeperctl,--config,"+config); err != nil {
+		"--console.processes", strings.Join(processes, ",")); err != nil {
 		return err
 	}
 	return k.openDoor(ctx, password)

@@ -52,7 +52,6 @@ type Settings struct {
 	TLS       bool           `toml:"tls" help:"browsers come by https, to a proxy before this process: its cookies and pages are for https alone"`
 	Proxies   []netip.Prefix `toml:"proxies" help:"networks of proxies before this process, such as 172.16.0.0/12: whom they forward for is believed"`
 	Processes []string       `toml:"processes" help:"where the keeper's processes serve their pages, NAME=http://HOST:PORT each; the overview asks them"`
-	Doctor    []string       `toml:"doctor" help:"keeperctl, with the arguments by which it reads the configuration of all the keeper's processes: the page of the doctor runs it; empty = that page has nothing to run"`
 }
 
 // Validate names every setting that cannot work.

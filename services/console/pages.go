@@ -11,7 +11,6 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/risk/due"
 	"perpkeeper/pkg/service"
-	"perpkeeper/services/console/doctor"
 	"perpkeeper/services/console/signin"
 	"perpkeeper/services/console/web"
 )
@@ -27,7 +26,6 @@ func startPages(sh *service.Shell, cfg Config, db *pg.DB, client *bus.Client, no
 		Authority: signin.NewAuthority(users, time.Now), Keeper: cfg.Keeper,
 		Tier: cfg.Tier, Signers: cfg.Keeper.Signers, PriceMaxAge: due.PriceMaxAge,
 		VolatilityWindow: cfg.Liquidation.VolatilityWindow,
-		Doctor:           &doctor.Doctor{Command: cfg.Own.Doctor, Now: time.Now},
 		TLS:              cfg.Own.TLS, Proxies: cfg.Own.Proxies, Log: sh.Log, Now: time.Now}
 	deps.Rules = due.Rules{FireRatio: cfg.Liquidation.FireRatio.Factor}
 	if node != nil {

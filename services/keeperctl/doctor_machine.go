@@ -76,7 +76,7 @@ func (s *session) sendTestAlert(ctx context.Context) error {
 	body, err := json.Marshal([]map[string]any{{
 		"labels": map[string]string{"alertname": "KeeperctlTest", "severity": "warning", "keeper": s.place()},
 		"annotations": map[string]string{"summary": "A test: keeperctl doctor --test-alert was run", "runbook": "none",
-			"console": "/doctor"},
+			"console": "/"},
 		"startsAt": now.Format(time.RFC3339), "endsAt": now.Add(time.Minute).Format(time.RFC3339),
 	}})
 	if err != nil {

@@ -111,7 +111,7 @@ func (r *region) secretFiles() map[string]string {
 	files := map[string]string{
 		"chain_headers": "", "chain_private_urls": "", "chain_private_headers": "", "chain_urls": "",
 		"kafka_password": "",
-		"console/users":  "# who may sign in to the console: NAME viewer|operator|admin HASH (keeperctl password)\n",
+		"console/users":  "# who may sign in to the console: NAME viewer|operator HASH (keeperctl password)\n",
 	}
 	for _, at := range r.Endpoints {
 		files["chain_urls"] += at.Reveal() + "\n"

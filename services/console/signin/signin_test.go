@@ -66,13 +66,13 @@ func TestNoTextPanicsAsAFileOfUsers(t *testing.T) {
 func TestFilesThatCannotWorkAreRefused(t *testing.T) {
 	good := hashOf(right)
 	for name, lines := range map[string]string{
-		"two words":       "ann admin",
+		"two words":       "ann operator",
 		"unknown role":    "ann root " + good,
-		"a password":      "ann admin " + right,
-		"twice":           "ann admin " + good + "\nann viewer " + good,
-		"a hostile name":  "<b> admin " + good,
-		"a hash of hours": "ann admin " + strings.Replace(good, "$2a$04$", "$2a$31$", 1),
-		"another kind":    "ann admin $argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+		"a password":      "ann operator " + right,
+		"twice":           "ann operator " + good + "\nann viewer " + good,
+		"a hostile name":  "<b> operator " + good,
+		"a hash of hours": "ann operator " + strings.Replace(good, "$2a$04$", "$2a$31$", 1),
+		"another kind":    "ann viewer $argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
 	} {
 		_, err := parseUsers(lines)
 		if err == nil {

@@ -131,10 +131,9 @@ type Role int
 const (
 	Viewer   Role = iota + 1 // sees everything
 	Operator                 // acts on signers, delayed jobs and dead letters
-	Admin                    // moves nonces to the chain's number, rebuilds and switches the state
 )
 
-var roleNames = map[Role]string{Viewer: "viewer", Operator: "operator", Admin: "admin"}
+var roleNames = map[Role]string{Viewer: "viewer", Operator: "operator"}
 
 // String is the role's name in the file of users.
 func (r Role) String() string { return roleNames[r] }
@@ -149,5 +148,5 @@ func parseRole(text string) (Role, error) {
 			return role, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no role (write viewer, operator or admin)", text)
+	return 0, fmt.Errorf("%q is no role (write viewer or operator)", text)
 }

@@ -1,17 +1,12 @@
 package web
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -23,13 +18,10 @@ import (
 type act struct {
 	name  string // as the record and the addresses have it
 	Title string
-	needs signin.Role
 	back  string // the page it belongs to
 	// Warning is shown beside what will change.
 	Warning   string
 	WhyNeeded bool // a reason has to be given
-	// long is true when it takes longer than anybody waits for a page: it is done beside it, one at a time.
-	long bool
 	// state is what it changes, as it is.
 	state func(ctx context.Context, target string) (facts, error)
 	// will returns what the action changes it to; an error if it cannot be done.
@@ -62,14 +54,11 @@ type confirmation struct {
 // longestWhy bounds the reason of an action.
 const longestWhy = 500
 
-func (c *console) find(r *http.Request, s signin.Session) (act, string, error) {
+func (c *console) find(r *http.Request) (act, string, error) {
 	name, target := r.FormValue("do"), r.FormValue("target")
 	a, known := c.acts()[name]
-	switch {
-	case !known:
-		return act{}, "", badQuestionError{fmt.Errorf("%q is no action of the console", name)}
-	case !s.Role.May(a.needs):
-		return act{}, "", fmt.Errorf("this needs the role %s; you are %s", a.needs, s.Role)
+	if !known {
+		return act{}, "", fmt.Errorf("%q is no action of the console", name)
 	}
 	return a, target, nil
 }
@@ -78,9 +67,9 @@ func (c *console) find(r *http.Request, s signin.Session) (act, string, error) {
 func (c *console) confirm(w http.ResponseWriter, r *http.Request, s signin.Session) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
-	a, target, err := c.find(r, s)
+	a, target, err := c.find(r)
 	if err != nil {
-		c.refuse(w, s, statusOf(err), err.Error())
+		c.refuse(w, s, http.StatusBadRequest, err.Error())
 		return
 	}
 	before, after, err := a.plan(ctx, target)
@@ -98,21 +87,14 @@ func (c *console) confirm(w http.ResponseWriter, r *http.Request, s signin.Sessi
 		View: view})
 }
 
-func statusOf(err error) int {
-	if errors.As(err, new(badQuestionError)) {
-		return http.StatusBadRequest
-	}
-	return http.StatusForbidden
-}
-
 // perform does what was confirmed. It is written down first: what cannot be written down is not done.
 func (c *console) perform(w http.ResponseWriter, r *http.Request, s signin.Session) {
 	// a browser that leaves undoes nothing
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), pageTimeout)
 	defer cancel()
-	a, target, err := c.find(r, s)
+	a, target, err := c.find(r)
 	if err != nil {
-		c.refuse(w, s, statusOf(err), err.Error())
+		c.refuse(w, s, http.StatusBadRequest, err.Error())
 		return
 	}
 	why := strings.TrimSpace(r.PostFormValue("why"))
@@ -126,40 +108,18 @@ func (c *console) perform(w http.ResponseWriter, r *http.Request, s signin.Sessi
 		c.refuse(w, s, http.StatusConflict, err.Error())
 		return
 	}
-	if a.long && !c.tasks.begin(a.name, task{Title: a.Title, Target: target, Who: s.Name, Began: c.Now()}) {
-		c.refuse(w, s, http.StatusConflict, "The last one is still under way: wait for it.")
-		return
-	}
 	entry := pg.ConsoleAction{Run: uuid.New(), Who: s.Name, Role: s.Role.String(), Address: c.address(r),
 		Action: a.name, Target: target, Reason: why, Stage: pg.ActionAsked, Before: before}
 	if err := c.DB.ConsoleActions().Record(ctx, entry); err != nil {
-		if a.long {
-			c.tasks.end(a.name, c.Now(), err)
-		}
 		c.refuse(w, s, http.StatusServiceUnavailable, "Nothing was done, because it cannot be written down: "+
 			err.Error())
 		return
 	}
-	if a.long {
-		c.beside(a, s, entry, planned)
-	} else if err := c.finish(ctx, a, s, entry, planned); err != nil {
+	if err := c.finish(ctx, a, s, entry, planned); err != nil {
 		c.refuse(w, s, http.StatusConflict, err.Error())
 		return
 	}
 	http.Redirect(w, r, a.back+"?"+url.Values{"done": {a.name}}.Encode(), http.StatusSeeOther)
-}
-
-// longTimeout is for what is done beside its page.
-const longTimeout = 15 * time.Minute
-
-// beside finishes an action after its page has been answered. It ends with the console: what was under way then stands
-// in the record as failed, or, where the database was away sooner, as not ended.
-func (c *console) beside(a act, s signin.Session, entry pg.ConsoleAction, planned facts) {
-	go func() {
-		ctx, cancel := context.WithTimeout(c.running, longTimeout)
-		defer cancel()
-		c.tasks.end(a.name, c.Now(), c.finish(ctx, a, s, entry, planned))
-	}()
 }
 
 // finish does an action and writes down what came of it: things as they are afterwards, and of what cannot be asked for
@@ -188,58 +148,4 @@ func (c *console) finish(ctx context.Context, a act, s signin.Session, entry pg.
 		return fmt.Errorf("it was done, and that could not be written down: %w", recorded)
 	}
 	return failed
-}
-
-// task is an action that is done beside its page, or was.
-type task struct {
-	Title, Target, Who string
-	Began, Ended       time.Time     // Ended is zero while it is under way
-	Took               time.Duration // until now, or until its end
-	Problem            string        // why it failed
-}
-
-// tasks are the newest of each action: one at a time.
-type tasks struct {
-	mutex  sync.Mutex
-	newest map[string]*task
-}
-
-// begin notes a task, and is false where the action's last one is still under way.
-func (t *tasks) begin(name string, what task) bool {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	if last := t.newest[name]; last != nil && last.Ended.IsZero() {
-		return false
-	}
-	if t.newest == nil {
-		t.newest = map[string]*task{}
-	}
-	t.newest[name] = &what
-	return true
-}
-
-// end notes what came of an action's task.
-func (t *tasks) end(name string, at time.Time, failed error) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	t.newest[name].Ended = at
-	if failed != nil {
-		t.newest[name].Problem = failed.Error()
-	}
-}
-
-// all lists them, the newest first.
-func (t *tasks) all(now time.Time) (all []task) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	for _, one := range t.newest {
-		shown := *one
-		shown.Took = now.Sub(shown.Began)
-		if !shown.Ended.IsZero() {
-			shown.Took = shown.Ended.Sub(shown.Began)
-		}
-		all = append(all, shown)
-	}
-	slices.SortFunc(all, func(a, b task) int { return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(a.Title, b.Title)) })
-	return all
 }

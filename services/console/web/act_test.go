@@ -221,9 +221,6 @@ func TestActionsAreRefused(t *testing.T) {
 	if status, _ := vera.post("/", "/act", fields); status != http.StatusForbidden {
 		t.Errorf("a viewer acts: %d", status)
 	}
-	if status, _ := otto.do("signer-resync", signer.Hex(), "x"); status != http.StatusForbidden {
-		t.Errorf("an operator moves nonces: %d", status)
-	}
 	forged := url.Values{"do": {"signer-pause"}, "target": {signer.Hex()}, "why": {"x"}, "csrf": {"forged"}}
 	if status, _ := otto.post("/", "/act", forged); status != http.StatusForbidden {
 		t.Errorf("a forged form: %d", status)

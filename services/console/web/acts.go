@@ -21,35 +21,29 @@ import (
 // acts are all that the console can have done, by name.
 func (c *console) acts() map[string]act {
 	all := []act{
-		{name: "signer-pause", Title: "Pause a signer", needs: signin.Operator, back: "/signers", WhyNeeded: true,
+		{name: "signer-pause", Title: "Pause a signer", back: "/signers", WhyNeeded: true,
 			Warning: "It claims nothing new until somebody resumes it. What it has in flight goes on.",
 			state:   c.signerState, will: pauseWill, do: c.onSigner(c.pause)},
-		{name: "signer-resume", Title: "Resume a signer", needs: signin.Operator, back: "/signers",
+		{name: "signer-resume", Title: "Resume a signer", back: "/signers",
 			Warning: "It claims again at once. If the reason for the pause still holds, it is paused again at the " +
 				"next try.",
 			state: c.signerState, will: resumeWill, do: c.onSigner(c.resume)},
-		{name: "signer-resync", Title: "Move a signer to the chain's nonce", needs: signin.Admin, back: "/signers",
-			WhyNeeded: true,
-			Warning: "Stop every sender of this signer first, also those of another copy of this database: a sender " +
-				"that " +
-				"runs on could send a transaction twice. Every earlier lease term ends, and the pause is lifted.",
-			state: c.resyncState, will: resyncWill, do: c.onSigner(c.resync)},
-		{name: "nonce-cancel", Title: "Call a transaction off", needs: signin.Operator, back: "/signers",
+		{name: "nonce-cancel", Title: "Call a transaction off", back: "/signers",
 			WhyNeeded: true,
 			Warning: "The sender gives this nonce to a payment to itself; which of the two the chain takes is not " +
 				"certain. The job stays due and is taken up again when it has cooled down.",
 			state: c.nonceState, will: cancelWill, do: c.cancelNonce},
-		{name: "delayed-run", Title: "Scan for delayed jobs now", needs: signin.Operator, back: "/delayed",
+		{name: "delayed-run", Title: "Scan for delayed jobs now", back: "/delayed",
 			Warning: "Every planner looks at once for delayed jobs that are due.",
 			state:   func(context.Context, string) (facts, error) { return facts{}, nil }, will: scanWill, do: c.scan},
-		{name: "delayed-retry", Title: "Retry a delayed job", needs: signin.Operator, back: "/delayed",
+		{name: "delayed-retry", Title: "Retry a delayed job", back: "/delayed",
 			Warning: "It is due at once, with all its attempts before it.",
 			state:   c.delayedState, will: retryWill, do: c.onDelayed(action.RetryDelayed)},
-		{name: "delayed-cancel", Title: "Call a delayed job off", needs: signin.Operator, back: "/delayed",
+		{name: "delayed-cancel", Title: "Call a delayed job off", back: "/delayed",
 			WhyNeeded: true,
 			Warning:   "It is never done. There is no way back.",
 			state:     c.delayedState, will: callOffWill, do: c.onDelayed(action.CancelDelayed)},
-		{name: "letter-replay", Title: "Have a job done that was given up", needs: signin.Operator,
+		{name: "letter-replay", Title: "Have a job done that was given up",
 			back: "/deadletters",
 			Warning: "The job is published again as of now. A sender looks at it anew before it sends anything, and " +
 				"has " +
@@ -57,7 +51,7 @@ func (c *console) acts() map[string]act {
 			state: c.letterState, will: replayWill, do: c.replay},
 	}
 	byName := map[string]act{}
-	for _, a := range append(all, c.generationActs()...) {
+	for _, a := range all {
 		byName[a.name] = a
 	}
 	return byName
@@ -66,7 +60,6 @@ func (c *console) acts() map[string]act {
 // Things of a signer, as confirmations and the record name them.
 const (
 	factPaused = "paused"
-	factNext   = "next nonce"
 	factStatus = "status"
 	factOff    = "called off"
 	factDue    = "due"
@@ -124,53 +117,6 @@ func resumeWill(now facts) (facts, error) {
 
 func (c *console) resume(ctx context.Context, signer chain.Address, _ string) error {
 	_, err := action.Resume(ctx, c.DB, signer)
-	return err
-}
-
-// The chain's numbers, as confirmations name them.
-const (
-	factLatest    = "the chain's next nonce (latest)"
-	factPending   = "the chain's next nonce (pending)"
-	factFinalized = "the chain's next nonce (finalized)"
-)
-
-func (c *console) resyncState(ctx context.Context, target string) (facts, error) {
-	now, err := c.signerState(ctx, target)
-	if err != nil {
-		return nil, err
-	}
-	if c.Node == nil {
-		return nil, errNoNode
-	}
-	s, err := c.signer(ctx, target)
-	if err != nil {
-		return nil, err
-	}
-	seen, err := action.Sighting(ctx, c.Node, s.Signer)
-	if err != nil {
-		return nil, err
-	}
-	now[factNext] = strconv.FormatUint(s.NextNonce, 10)
-	now[factLatest], now[factPending] = strconv.FormatUint(seen.Latest, 10), strconv.FormatUint(seen.Pending, 10)
-	now[factFinalized] = strconv.FormatUint(seen.Finalized, 10)
-	return now, nil
-}
-
-func resyncWill(now facts) (facts, error) {
-	if now[factLatest] != now[factPending] || now[factLatest] != now[factFinalized] {
-		return nil,
-			errors.New("transactions of it wait to be mined or to become final: try again when the chain's three " +
-				"numbers are the same")
-	}
-	return facts{factNext: now[factLatest], factPaused: notPaused}, nil
-}
-
-func (c *console) resync(ctx context.Context, signer chain.Address, _ string) error {
-	seen, err := action.Sighting(ctx, c.Node, signer)
-	if err != nil {
-		return err
-	}
-	_, err = action.Resync(ctx, c.DB, signer, seen)
 	return err
 }
 

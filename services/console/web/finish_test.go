@@ -26,7 +26,7 @@ func TestWhatRanOutOfTimeIsRecorded(t *testing.T) {
 			return ctx.Err()
 		},
 	}
-	entry := pg.ConsoleAction{Run: uuid.New(), Who: "anna", Role: "admin", Address: "127.0.0.1", Action: slow.name,
+	entry := pg.ConsoleAction{Run: uuid.New(), Who: "anna", Role: "operator", Address: "127.0.0.1", Action: slow.name,
 		Before: facts{"it": "is as it was"}}
 	if err := c.finish(ctx, slow, signin.Session{}, entry, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("it came to %v", err)

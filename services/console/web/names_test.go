@@ -50,7 +50,6 @@ func TestPagesHoldNames(t *testing.T) {
 		"/pnl?by=signer":       nil,
 		"/generations":         nil,
 		"/delayed":             nil,
-		"/doctor":              nil,
 		"/jobs?show=waiting":   nil,
 		"/positions?sort=size": nil,
 	} {

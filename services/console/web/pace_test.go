@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -36,13 +35,10 @@ const paceLimit = 300
 func BenchmarkPages(b *testing.B) {
 	s := newSite(b, func(d *web.Deps) {
 		d.PriceMaxAge, d.VolatilityWindow = time.Hour, time.Hour // reports stay fresh while it runs
-		d.Doctor = playing(b, sick, "1")
 	})
 	s.crowd()
 	s.reportMinute()
 	anna := s.as("anna")
-	anna.post("/doctor", "/doctor", url.Values{})
-	anna.awaitPage("/doctor", "29 checks")
 	anna.awaitPage("/market", fmt.Sprint(paceTokens))
 	anna.awaitPage("/positions", "100000 open positions")
 	for _, path := range append(paths, "/positions", "/job?id="+crowdJob(1).ID) {

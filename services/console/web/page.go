@@ -48,7 +48,6 @@ func (c *console) allPages() []page {
 		{"/deadletters", "Dead letters", "deadletters", true, slow, c.deadLetters},
 		{"/generations", "Generations", "generations", true, 2 * time.Second, c.generations},
 		{"/pnl", "P&L", "pnl", true, slow, c.pnl},
-		{"/doctor", "Doctor", "doctor", true, quick, c.doctor},
 		{"/audit", "Audit", "audit", true, quick, c.audit},
 	}
 }

@@ -127,9 +127,6 @@ type shownPage struct {
 // Operates reports whether who looks may act.
 func (p shownPage) Operates() bool { return p.Me.Role.May(signin.Operator) }
 
-// Administers reports whether who looks is an admin.
-func (p shownPage) Administers() bool { return p.Me.Role.May(signin.Admin) }
-
 // show writes a page. A template that fails is a mistake of this program, and half a page is none.
 func (c *console) show(w http.ResponseWriter, status int, name string, view any) {
 	var out bytes.Buffer

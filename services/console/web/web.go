@@ -7,14 +7,12 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/deadletter"
@@ -23,7 +21,6 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/risk/due"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/services/console/doctor"
 	"perpkeeper/services/console/exposure"
 	"perpkeeper/services/console/signin"
 )
@@ -44,7 +41,6 @@ type Deps struct {
 	// VolatilityWindow is over how long the movement of prices is looked at (LIQ-1).
 	VolatilityWindow time.Duration
 	Processes        []Process
-	Doctor           *doctor.Doctor // makes the checks of keeperctl doctor
 	// TLS is true when browsers come by https, to this process or to a proxy before it.
 	TLS bool
 	// Proxies are those whose X-Forwarded-For is believed.
@@ -57,7 +53,6 @@ type Deps struct {
 type Node interface {
 	Head(ctx context.Context) (chain.BlockRef, error)
 	Finalized(ctx context.Context) (chain.BlockRef, error)
-	NonceAt(ctx context.Context, account chain.Address, tag evm.Tag) (uint64, error)
 	Balance(ctx context.Context, account chain.Address) (perp.Uint, error)
 	GasPrice(ctx context.Context) (uint64, error)
 	Call(ctx context.Context, contract chain.Address, data []byte, block chain.Hash) ([]byte, error)
@@ -74,12 +69,8 @@ type console struct {
 	near *exposure.Follower
 	hour atomic.Pointer[past]
 
-	running  context.Context //nolint:containedctx // the console's own: what is done beside pages ends with it
-	tasks    tasks
-	filling  fillings
-	compared sync.Map // what comparing came to, by the number of the generation that is not in use
-	pages    []page
-	shown    templates
+	pages []page
+	shown templates
 }
 
 //go:embed static
@@ -87,7 +78,7 @@ var static embed.FS
 
 // New makes the handler of all pages. What it has running ends with ctx.
 func New(ctx context.Context, d Deps) (http.Handler, error) {
-	c := &console{Deps: d, running: ctx}
+	c := &console{Deps: d}
 	c.near = &exposure.Follower{DB: d.DB, Moment: c.present, Most: listLimit, Now: d.Now}
 	c.pages = c.allPages()
 	var err error
@@ -107,7 +98,6 @@ func New(ctx context.Context, d Deps) (http.Handler, error) {
 	mux.HandleFunc("POST /signout", c.authenticated(signin.Viewer, c.signOut))
 	mux.HandleFunc("GET /live", c.authenticated(signin.Viewer, c.stream))
 	mux.HandleFunc("GET /act", c.authenticated(signin.Operator, c.confirm))
-	mux.HandleFunc("POST /doctor", c.authenticated(signin.Operator, c.runDoctor))
 	mux.HandleFunc("POST /act", c.authenticated(signin.Operator, c.perform))
 	for _, p := range c.pages {
 		mux.HandleFunc("GET "+p.path, c.authenticated(signin.Viewer, func(w http.ResponseWriter, r *http.Request,

@@ -36,7 +36,6 @@ import (
 	"perpkeeper/pkg/pg/txstore/txstoretest"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txmgr/txm"
-	"perpkeeper/services/console/doctor"
 	"perpkeeper/services/console/signin"
 	"perpkeeper/services/console/web"
 )
@@ -81,14 +80,14 @@ func newSite(t testing.TB, change ...func(*web.Deps)) *site {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "users")
-	lines := fmt.Appendf(nil, "vera viewer %[1]s\notto operator %[1]s\nanna admin %[1]s\n", hash)
+	lines := fmt.Appendf(nil, "vera viewer %[1]s\notto operator %[1]s\nanna operator %[1]s\n", hash)
 	s.must(os.WriteFile(file, lines, 0o600))
 	users, err := signin.OpenUsers(file)
 	s.must(err)
 	s.deps = web.Deps{DB: s.db, Kafka: client, Names: naming.New(namingtest.Node{}, s.db),
 		Authority: signin.NewAuthority(users, time.Now), Keeper: keeper,
 		Tier: tier.DefaultConfig(), PriceMaxAge: 30 * time.Second, VolatilityWindow: time.Minute,
-		Doctor: &doctor.Doctor{Now: time.Now}, Log: zerolog.Nop(), Now: time.Now}
+		Log: zerolog.Nop(), Now: time.Now}
 	for _, c := range change {
 		c(&s.deps)
 	}
@@ -168,7 +167,7 @@ func (b *browser) post(from, to string, fields url.Values) (int, string) {
 // paths are all pages that anybody signed in may see.
 var paths = []string{"/", "/jobs", "/jobs?show=waiting", "/jobs?show=flight", "/jobs?show=ended&outcome=refused",
 	"/jobs?kind=liquidation", "/job", "/signers", "/delayed", "/delayed?status=parked", "/deadletters", "/generations",
-	"/audit", "/doctor", "/market", "/pnl", "/pnl?period=week&by=market"}
+	"/audit", "/market", "/pnl", "/pnl?period=week&by=market"}
 
 // No page breaks with an empty database, and none is shown to who is not signed in.
 func TestPagesOfAnEmptyKeeper(t *testing.T) {
