@@ -237,10 +237,6 @@ var planted = []struct {
 	}},
 	{"a full disk", "!machine-disk", func(f *Facts) { f.Machine.Disks[0].Free = 1 << 30 }},
 	{"a disk that is none", "machine-disk", func(f *Facts) { f.Machine.Disks[0].Error = errPlanted }},
-	{"a disk that is full in a week", "machine-growth", func(f *Facts) { f.Machine.Growth = 14 << 30 }},
-	{"a disk that is full the day after tomorrow", "!machine-growth", func(f *Facts) {
-		f.Machine.Growth = 40 << 30
-	}},
 	{"no alert reaches Alertmanager", "!alert-watchdog", func(f *Facts) { f.Machine.Unwatched = true }},
 	{"nobody is told", "alert-route", func(f *Facts) { f.Machine.Operator = false }},
 	{"a monitor nobody hears", "!alert-route", func(f *Facts) { f.Settings.Monitor, f.Machine.Operator = true, false }},
@@ -463,7 +459,7 @@ func TestStartBlockIsExplainedInOneWay(t *testing.T) {
 // What a fix tells somebody to look at is where it can be seen, and what it tells him to do is possible.
 func TestFixesLeadToTheRightPlace(t *testing.T) {
 	wanted := map[string]string{
-		"a webhook is not told": "logs console", "other partitions": "keeperctl partitions raise",
+		"a webhook is not told": "logs console", "other partitions": "docs/runbooks/partitions.md",
 		"a state of other partitions": "docs/runbooks/partitions.md",
 	}
 	seen := 0

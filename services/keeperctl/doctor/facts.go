@@ -203,9 +203,6 @@ type Process struct{ Name, Why string }
 type Machine struct {
 	Now   time.Time
 	Disks []Disk
-	// Growth is what Kafka's log topic and the state have grown by in the last 24 hours, in bytes; 0 where the keeper
-	// is too young, or nobody could be asked.
-	Growth uint64
 	// Unwatched is true when Alertmanager answers and has no Watchdog, which always fires.
 	Unwatched bool
 	// Operator is true when the operators have a receiver in [notify]; Alertmanager that one is, and AlertsError why it

@@ -48,7 +48,7 @@ func healthy() *Facts {
 			Ages: map[int][]AgeCount{1: {{time.Second, 350}, {30 * time.Second, 398}, {60 * time.Second, 400}},
 				2: {{time.Second, 4}, {30 * time.Second, 6}, {60 * time.Second, 30}}, 3: {{60 * time.Second, 1}}},
 		}},
-		Machine: Machine{Now: time.UnixMilli(int64(nowMs + 700)), Operator: true, Growth: 10 << 20,
+		Machine: Machine{Now: time.UnixMilli(int64(nowMs + 700)), Operator: true,
 			Disks: []Disk{{Path: "/", Free: 100 << 30, Total: 200 << 30}}},
 	}
 	f.Settings.Tier.Enabled, f.Settings.Tier.Priority = true, 2

@@ -14,9 +14,6 @@ const (
 	leastDisk   = 2 << 30  // bytes
 	someDisk    = 10 << 30 // bytes
 	somePercent = 10       // of the file system
-	// How many days a disk has to last at the pace of the last one.
-	leastDays = 3
-	someDays  = 14
 )
 
 var machineChecks = []check{
@@ -40,17 +37,8 @@ var machineChecks = []check{
 				found(Warning, d.Path, "it cannot be asked for its free space: "+d.Error.Error(),
 					"correct keeperctl.disks")
 			} else if d.Free < max(someDisk, d.Total/100*somePercent) {
-				found(warnIf(d.Free >= leastDisk), d.Path, left(d), "free space, or give the volume more")
-			}
-		}
-	}},
-	// Each file system is taken for that of Kafka and Postgres.
-	{"machine-growth", "machine", true, func(f *Facts, found report) {
-		for _, d := range f.Machine.Disks {
-			if days := d.Free / max(f.Machine.Growth, 1); f.Machine.Growth > 0 && d.Error == nil && days < someDays {
-				found(warnIf(days >= leastDays), d.Path, fmt.Sprintf("%s, and the log topic and the state have grown "+
-					"by %d MB in the last 24 hours: that lasts for %d days", left(d), f.Machine.Growth>>20, days),
-					"give the volume more, or move Kafka and Postgres to one that has it")
+				found(warnIf(d.Free >= leastDisk), d.Path, fmt.Sprintf("%d MB of %d MB are free", d.Free>>20, d.Total>>20),
+					"free space, or give the volume more")
 			}
 		}
 	}},
@@ -84,9 +72,4 @@ var machineChecks = []check{
 func (f *Facts) sinceHead() (time.Duration, bool) {
 	head := f.best()
 	return f.Machine.Now.Sub(time.UnixMilli(int64(head.TimeMs))), head.TimeMs > 0 && !f.Machine.Now.IsZero()
-}
-
-func left(d Disk) string {
-	const mega = 1 << 20
-	return fmt.Sprintf("%d MB of %d MB are free", d.Free/mega, d.Total/mega)
 }
