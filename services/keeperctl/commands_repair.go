@@ -23,10 +23,10 @@ func repairing() []command {
 		},
 		{
 			use: "lease", short: "end the lease of a sender that is gone and does not give it back", group: groupRepair,
-			needs: []string{"postgres", "keeperctl.patience", "keeperctl.operator"}, run: noVerb,
+			needs:   []string{"postgres", "keeperctl.patience", "keeperctl.operator", "keeperctl.yes"},
+			patient: true, run: onDatabase(leases),
 			verbs: []command{
-				{use: "break SIGNER", short: "show who has a signer's lease, ask, and fence the holder out",
-					setup: leaseBreakCommand},
+				{use: "break SIGNER", short: "show who has a signer's lease, and fence the holder out (--keeperctl.yes)"},
 			},
 		},
 		{
@@ -71,14 +71,6 @@ func rebuilding() []command {
 			short: "fill a new generation of the state from the log topic, beside the live one, and compare",
 			group: groupRepair,
 			needs: stores, preset: minute, run: rebuild,
-		},
-		{
-			use: "partitions", short: "raise the number of partitions of a keeper's topics", group: groupRepair,
-			needs: stores, preset: minute, run: noVerb,
-			verbs: []command{
-				{use: "raise", short: "do what can be done now towards the numbers of the configuration, and say " +
-					"what is next", run: raisePartitions},
-			},
 		},
 		{
 			use: "snapshot", short: "take, list, verify or restore snapshots of the state", group: groupRepair,

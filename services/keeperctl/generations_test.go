@@ -65,3 +65,24 @@ func TestEveryCommandPassesOverTheOthersSettings(t *testing.T) {
 		t.Errorf("a mistyped variable: exit code %d, %q", code, complaint)
 	}
 }
+
+// Where the log topic has taken the place of one of another number of partitions, a rebuild fills a generation from it
+// and says where the former one stands.
+func TestRebuildFromATopicOfOtherPartitions(t *testing.T) {
+	o, cfg := newOffice(t), pgtest.Config(t)
+	t.Setenv("PERPKEEPER_POSTGRES_URL", cfg.URL.Reveal())
+	db, err := pg.Open(t.Context(), cfg, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	if _, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 2}); err != nil {
+		t.Fatal(err)
+	}
+	out, complaint, code := o.line("rebuild")
+	if code != exitFine {
+		t.Errorf("exit code %d: %s", code, complaint)
+	}
+	wantTold(t, out, "generation 2 is filled, up to block 0",
+		"generation 1 stands at block 0 of a topic of 2 partitions", "generations switch 2")
+}

@@ -1,56 +1,29 @@
 package keeperctl
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 )
 
-// leaseBreakCommand ends a lease term whose holder is gone, and that does not end by itself.
-func leaseBreakCommand(cmd *cobra.Command) runner {
-	yes := cmd.Flags().String("yes", "", "the signer's address once more, in place of the question: for scripts")
-	return func(ctx context.Context, s *session, args []string) error {
-		if len(args) != 1 {
-			return usagef("usage: keeperctl lease break SIGNER [--yes SIGNER]")
-		}
-		db, err := s.database(ctx)
-		if err != nil {
-			return err
-		}
-		b := leaseBreak{leases: txstore.NewLeases(db), by: operator(s.Own.Operator), patience: s.Own.Patience, in: s.in,
-			out: s.out}
-		return b.run(ctx, args[0], *yes)
-	}
+// leases ends a lease term whose holder is gone, and that does not end by itself, or shows who has it.
+func leases(ctx context.Context, db *pg.DB, own Settings, args []string, out printer) error {
+	return verbs{"break": func(ctx context.Context, args []string) error {
+		return breakLease(ctx, txstore.NewLeases(db), own, args[0], out)
+	}}.do(ctx, "lease", args)
 }
 
-// leaseBreak is one invocation of the command.
-type leaseBreak struct {
-	leases   txstore.Leases
-	by       string // who asks, for the record
-	patience time.Duration
-	in       io.Reader
-	out      io.Writer
-}
-
-// run shows who has the lease, and breaks it once the signer's address has been written a second time.
-func (b leaseBreak) run(ctx context.Context, which, yes string) error {
+func breakLease(ctx context.Context, leases txstore.Leases, own Settings, which string, out printer) error {
 	signer, err := signerAddress(which)
 	if err != nil {
 		return err
 	}
-	asked, cancel := context.WithTimeout(ctx, b.patience) // nobody is hurried while the question is read
-	defer cancel()
-	at, err := b.leases.Status(asked, signer)
+	at, err := leases.Status(ctx, signer)
 	if err != nil {
 		return err
 	}
@@ -58,19 +31,17 @@ func (b leaseBreak) run(ctx context.Context, which, yes string) error {
 		return fmt.Errorf("nobody has the lease of signer %s: there is nothing to break (it was last %s's, token %d)",
 			signer, at.Label, at.Token)
 	}
-	if err := sayf(b.out, "%s", leaseText(at)); err != nil {
+	if err := sayf(out, "%s", leaseText(at)); err != nil {
 		return err
 	}
-	if err := b.confirm(signer, yes); err != nil {
-		return err
+	if !own.Yes {
+		return errors.New("nothing was changed; stop its holder first, if it can be reached, then: --keeperctl.yes")
 	}
-	done, cancel := context.WithTimeout(ctx, b.patience)
-	defer cancel()
-	token, err := b.leases.Break(done, at, b.by)
+	token, err := leases.Break(ctx, at, operator(own.Operator))
 	if err != nil {
 		return err
 	}
-	return sayf(b.out, "broken: the token is %d, and nothing is written under %d any more; the next sender with the "+
+	return sayf(out, "broken: the token is %d, and nothing is written under %d any more; the next sender with the "+
 		"key takes the signer up\n", token, at.Token)
 }
 
@@ -87,25 +58,4 @@ func leaseText(at txstore.LeaseStatus) string {
 			at.Written.Round(time.Millisecond))
 	}
 	return text + fmt.Sprintf("it was last written %s ago\n", at.Written.Round(time.Second))
-}
-
-// confirm demands the signer's address once more, from the flag or from whoever is there.
-func (b leaseBreak) confirm(signer chain.Address, yes string) error {
-	answer := yes
-	if yes == "" {
-		if err := sayf(b.out, "stop its holder first, if it can be reached. To break the lease write the "+
-			"signer's address: "); err != nil {
-			return err
-		}
-		line, err := bufio.NewReader(b.in).ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("reading the answer: %w", err)
-		}
-		answer = line
-	}
-	if again, err := chain.ParseAddress(strings.TrimSpace(answer)); err != nil || again != signer {
-		return fmt.Errorf("nothing was changed: %q is not the address of the signer, %s", strings.TrimSpace(answer),
-			signer)
-	}
-	return nil
 }

@@ -91,7 +91,7 @@ func (c *Client) verify(ctx context.Context, s TopicSpec) error {
 	case n != s.Partitions:
 		return &wrongTopicError{
 			s.Name, []string{fmt.Sprintf("has %d partitions and must have %d", n, s.Partitions)},
-			"correct the configuration; a number is raised by keeperctl partitions raise, and never lowered",
+			"correct the configuration; a number is never lowered, and raised as docs/runbooks/partitions.md says",
 		}
 	case copies < s.Replication:
 		return &wrongTopicError{

@@ -15,7 +15,7 @@ import (
 type Config struct {
 	ChainID       uint64 `toml:"chain_id" help:"EIP-155 id of the chain, part of every topic's name: 56 is BNB Smart Chain"`
 	LogPartitions int    `toml:"log_partitions" help:"partitions of the log topic: how many statevm and planner can share the work; raised by writing it anew (docs/runbooks/partitions.md)"`
-	JobPartitions int    `toml:"job_partitions" help:"partitions of the job topic: how many sender can share the signers; never lowered (keeperctl partitions raise)"`
+	JobPartitions int    `toml:"job_partitions" help:"partitions of the job topic: how many sender can share the signers; never lowered (docs/runbooks/partitions.md)"`
 	// Signers and FrozenRole are what planner, sender and operators must not disagree about.
 	Signers    []chain.Address `toml:"signers" help:"addresses of this keeper's own signers; the planner routes jobs to them by account"`
 	FrozenRole bool            `toml:"frozen_role" help:"the signers hold the frozen-order role, so frozen orders and limit swaps are jobs too"`

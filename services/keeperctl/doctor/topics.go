@@ -31,7 +31,7 @@ var topicChecks = []check{
 		if t.described() && t.Partitions != t.Want {
 			found(Failure, t.Name, fmt.Sprintf("it has %d partitions, and %d are configured", t.Partitions, t.Want),
 				"correct LOG_PARTITIONS or JOB_PARTITIONS, or raise the topic's number as docs/runbooks/partitions.md "+
-					"says: keeperctl partitions raise")
+					"says")
 		}
 	})},
 	{"topic-settings", "topic-settings", true, eachTopic(func(t Topic, found report) {
