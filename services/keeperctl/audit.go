@@ -11,7 +11,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
-	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/operator/audit"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/tier/execution/ledger"
@@ -22,7 +21,6 @@ const auditUsage = "audit FROM TO | last DURATION"
 // auditChain prints who executed which jobs in a range of blocks, by what the chain shows.
 func auditChain(ctx context.Context, s *session, args []string) error {
 	d := auditRun{cfg: s.Config, out: s.out, progress: s.err, now: time.Now}
-	d.cfg.Own.JSON = d.cfg.Own.JSON || s.out.json
 	which, err := parseAuditRange(args)
 	if err == nil {
 		err = d.check()
@@ -73,9 +71,10 @@ type auditNode interface {
 
 // auditRun is one invocation of the command.
 type auditRun struct {
-	cfg           Config
-	out, progress io.Writer
-	now           func() time.Time
+	cfg      Config
+	out      printer
+	progress io.Writer
+	now      func() time.Time
 }
 
 // check demands to know at least one keeper.
@@ -109,9 +108,9 @@ func (d auditRun) run(ctx context.Context, node auditNode, which auditRange) err
 	if how.Venue, err = gmx.Locate(ctx, node, d.cfg.Venue.DataStore); err != nil {
 		return err
 	}
-	how.Roster, how.Workers, how.Lead = d.roster(), d.cfg.Own.Workers, d.cfg.Own.Lead
+	how.Roster = d.roster()
 	row, end := d.table(), d.tableEnd
-	if d.cfg.Own.JSON {
+	if d.out.json {
 		row, end = d.line, d.lineEnd
 	}
 	result, err := audit.Run(ctx, node, how, which.from, which.to, d.watch(), row)
@@ -121,16 +120,8 @@ func (d auditRun) run(ctx context.Context, node auditNode, which auditRange) err
 	return end(result)
 }
 
-// report computes with the given loss ratio where none was measured.
-func (d auditRun) report(r audit.Result) ledger.Report {
-	rates := ledger.Rates{}
-	if d.cfg.Own.LossRatio > 0 {
-		for _, k := range job.Kinds() {
-			rates[k] = d.cfg.Own.LossRatio
-		}
-	}
-	return r.Report(d.cfg.Tier.Tiers, rates)
-}
+// report reckons nothing for losers of a kind of which nobody lost.
+func (d auditRun) report(r audit.Result) ledger.Report { return r.Report(d.cfg.Tier.Tiers, nil) }
 
 // table writes the heads of the columns with the first row, so that nothing stands above a complaint.
 func (d auditRun) table() func(ledger.Row) error {

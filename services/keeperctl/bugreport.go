@@ -236,7 +236,7 @@ func disputes(ctx context.Context, s *session) error {
 	shown := []any{}
 	for _, l := range found {
 		if time.Since(l.Time) < 7*24*time.Hour {
-			shown = append(shown, shownLetter(l))
+			shown = append(shown, shownOf(l.Record, true))
 		}
 	}
 	return errors.Join(s.out.object(shown), err)

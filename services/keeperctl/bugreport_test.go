@@ -200,7 +200,7 @@ func TestDisputesAreShown(t *testing.T) {
 		disputes(t.Context(), &session{Config: y.s.Config, out: printer{Writer: &out}})); err != nil {
 		t.Fatal(err)
 	}
-	wantTold(t, out.String(), "http://a/***", "contradicted, for nonces: it says 8", `"source": "endpoint"`)
+	wantTold(t, out.String(), "http://a/***", "contradicted, for nonces: it says 8", `"key": "endpoint"`)
 	if strings.Count(out.String(), `"body": "\"0x7\""`) != 2 {
 		t.Errorf("%s", &out)
 	}

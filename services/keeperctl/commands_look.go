@@ -5,7 +5,7 @@ func looking() []command {
 	return []command{
 		{
 			use: "status", short: "show a keeper on one screen, what is wrong first", group: groupLook, data: true,
-			setup: statusCommand,
+			run: keeperStatus,
 			needs: []string{"keeper", "chain", "kafka", "postgres", "tier", "keeperctl.processes",
 				"keeperctl.alertmanager"},
 		},
@@ -46,10 +46,7 @@ func looking() []command {
 			use:   "audit FROM TO | last DURATION",
 			short: "say who executed which jobs, how late and at what gas, by the chain alone",
 			group: groupLook, data: true, run: auditChain,
-			needs: []string{
-				"keeper", "chain", "venue", "tier",
-				"keeperctl.json", "keeperctl.workers", "keeperctl.lead", "keeperctl.loss_ratio",
-			},
+			needs: []string{"keeper", "chain", "venue", "tier"},
 		},
 	}
 }

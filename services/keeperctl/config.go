@@ -10,7 +10,6 @@ import (
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/notify/receivers"
-	"perpkeeper/pkg/operator/audit"
 	"perpkeeper/pkg/operator/emergency"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/price/sources"
@@ -19,7 +18,6 @@ import (
 	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/service/check"
 	"perpkeeper/pkg/tier"
-	"perpkeeper/pkg/tier/execution/ledger"
 	"perpkeeper/pkg/txmgr/signer"
 )
 
@@ -96,16 +94,10 @@ type Settings struct {
 	Roles       pg.Passwords  `toml:"roles"`
 	Replication int           `toml:"replication" help:"copies of each partition of a topic that has to be created; 0 = the brokers' default"`
 	Wait        time.Duration `toml:"wait" help:"how long to go on asking until the answer is good; 0 = ask once"`
-
-	JSON      bool          `toml:"json" help:"as --output json: a JSON object a line, {\"job\": …} for each, {\"report\": …} at the end"`
-	Workers   int           `toml:"workers" help:"blocks read at the same time"`
-	Lead      time.Duration `toml:"lead" help:"how long before the range to look for the requests that are executed in it"`
-	LossRatio ledger.Ratio  `toml:"loss_ratio" help:"gas of a loser over a winner's, for kinds of jobs of which nobody lost; 0 = reckon nothing for them"`
 }
 
 // defaultConfig asks a node, a broker and a database on this machine, and changes nothing that has to be confirmed.
 func defaultConfig() Config {
-	how := audit.DefaultConfig()
 	return Config{
 		Log:    service.LogSettings{Level: "warn", Format: "console"},
 		Keeper: wire.DefaultConfig(), Chain: evm.DefaultConfig(), Venue: gmx.DefaultConfig(),
@@ -114,8 +106,7 @@ func defaultConfig() Config {
 		Emergency: emergency.DefaultConfig(), Signer: signer.DefaultConfig(),
 		Scanner: Scanner{Price: sources.DefaultConfig()},
 		Own: Settings{
-			Limit: 50, Patience: 30 * time.Second, DryRun: true, Workers: how.Workers,
-			Lead: how.Lead, EmergencySigner: signer.DefaultConfig(),
+			Limit: 50, Patience: 30 * time.Second, DryRun: true, EmergencySigner: signer.DefaultConfig(),
 		},
 	}
 }
@@ -127,8 +118,6 @@ func (s Settings) Validate() error {
 		check.Refuse(s.Patience < 100*time.Millisecond, "patience: %s is less than 100ms", s.Patience),
 		check.Between("replication", s.Replication, 0, 10),
 		check.Between("wait", s.Wait, 0, time.Hour),
-		check.Between("workers", s.Workers, 1, 64),
-		check.Between("lead", s.Lead, 0, 24*time.Hour),
 	}
 	for _, p := range s.Processes {
 		problems = append(problems, p.validate())

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/kafka/wire"
@@ -92,7 +90,7 @@ func (d deadLetters) show(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return d.out.object(shownLetter(l))
+	return d.out.object(shownOf(l.Record, true))
 }
 
 func letterOffset(text string) (int64, error) {
@@ -101,36 +99,6 @@ func letterOffset(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is no offset of a dead letter (keeperctl dlq list shows them)", text)
 	}
 	return offset, nil
-}
-
-// shownLetter is a letter as show prints it. What cannot be decoded, which is what most letters of the log topic are
-// about, is shown as it is.
-func shownLetter(l deadletter.Letter) any {
-	type shown struct {
-		Offset  int64             `json:"offset"`
-		At      time.Time         `json:"at"`
-		Source  string            `json:"source"`
-		Headers map[string]string `json:"headers"`
-		Key     string            `json:"key,omitempty"`
-		Message any               `json:"message,omitempty"`
-		Decoded string            `json:"notDecoded,omitempty"`
-		Value   string            `json:"value,omitempty"`
-	}
-	s := shown{Offset: l.Offset, At: l.Time.UTC(), Source: l.Source(), Headers: map[string]string{}}
-	for _, h := range l.Headers {
-		s.Headers[h.Key] = readable(h.Value)
-	}
-	if s.Source == wire.Disputes && json.Valid(l.Value) {
-		s.Message = json.RawMessage(l.Value)
-		return s
-	}
-	message, _, err := wire.Decode(l.Record)
-	if err != nil {
-		s.Decoded, s.Value = err.Error(), "0x"+hex.EncodeToString(l.Value)
-		return s
-	}
-	s.Message = message
-	return s
 }
 
 // readable is text as it is, and anything else as digits.

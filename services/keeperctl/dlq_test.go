@@ -187,7 +187,7 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 	o.limit = 1
 	wantTold(t, o.told("list"), lostJob(2).ID, "2 more")
 	wantTold(t, o.told("show 0"), `"ID": "`+lostJob(1).ID, `"error": "no node takes it\nreally"`, `"sv": "0x0001"`,
-		`"source": "perp.56.job.v1"`)
+		`"key": "perp.56.job.v1"`)
 	wantTold(t, o.told("show 1"), `"notDecoded": "record at partition 0, offset 1: LOG of schema version 99`,
 		`"value": "0xff"`)
 	wantTold(t, o.told("show 3"), "error: there is no dead letter 3")

@@ -21,9 +21,7 @@ func doctorCommand(cmd *cobra.Command) runner {
 		"price sources alone")
 	testAlert := cmd.Flags().Bool("test-alert", false, "also give Alertmanager a test message, which has to reach "+
 		"whom warnings reach")
-	asJSON := cmd.Flags().Bool("json", false, "as --output json")
 	return func(ctx context.Context, s *session, _ []string) error {
-		s.out.json = s.out.json || *asJSON
 		s.log = zerolog.Nop() // what is wrong is a finding, and said once
 		facts := s.facts(ctx, *pre)
 		if *testAlert {

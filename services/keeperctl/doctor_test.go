@@ -19,7 +19,7 @@ import (
 // examined runs the command and returns the checks that found something.
 func examined(t *testing.T, args ...string) (checks string, answer string, code int) {
 	t.Helper()
-	out, complaint, code := run(t, nil, append([]string{"doctor", "--json"}, args...)...)
+	out, complaint, code := run(t, nil, append([]string{"doctor", "--output=json"}, args...)...)
 	var told struct {
 		Well     bool
 		Findings []struct{ Check, Severity, About, Seen, Fix, Runbook string }

@@ -297,14 +297,3 @@ func (v verbs) do(ctx context.Context, name string, args []string) error {
 	}
 	return c.usage()
 }
-
-// operand reads the one argument of a command that takes one: another way to write the flag it is named for.
-func operand(flag *string, args []string) error {
-	if len(args) > 0 && *flag == "" {
-		*flag, args = args[0], args[1:]
-	}
-	if len(args) > 0 {
-		return usagef("unexpected argument %q", args[0])
-	}
-	return nil
-}

@@ -98,7 +98,6 @@ func TestCompletion(t *testing.T) {
 		"signer list --keeperctl.lim":      "--keeperctl.limit\t",
 		"signer list --output ":            "json",
 		"health ":                          "postgres\t",
-		"audit --keeperctl.loss":           "--keeperctl.loss_ratio\t",
 		"generations switch 2 --keeperctl": "--keeperctl.reason\t",
 	} {
 		args := append([]string{"__complete"}, strings.Fields(line)...)

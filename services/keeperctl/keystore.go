@@ -13,25 +13,19 @@ import (
 	"perpkeeper/pkg/txmgr/signer"
 )
 
-// keystoreCommand makes the files that a sender signs with. It speaks to nobody.
+// keystoreCommand makes the files that a sender signs with, readable by group and owner. It speaks to nobody.
 func keystoreCommand(cmd *cobra.Command) runner {
-	flags := cmd.Flags()
-	folder := flags.String("folder", "", "folder that the keystore and its password are written to, readable by "+
-		"group and owner")
-	given := flags.Bool("import", false, "take the private key from standard input, one line of hex, in place of "+
+	given := cmd.Flags().Bool("import", false, "take the private key from standard input, one line of hex, in place of "+
 		"making a new one")
 	return func(_ context.Context, s *session, args []string) error {
-		if err := operand(folder, args); err != nil {
-			return err
+		if len(args) != 1 || args[0] == "" {
+			return usagef("usage: keeperctl keystore FOLDER [--import]")
 		}
-		return createKeystore(*folder, *given, s)
+		return createKeystore(args[0], *given, s)
 	}
 }
 
 func createKeystore(folder string, given bool, s *session) error {
-	if folder == "" {
-		return usagef("no folder named; usage: keeperctl keystore FOLDER [--import]")
-	}
 	raw := ""
 	if given {
 		line, err := bufio.NewReader(io.LimitReader(s.in, 1<<10)).ReadString('\n')

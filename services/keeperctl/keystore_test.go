@@ -24,7 +24,7 @@ func TestKeystore(t *testing.T) {
 		code int
 		want string
 	}{
-		"no folder":      {code: 2, want: "no folder named"},
+		"no folder":      {code: 2, want: "usage: keeperctl keystore FOLDER"},
 		"missing folder": {args: []string{dir + "/none"}, code: 1, want: "no such file"},
 		"no key":         {args: []string{dir, "--import"}, code: 1, want: "holds no key"},
 		"not a key":      {in: "hunter2\n", args: []string{dir, "--import"}, code: 1, want: "no private key"},

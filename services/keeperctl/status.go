@@ -2,45 +2,17 @@ package keeperctl
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
-	"perpkeeper/pkg/retry"
 )
 
-const watchEvery = 2 * time.Second
-
-// statusCommand shows a keeper on one screen: what is wrong first.
-func statusCommand(cmd *cobra.Command) runner {
-	watch := cmd.Flags().Bool("watch", false, "look again every 2 s, until it is interrupted")
-	return func(ctx context.Context, s *session, _ []string) error {
-		if !*watch {
-			return s.show(s.look(ctx))
-		}
-		for {
-			found := s.look(ctx)
-			if s.terminal != nil {
-				_, _ = fmt.Fprint(s.terminal, "\x1b[H\x1b[2J") // home, and nothing below
-			}
-			if err := s.show(found); err != nil && !errors.As(err, new(wrongError)) {
-				return err
-			}
-			if !retry.Sleep(ctx, watchEvery) {
-				return nil // somebody has seen enough
-			}
-		}
-	}
-}
-
-// wrongError reports that there are findings.
-type wrongError struct{ error }
+// keeperStatus shows a keeper on one screen: what is wrong first.
+func keeperStatus(ctx context.Context, s *session, _ []string) error { return s.show(s.look(ctx)) }
 
 // show prints findings, those somebody has to do something about first.
 func (s *session) show(found []status.Finding) error {
@@ -62,12 +34,11 @@ func (s *session) show(found []status.Finding) error {
 	if err := s.out.table(rows); err != nil || wrong == 0 {
 		return err
 	}
-	return wrongError{fmt.Errorf("things that somebody has to look at: %d", wrong)}
+	return fmt.Errorf("things that somebody has to look at: %d", wrong)
 }
 
 // look asks every source at the same time. One that cannot be reached is a finding.
 func (s *session) look(ctx context.Context) []status.Finding {
-	defer s.close() // it is called again and again
 	sources := []status.Source{
 		{What: "chain", Ask: func(ctx context.Context, l *status.Looks) error {
 			node, err := s.node(ctx)

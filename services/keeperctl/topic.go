@@ -191,7 +191,7 @@ func (v topicView) wants(r bus.Record) bool {
 
 func headerOf(r bus.Record, key string) string { return deadletter.Letter{Record: r}.Header(key) }
 
-// shownRecord is a record as one line of JSON has it.
+// shownRecord is a record as JSON has it. The key of a dead letter is the topic it was in.
 type shownRecord struct {
 	Partition int               `json:"partition"`
 	Offset    int64             `json:"offset"`
@@ -205,8 +205,9 @@ type shownRecord struct {
 	Value     string            `json:"value,omitempty"`
 }
 
-// line prints one record on one line, in one piece, so that readers side by side do not mix them.
-func (v topicView) line(r bus.Record) error {
+// shownOf is a record as it is shown, with what is in it or without. What cannot be decoded, which is what most letters
+// of the log topic are about, is shown as it is.
+func shownOf(r bus.Record, decode bool) shownRecord {
 	s := shownRecord{
 		Partition: r.Partition, Offset: r.Offset, At: r.Time.UTC(), Kind: headerOf(r, "t"), Key: keyText(r.Key),
 		Bytes: len(r.Value), Headers: map[string]string{},
@@ -214,12 +215,23 @@ func (v topicView) line(r bus.Record) error {
 	for _, h := range r.Headers {
 		s.Headers[h.Key] = readable(h.Value)
 	}
-	if v.decode {
-		message, _, err := wire.Decode(r)
-		if s.Message = message; err != nil {
-			s.Message, s.Problem, s.Value = nil, err.Error(), "0x"+hex.EncodeToString(r.Value)
-		}
+	if !decode {
+		return s
 	}
+	if s.Key == wire.Disputes && json.Valid(r.Value) {
+		s.Message = json.RawMessage(r.Value)
+		return s
+	}
+	message, _, err := wire.Decode(r)
+	if s.Message = message; err != nil {
+		s.Message, s.Problem, s.Value = nil, err.Error(), "0x"+hex.EncodeToString(r.Value)
+	}
+	return s
+}
+
+// line prints one record on one line, in one piece, so that readers side by side do not mix them.
+func (v topicView) line(r bus.Record) error {
+	s := shownOf(r, v.decode)
 	if v.out.json {
 		return json.NewEncoder(v.out).Encode(s)
 	}

@@ -25,7 +25,7 @@ func (k *keeper) doctor(ctx context.Context, more ...string) (checks []string, s
 	for _, p := range k.Processes {
 		pages = append(pages, p.Name+"=http://"+p.HTTP)
 	}
-	said, err := k.Keeperctl(ctx, append([]string{"doctor", "--json", "--keeperctl.processes=" +
+	said, err := k.Keeperctl(ctx, append([]string{"doctor", "--output=json", "--keeperctl.processes=" +
 		strings.Join(pages, ",")}, more...)...)
 	var told struct{ Findings []struct{ Check string } }
 	if decoded := json.NewDecoder(strings.NewReader(said)).Decode(&told); decoded != nil {

@@ -72,7 +72,7 @@ func TestFilesThatCannotWorkAreRefused(t *testing.T) {
 		"twice":           "ann operator " + good + "\nann viewer " + good,
 		"a hostile name":  "<b> operator " + good,
 		"a hash of hours": "ann operator " + strings.Replace(good, "$2a$04$", "$2a$31$", 1),
-		"another kind":    "ann viewer $argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+		"another kind":    "a viewer $argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
 	} {
 		_, err := parseUsers(lines)
 		if err == nil {
