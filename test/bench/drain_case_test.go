@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/lab/devnet"
 	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/secret"
 )
 
@@ -116,6 +118,42 @@ func (k *keeper) prices(d *drained) (raised int64) {
 	}
 	k.t.Logf("%d replacements; the highest price offered was %.2f gwei", raised, float64(most)/1e9)
 	return raised
+}
+
+// flood has each of so many traders ask for an order that is due and that the venue refuses for now: its feature is
+// disabled. All of them wait at the signers.
+func (k *keeper) flood(orders uint32) {
+	k.t.Helper()
+	ctx, market := k.t.Context(), k.devnet.Deployment().Markets[1]
+	deployer, err := devnet.Accounts(devnet.DeployerIndex, 1)
+	k.must(deployer, err)
+	off, err := k.venue.SetBool(ctx, deployer[0].Key, "EXECUTE_ORDER_FEATURE_DISABLED", true,
+		k.devnet.Deployment().Contracts.OrderHandler, big.NewInt(int64(exchange.LimitIncrease)))
+	k.must(off, err)
+	k.must(k.venue.Wait(ctx, off))
+	traders, err := devnet.Accounts(1_000_000, orders) // they have coins of their own; see [keeper.open]
+	k.must(traders, err)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(100)
+	for _, trader := range traders {
+		group.Go(func() error {
+			created, err := k.venue.CreateOrder(ctx, trader.Key, exchange.OrderRequest{Market: market.Address,
+				Collateral: market.Short, Type: exchange.LimitIncrease, IsLong: true, SizeUSD: usd(1000),
+				CollateralAmount: big.NewInt(500e6), TriggerPrice: usd(1e9)})
+			if err == nil {
+				_, err = k.venue.Wait(ctx, created)
+			}
+			return err
+		})
+	}
+	k.must(nil, group.Wait())
+	k.await("every order waits at a signer", func(o pg.Overview) bool { return k.waiting() == int(orders) })
+}
+
+func (k *keeper) waiting() (queued int) {
+	k.must(nil, k.db.Pool().QueryRow(k.t.Context(),
+		`SELECT count(*) FROM keeper.tx_intent WHERE state = 'QUEUED'`).Scan(&queued))
+	return queued
 }
 
 // keyLost is a keeper one of whose four signers has no key any more from the jump on.

@@ -48,6 +48,7 @@ func TestDrain(t *testing.T) {
 		keyLost(),
 		{name: "a remote signer of 300 ms", over: 11,
 			fleet: fleet{remote: &remoteSigner{slow: 300 * time.Millisecond}}},
+		{name: "a flood of waiting orders", over: 11, before: func(k *keeper) { k.flood(1000) }},
 	} {
 		t.Run(c.name, c.run)
 	}

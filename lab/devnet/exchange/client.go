@@ -122,6 +122,14 @@ func (c *Client) SetUint(ctx context.Context, key *ecdsa.PrivateKey, name string
 		call{to: &c.Deployment().Contracts.Config, data: data, gas: gasToConfigure})
 }
 
+// SetBool turns a switch through Config; the account needs CONFIG_KEEPER, which the deployer has. args are the key's.
+func (c *Client) SetBool(ctx context.Context, key *ecdsa.PrivateKey, name string, on bool, args ...any) (common.Hash,
+	error) {
+	data := pack(contracts.Config, "setBool", contracts.BaseKey(name), contracts.Encode(args...), on)
+	return c.submit(ctx, key, "setting "+name,
+		call{to: &c.Deployment().Contracts.Config, data: data, gas: gasToConfigure})
+}
+
 // SetSilently writes a bytes32 word into the DataStore without any event, as deployments do. The account must be the
 // deployer, who gives itself the role for it and takes it away again. args are the key's.
 func (c *Client) SetSilently(ctx context.Context, deployer *ecdsa.PrivateKey, name string, value common.Hash,
