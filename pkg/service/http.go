@@ -82,7 +82,8 @@ func (sh *Shell) routes() {
 	build := ReadBuild(sh.Name)
 	sh.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	sh.mux.HandleFunc("GET /readyz", sh.readyz)
-	sh.mux.Handle("GET /metrics", promhttp.HandlerFor(sh.Registry, promhttp.HandlerOpts{Registry: sh.Registry}))
+	sh.mux.Handle("GET /metrics", promhttp.HandlerFor(sh.Registry,
+		promhttp.HandlerOpts{Registry: sh.Registry, EnableOpenMetrics: true})) // for exemplars
 	sh.mux.HandleFunc("GET /version",
 		func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, build) })
 }

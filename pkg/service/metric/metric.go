@@ -2,7 +2,11 @@
 // Prometheus does not take, panics: it is a mistake in the program.
 package metric
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // In registers what it makes. The one of no registry only makes it.
 type In struct{ prometheus.Registerer }
@@ -51,4 +55,16 @@ func Bool(yes bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// OfJob observes a value with the job it belongs to as exemplar, so that a panel leads to the job's page. An id that is
+// too long for an exemplar is left out.
+func OfJob(o prometheus.Observer, value float64, id string) {
+	const name = "job_id"
+	with, can := o.(prometheus.ExemplarObserver)
+	if !can || utf8.RuneCountInString(name+id) > prometheus.ExemplarMaxRunes {
+		o.Observe(value)
+		return
+	}
+	with.ObserveWithExemplar(value, prometheus.Labels{name: id})
 }

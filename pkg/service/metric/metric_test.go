@@ -1,6 +1,8 @@
 package metric_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,4 +58,26 @@ hs_count{a="x"} 1
 		}
 	}()
 	in.Counter("c_total", "C.")
+}
+
+// What is observed of a job names it as exemplar; an id that no exemplar can hold costs the observation nothing.
+func TestExemplarsNameTheJob(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	h := metric.In{Registerer: reg}.Histogram("h", "H.", []float64{1, 2, 3})
+	metric.OfJob(h, 1.5, "liquidation/1")
+	metric.OfJob(h, 2.5, strings.Repeat("x", prometheus.ExemplarMaxRunes))
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := families[0].GetMetric()[0].GetHistogram()
+	named := map[float64]string{}
+	for _, b := range got.GetBucket() {
+		for _, l := range b.GetExemplar().GetLabel() {
+			named[b.GetUpperBound()] = l.GetName() + "=" + l.GetValue()
+		}
+	}
+	if got.GetSampleCount() != 2 || named[2] != "job_id=liquidation/1" || len(named) != 1 {
+		t.Errorf("%d observed; exemplars %v", got.GetSampleCount(), slices.Sorted(maps.Values(named)))
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/service/metric"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -139,7 +140,7 @@ func (c *confirm) record(ctx context.Context, looks []*look) error {
 	}
 	for _, l := range recorded {
 		age := c.heads.Age(l.Intent.Job.BirthMs)
-		c.metrics.landed.WithLabelValues(string(l.Intent.Job.Kind)).Observe(age.Seconds())
+		metric.OfJob(c.metrics.landed.WithLabelValues(string(l.Intent.Job.Kind)), age.Seconds(), l.Intent.Job.ID)
 		c.logged("mined", l.Flight, *l.observed.Receipt)
 		// what frees a nonce fits where an execution does not
 		if mined, _ := l.Of(l.observed.Receipt.TxHash); mined.Kind == txm.Exec {
