@@ -15,8 +15,8 @@ type lie struct {
 	reports func(*priceSource, []report) []report
 	// reorg: meanwhile the chain replaces blocks that are not final.
 	reorg bool
-	// unasked: no process asks about it, so that the row shows just that.
-	unasked bool
+	// rare: what it changes may never be asked or answered, so that the row shows just that.
+	rare bool
 	// decisive: the answer contradicts itself, the chain or the other two, so that it has to be named within a minute.
 	decisive bool
 	// short: the row is in the short form; pair: so is the one with two endpoints.
@@ -39,13 +39,13 @@ var lies = []lie{
 	{name: "receipt of a failure", change: receipt(failed), short: true},
 	{name: "receipt made up", change: either(receiptMadeUp, counted)},
 	{name: "eth_call reverts", change: callReverts, short: true, pair: true},
-	{name: "eth_call succeeds", change: callSucceeds},
+	{name: "eth_call succeeds", change: callSucceeds, rare: true}, // few calls revert
 	{name: "gas price x 100", change: gasPrice(times(100)), short: true},
 	{name: "gas price 1 wei", change: gasPrice(func(*big.Int) *big.Int { return big.NewInt(1) })},
 	{name: "nonce ahead", change: nonce(1000)},
 	{name: "nonce behind", change: nonce(-3)},
-	{name: "balance of nothing", change: balance(new(big.Int)), unasked: true},
-	{name: "balance of plenty", change: balance(new(big.Int).Lsh(big.NewInt(1), 100)), unasked: true},
+	{name: "balance of nothing", change: balance(new(big.Int)), rare: true},
+	{name: "balance of plenty", change: balance(new(big.Int).Lsh(big.NewInt(1), 100)), rare: true},
 	{name: "broadcast: no funds", change: broadcast("insufficient funds for gas * price + value")},
 	{name: "broadcast: nonce too low", change: broadcast("nonce too low")},
 	{name: "price report ahead", reports: reportsAhead, decisive: true, short: true},

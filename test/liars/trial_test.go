@@ -137,7 +137,7 @@ func (x *trial) missing(ctx context.Context, begun time.Time) error {
 	if err := x.settled(ctx, x.from, x.to); err != nil {
 		return err
 	}
-	if x.changed == 0 && x.count() == 0 && x.lies() && x.first() && !x.unasked {
+	if x.changed == 0 && x.count() == 0 && x.lies() && x.first() && !x.rare {
 		return errors.New("no answer was changed")
 	}
 	if x.tallyFrom(x.from).executed == 0 {
