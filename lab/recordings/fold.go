@@ -29,8 +29,6 @@ func foldCommand() *cobra.Command {
 		"verdicts instead of the state")
 	swaps := flags.String("swap-cases", "", "JSON of swaps with blocks and prices: print what the venue would give "+
 		"for each instead of the state")
-	check := flags.Bool("check-swaps", false, "hold the swap rule against every swap the recording says was "+
-		"executed: print where they differ instead of the state")
 	written := flags.String("words", "", "JSON array of words of the exchange's store that no event carries, each "+
 		"with its block, to take in as well")
 	versions := flags.String("rules", "", "JSON of the versions of the contracts that handlers are of; all are of "+
@@ -49,9 +47,6 @@ func foldCommand() *cobra.Command {
 		}
 		if err := f.ask(*questions, *swaps, *tokens); err != nil {
 			return err
-		}
-		if *check {
-			f.check = &swapCheck{Differ: []swapDiffer{}}
 		}
 		if *written != "" {
 			var err error
@@ -99,7 +94,6 @@ type fold struct {
 	words   words  // not taken in yet
 	cases   *cases // nil where they are not asked for, as the swaps
 	swaps   *swapCases
-	check   *swapCheck
 	seen    extent
 	seconds uint64 // the time of the last block
 	oracle  map[chain.Address]perp.Price
@@ -124,8 +118,6 @@ func (f *fold) result() ([]byte, error) {
 		return f.cases.rest(f)
 	case f.swaps != nil:
 		return f.swaps.rest(f)
-	case f.check != nil:
-		return f.check.result()
 	}
 	if err := f.settle(math.MaxUint64); err != nil {
 		return nil, err
@@ -205,16 +197,7 @@ func (f *fold) transaction(logs []chain.Log, blockTimeMs uint64) error {
 		return err
 	}
 	f.note(logs)
-	watch := func(perp.Event) {}
-	if f.check != nil {
-		checking, err := f.check.transaction(f.book, logs)
-		if err != nil {
-			return err
-		}
-		watch = checking.before
-	}
 	for _, e := range events {
-		watch(e)
 		if err := perp.Apply(f.book, e); err != nil {
 			return fmt.Errorf("block %d, transaction %s: %w", logs[0].Block, logs[0].TxHash, err)
 		}

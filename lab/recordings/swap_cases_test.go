@@ -97,46 +97,6 @@ func testSwaps(t *testing.T, cases string, args []string) {
 	}
 }
 
-// Every swap that any recording says was executed is what the rule says of the state right before it: amounts, impact,
-// fees, and what is left of the pools.
-func TestEveryRecordedSwapFollowsTheRule(t *testing.T) {
-	logs, words, _ := swapRecording(t)
-	for name, args := range map[string][]string{
-		"swaps":                   {"--logs", logs, "--words", words},
-		"trading-and-liquidation": nil, "risk-parity": nil, "toggles": nil, "twoside": nil, "solvent": nil,
-		"upgrade": nil,
-	} {
-		t.Run(name, func(t *testing.T) {
-			if args == nil {
-				args = foldArgs(name)
-			}
-			out, complaint, code := run(t, nil, append([]string{"fold", "--check-swaps"}, args...)...)
-			if code != 0 {
-				t.Fatalf("exit code %d: %s", code, complaint)
-			}
-			var check swapCheck
-			if err := json.Unmarshal([]byte(out), &check); err != nil {
-				t.Fatal(err)
-			}
-			for _, d := range check.Differ {
-				t.Errorf("block %d, log %d: %s", d.Block, d.Log, d.What)
-			}
-			if name == "swaps" && check.Swaps < 100 {
-				t.Errorf("only %d swaps were held against the rule", check.Swaps)
-			}
-		})
-	}
-}
-
-// A missing word is found: without the virtual market's id, of which no event tells, the rule is not the chain's.
-func TestSwapsShowAMissingWord(t *testing.T) {
-	logs, _, _ := swapRecording(t)
-	out, _, code := run(t, nil, "fold", "--check-swaps", "--logs", logs)
-	if code != 0 || !strings.Contains(out, "virtualInventoryForSwaps") {
-		t.Errorf("exit code %d, and nothing differs: %.200s", code, out)
-	}
-}
-
 func TestWordsOfAFile(t *testing.T) {
 	story := filepath.Join("testdata", "story.jsonl.gz")
 	key := "0x" + strings.Repeat("ab", 32)
