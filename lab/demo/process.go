@@ -175,13 +175,6 @@ func (p *Process) Hold() (release func()) {
 	})
 }
 
-// Pause stops the process without ending it (SIGSTOP), as a long garbage collection or a frozen machine would; the
-// returned function lets it go on.
-func (p *Process) Pause() (resume func()) {
-	p.signal(syscall.SIGSTOP)
-	return func() { p.signal(syscall.SIGCONT) }
-}
-
 func (p *Process) signal(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -144,9 +144,6 @@ func (p *Pair) URL() string {
 	return at.String()
 }
 
-// Way is what clients go through.
-func (p *Pair) Way() *transporttest.Relay { return p.way }
-
 // Lag keeps the standby where it is: what is committed from now on is lost when it is promoted.
 func (p *Pair) Lag() { p.feed.Refuse(true) }
 
