@@ -10,17 +10,6 @@ import (
 	"strings"
 )
 
-// params are words of the DataStore that the devnet's deployment wrote without an event, as deployments do.
-const params = `# Read by call at the first block, for what is folded before the first audit.
-[[scanner.param]]
-name = "REQUEST_EXPIRATION_TIME"
-kind = "uint"
-
-[[scanner.param]]
-name = "MAX_ORACLE_PRICE_AGE"
-kind = "uint"
-`
-
 // writeConfig puts down what has no place in an environment: tables.
 func (k *Keeper) writeConfig() (path string, err error) {
 	tiers, err := k.tiers()
@@ -29,7 +18,7 @@ func (k *Keeper) writeConfig() (path string, err error) {
 	}
 	path = filepath.Join(k.dir, "keeper.toml")
 	_, further := k.stack.adapted()
-	return path, os.WriteFile(path, []byte(params+tiers+further), 0o600)
+	return path, os.WriteFile(path, []byte(tiers+further), 0o600)
 }
 
 // writeEnvironment puts down the keeper's configuration for a shell, so that keeperctl can be tried on it while the

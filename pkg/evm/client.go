@@ -170,6 +170,20 @@ type EndpointStatus struct {
 	Software                       string         // in its own words; empty where no fork has made anybody ask
 }
 
+// MarshalJSON implements json.Marshaler: the error, which has no JSON form, as its text.
+func (s EndpointStatus) MarshalJSON() ([]byte, error) {
+	type plain EndpointStatus
+	shown := struct {
+		plain
+
+		LastError string `json:",omitempty"`
+	}{plain: plain(s)}
+	if s.LastError != nil {
+		shown.LastError = s.LastError.Error()
+	}
+	return json.Marshal(shown)
+}
+
 // Endpoints returns the status of each endpoint, in the order of the configuration, the private ones last.
 func (c *Client) Endpoints() []EndpointStatus {
 	var list []EndpointStatus
@@ -181,22 +195,9 @@ func (c *Client) Endpoints() []EndpointStatus {
 
 // Page shows the status of each endpoint as JSON, without secrets.
 func (c *Client) Page() http.Handler {
-	type shown struct {
-		EndpointStatus
-
-		LastError string `json:",omitempty"` // in place of the error, which has no JSON form
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		var list []any
-		for _, s := range c.Endpoints() {
-			one := shown{EndpointStatus: s}
-			if s.LastError != nil {
-				one.LastError = s.LastError.Error()
-			}
-			list = append(list, one)
-		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(list) // The client may have gone; nothing is lost with it.
+		_ = json.NewEncoder(w).Encode(c.Endpoints()) // The client may have gone; nothing is lost with it.
 	})
 }
 

@@ -132,7 +132,7 @@ func TestInitOfComposeRegion(t *testing.T) {
 		t.Errorf("%d lines of settings", len(set))
 	}
 	diagnosed(t, map[string]string{ // as docker-compose.yml gives them to the doctor
-		"PERPKEEPER_CONFIG":           set["KEEPER_CONFIG"] + ",../../deploy/compose/params.toml",
+		"PERPKEEPER_CONFIG":           set["KEEPER_CONFIG"],
 		"PERPKEEPER_KEEPER_CHAIN_ID":  set["CHAIN_ID"],
 		"PERPKEEPER_CHAIN_URLS_FILE":  filepath.Join(secrets, "chain_urls"),
 		"PERPKEEPER_VENUE_DATA_STORE": set["DATA_STORE"], "PERPKEEPER_SCANNER_START_BLOCK": set["START_BLOCK"],
@@ -163,17 +163,6 @@ func tree(t *testing.T, folder string) string {
 		t.Fatal(err)
 	}
 	return all.String()
-}
-
-// The words that every region reads are those of the example.
-func TestInitReadsTheWordsOfTheExample(t *testing.T) {
-	example, err := os.ReadFile("../../deploy/compose/params.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ours, _ := regionFiles.ReadFile("region/params.toml"); string(ours) != string(example) {
-		t.Error("region/params.toml is not deploy/compose/params.toml")
-	}
 }
 
 // What makes no sense, or is not given, is said in one line.

@@ -98,7 +98,6 @@ func (r *region) files() (paths []string, write map[string]func(io.Writer) error
 		return paths, write
 	}
 	add(filepath.Join(r.Dir, "region.toml"), "region.tmpl", r)
-	add(filepath.Join(r.Dir, "params.toml"), "params.toml", r)
 	for _, p := range bareProcesses {
 		p.region = r
 		add(filepath.Join(r.Dir, p.Name+".env"), "process.tmpl", p)

@@ -87,7 +87,7 @@ func (w *writer) auditOnce(ctx context.Context) error {
 	if err := w.collector.handlers.look(ctx, w.collector.venue.Venue(), final); err != nil {
 		return auditError(err, final)
 	}
-	a, err := w.collector.store.audit(ctx, w.cfg.Scanner.Params, final)
+	a, err := w.collector.store.audit(ctx, final)
 	if err != nil {
 		return auditError(err, final)
 	}
@@ -126,38 +126,15 @@ type audit struct {
 	answers []answer // of each word
 }
 
-// audit reads every word of the catalogue and every configured one.
-func (d dataStore) audit(ctx context.Context, params []Param, block chain.BlockRef) (a audit, err error) {
+// audit reads every word of the catalogue.
+func (d dataStore) audit(ctx context.Context, block chain.BlockRef) (a audit, err error) {
 	a.read = block
 	if a.markets, err = d.markets(ctx, block); err != nil {
 		return a, err
 	}
-	if a.words, err = wordsToAudit(params, a.markets); err != nil {
-		return a, err
-	}
+	a.words = perp.Words(a.markets)
 	a.answers, err = d.read(ctx, a.words, block)
 	return a, err
-}
-
-// wordsToAudit lists the words of an audit, each once.
-func wordsToAudit(params []Param, markets []perp.Market) ([]perp.Word, error) {
-	words := perp.Words(markets)
-	for _, p := range params {
-		more, err := p.listed(markets)
-		if err != nil {
-			return nil, err
-		}
-		words = append(words, more...)
-	}
-	seen := map[chain.Hash]bool{}
-	once := words[:0]
-	for _, p := range words {
-		if !seen[p.Key] {
-			seen[p.Key] = true
-			once = append(once, p)
-		}
-	}
-	return once, nil
 }
 
 // passed returns the markets of which every word could be read, and the others.

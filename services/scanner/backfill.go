@@ -201,12 +201,12 @@ func (w *writer) publishStretch(ctx context.Context, s stretch) error {
 	return nil
 }
 
-// firstWords reads the configured words of the DataStore at the topic's first block.
+// firstWords reads words of the DataStore at the topic's first block.
 func (w *writer) firstWords(ctx context.Context, block chain.BlockRef) ([]wire.Param, error) {
 	if block.Number != w.first {
 		return nil, nil
 	}
-	return w.collector.store.params(ctx, w.cfg.Scanner.Params, block)
+	return w.collector.store.params(ctx, w.cfg.Scanner.FirstWords, block)
 }
 
 // contents routes what was found in a range, in order. The words stand in its first block.

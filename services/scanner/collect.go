@@ -55,7 +55,7 @@ func (c *collector) collect(ctx context.Context, header evm.Header, readWords bo
 	}
 	var words []wire.Param
 	if readWords {
-		if words, err = c.store.params(ctx, c.own.Params, found.block); err != nil {
+		if words, err = c.store.params(ctx, c.own.FirstWords, found.block); err != nil {
 			return content{}, err
 		}
 	}

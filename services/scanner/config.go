@@ -8,6 +8,7 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price/sources"
 	"perpkeeper/pkg/service/check"
 )
@@ -24,8 +25,10 @@ type Config struct {
 // Settings is the [scanner] section.
 type Settings struct {
 	// StartBlock matters while the topic is empty only; afterwards the topic shows where it began.
-	StartBlock uint64  `toml:"start_block" help:"first block of an empty topic: the one the exchange was deployed in"`
-	Params     []Param `toml:"param" help:"further words of the DataStore to read: at the first block, and by audits"`
+	StartBlock uint64 `toml:"start_block" help:"first block of an empty topic: the one the exchange was deployed in"`
+	// FirstWords are read at the topic's first block, for what is folded before the first audit: deployments write them
+	// without an event.
+	FirstWords []perp.Word `toml:"-"`
 	// AuditInterval: how often every word that rules read is compared with the DataStore; what differs is published.
 	AuditInterval time.Duration `toml:"-"`
 	Backfill      Backfill      `toml:"backfill"`
@@ -48,10 +51,17 @@ func DefaultConfig() Config {
 		Venue: gmx.DefaultConfig(),
 		Scanner: Settings{
 			Price: sources.DefaultConfig(), MaxHeadAge: 15 * time.Second, TakeoverAfter: 30 * time.Second,
-			AuditInterval: time.Hour,
-			Backfill:      Backfill{Workers: 8, MaxRange: 2000, MaxBlocks: 50_000, MaxBytes: 128 << 20},
+			AuditInterval: time.Hour, FirstWords: firstWords(),
+			Backfill: Backfill{Workers: 8, MaxRange: 2000, MaxBlocks: 50_000, MaxBytes: 128 << 20},
 		},
 	}
+}
+
+func firstWords() (words []perp.Word) {
+	for _, name := range []string{"REQUEST_EXPIRATION_TIME", "MAX_ORACLE_PRICE_AGE"} {
+		words = append(words, perp.WordName{Name: name, Kind: perp.UintWord, Scope: perp.OfVenue}.Words(nil)...)
+	}
+	return words
 }
 
 // Validate is for what concerns several sections at once; the sections are asked by themselves.

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/service/config"
 )
 
@@ -42,33 +40,5 @@ func TestBackfillIsChecked(t *testing.T) {
 	}
 	if err := (Backfill{}).Validate(); err == nil || !strings.HasPrefix(err.Error(), "max_range: 0 is not between") {
 		t.Error(err)
-	}
-}
-
-func TestParams(t *testing.T) {
-	market := chain.Address{0x3a, 1}
-	long := chain.Hash{7}
-	for want, p := range map[chain.Hash]Param{
-		perp.BaseKey("A"):                           {Name: "A", Kind: "int"},
-		perp.DataStoreKey("A", market.Hash()):       {Name: "A", Args: []string{market.Hex()}, Kind: "uint"},
-		perp.DataStoreKey("A", long):                {Name: "A", Args: []string{long.Hex()}, Kind: "bytes32"},
-		perp.DataStoreKey("A", perp.BoolWord(true)): {Name: "A", Args: []string{"true"}, Kind: "bool"},
-	} {
-		if err := p.Validate(); err != nil {
-			t.Errorf("%+v: %v", p, err)
-		}
-		if words, err := p.listed(nil); err != nil || words[0].Key != want {
-			t.Errorf("%+v: %+v, %v; want %s", p, words, err, want)
-		}
-	}
-	for want, p := range map[string]Param{
-		"kind: ":                    {Name: "A", Kind: "float"},
-		"name: it is missing":       {Kind: "uint"},
-		`args: "ten" is no hash`:    {Name: "A", Args: []string{"ten"}, Kind: "uint"},
-		`args: "0x12" is no hash: `: {Name: "A", Args: []string{"0x12"}, Kind: "uint"},
-	} {
-		if err := p.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%+v: %v, want %s…", p, err, want)
-		}
 	}
 }

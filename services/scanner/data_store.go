@@ -58,6 +58,13 @@ func (e *absentError) Error() string {
 		e.bytes, e.at)
 }
 
+// getters are the functions of the DataStore that read one word.
+var getters = map[perp.WordKind]string{
+	perp.UintWord: "getUint(bytes32)", perp.IntWord: "getInt(bytes32)", perp.AddressWord: "getAddress(bytes32)",
+	perp.FlagWord:    "getBool(bytes32)",
+	perp.Bytes32Word: "getBytes32(bytes32)",
+}
+
 // message is the calldata of a getter.
 func message(getter string, args ...chain.Hash) []byte {
 	selector := chain.Keccak256([]byte(getter))
@@ -93,18 +100,10 @@ func (d dataStore) word(ctx context.Context, kind perp.WordKind, key chain.Hash,
 	return value, nil
 }
 
-// params reads the configured words, but for those of each market or token, after the topic's first block. A DataStore
-// that is not there yet is an error that ends the scanner.
-func (d dataStore) params(ctx context.Context, params []Param, block chain.BlockRef) (read []wire.Param, err error) {
-	for _, p := range params {
-		if p.Each != "" {
-			continue
-		}
-		words, err := p.listed(nil)
-		if err != nil {
-			return nil, err
-		}
-		w := words[0]
+// params reads words after the topic's first block. A DataStore that is not there yet is an error that ends the
+// scanner.
+func (d dataStore) params(ctx context.Context, words []perp.Word, block chain.BlockRef) (read []wire.Param, err error) {
+	for _, w := range words {
 		value, err := d.word(ctx, w.Kind, w.Key, block, w.Name)
 		if absent, is := errors.AsType[*absentError](err); is && absent.bytes == 0 {
 			return nil,

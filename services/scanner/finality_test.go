@@ -403,7 +403,7 @@ func callsLatestFinal(t *testing.T, hosts int, fastest bool) {
 		}
 		for _, e := range s.report().Endpoints {
 			for _, x := range e.Excluded {
-				if x.From == evm.ForFinality && string(e.Endpoint) == bad.URL && x.Reason == evm.ReasonContradicted {
+				if x.Purpose == evm.ForFinality && string(e.Source) == bad.URL && x.Reason == evm.ReasonContradicted {
 					return nil
 				}
 			}
@@ -412,8 +412,8 @@ func callsLatestFinal(t *testing.T, hosts int, fastest bool) {
 	})
 	for _, e := range s.report().Endpoints[1:] {
 		for _, x := range e.Excluded {
-			if x.From == evm.ForFinality {
-				t.Errorf("%s is honest, and excluded: %+v", e.Endpoint, x)
+			if x.Purpose == evm.ForFinality {
+				t.Errorf("%s is honest, and excluded: %+v", e.Source, x)
 			}
 		}
 	}

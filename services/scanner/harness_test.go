@@ -330,7 +330,8 @@ func testConfig(d *devnet, brokers string) Config {
 	cfg.Kafka.Brokers = []string{brokers}
 	cfg.Venue.EventEmitter, cfg.Venue.DataStore = emitter, store
 	cfg.Scanner.StartBlock = 1
-	cfg.Scanner.Params = []Param{{Name: "SOME_FACTOR", Args: []string{marketOf(1).Hex()}, Kind: "uint"}}
+	cfg.Scanner.FirstWords = []perp.Word{{Key: perp.DataStoreKey("SOME_FACTOR", marketOf(1).Hash()),
+		Kind: perp.UintWord, Name: "SOME_FACTOR"}}
 	return cfg
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// progress says how far a backfill has come: in a log line now and then, and on the status page. It is safe for
+// progress says how far a backfill has come: in a log line now and then, and in the status. It is safe for
 // concurrent use.
 type progress struct {
 	log     zerolog.Logger
@@ -57,51 +57,30 @@ func (p *progress) say(now time.Time, last bool) {
 	if !last && now.Sub(p.said) < everyLine {
 		return
 	}
-	r := p.report(now)
-	p.log.Info().Uint64("block", r.At).Uint64("to", r.To).Float64("blocks_per_second", r.BlocksPerSecond).
-		Float64("logs_per_second", r.LogsPerSecond).Float64("eta_seconds", r.ETASeconds).Msg("publishing history")
+	blocks, logs, eta := p.pace(now)
+	p.log.Info().Uint64("block", p.at).Uint64("to", p.to).Float64("blocks_per_second", blocks).
+		Float64("logs_per_second", logs).Float64("eta_seconds", eta).Msg("publishing history")
 	p.said = now
 }
 
-// backfillReport is the state of a backfill, as the status page shows it.
-type backfillReport struct {
-	From            uint64  `json:"from"`
-	To              uint64  `json:"to"`
-	At              uint64  `json:"at"`
-	BlocksPerSecond float64 `json:"blocks_per_second"`
-	LogsPerSecond   float64 `json:"logs_per_second"`
-	ETASeconds      float64 `json:"eta_seconds"`
-}
-
-// report computes the state at a time. The mutex is held.
-func (p *progress) report(now time.Time) backfillReport {
-	r := backfillReport{From: p.from + 1, To: p.to, At: p.at}
+// pace is what was published a second since the backfill began, and how long it takes at that. The mutex is held.
+func (p *progress) pace(now time.Time) (blocks, logs, etaSeconds float64) {
 	if seconds := now.Sub(p.began).Seconds(); seconds > 0 {
-		r.BlocksPerSecond, r.LogsPerSecond = float64(p.blocks)/seconds, float64(p.logs)/seconds
+		blocks, logs = float64(p.blocks)/seconds, float64(p.logs)/seconds
 	}
-	if r.BlocksPerSecond > 0 {
-		r.ETASeconds = float64(p.to-p.at) / r.BlocksPerSecond
+	if blocks > 0 {
+		etaSeconds = float64(p.to-p.at) / blocks
 	}
-	return r
-}
-
-// current is the state of the backfill that is under way, if one is.
-func (p *progress) current() *backfillReport {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.to == 0 {
-		return nil
-	}
-	r := p.report(time.Now())
-	return &r
+	return blocks, logs, etaSeconds
 }
 
 // String is one line on the backfill under way.
 func (p *progress) String() string {
-	r := p.current()
-	if r == nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.to == 0 {
 		return "publishing history"
 	}
-	return fmt.Sprintf("publishing history: block %d of %d, %.0f blocks/s, %.0f s to go", r.At, r.To, r.BlocksPerSecond,
-		r.ETASeconds)
+	blocks, _, eta := p.pace(time.Now())
+	return fmt.Sprintf("publishing history: block %d of %d, %.0f blocks/s, %.0f s to go", p.at, p.to, blocks, eta)
 }

@@ -32,8 +32,8 @@ func TestProgress(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 		p.end()
-		if p.current() != nil {
-			t.Error("it goes on after its end")
+		if got := p.String(); got != "publishing history" {
+			t.Errorf("it goes on after its end: %q", got)
 		}
 	})
 }

@@ -227,7 +227,7 @@ func TestAuditThatCannotBeRead(t *testing.T) {
 		return json.RawMessage(`{"code": -32000, "message": "missing trie node"}`)
 	})
 	cfg := testConfig(d, k.Addr())
-	cfg.Scanner.Params = nil
+	cfg.Scanner.FirstWords = nil
 	cfg.Chain.URLs = []secret.URL{secret.MustURL(node.URL)}
 	address, _ := run(t, cfg)
 	tr := newTruth(d)

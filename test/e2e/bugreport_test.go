@@ -119,7 +119,7 @@ func TestBugReportNamesTheLiar(t *testing.T) {
 	for part, text := range map[string]string{
 		"evm: endpoint is excluded": log, `"message":"starting"`: log, "endpoint-disputes": files["doctor.json"],
 		id: files["job-1.json"], "perp.1337.job.v1": files["topics.json"],
-		`"latency_ms"`: files["scanner/status.json"], `"Score"`: files["sender/status.json"],
+		`"LatencyMs"`: files["scanner/status.json"], `"Score"`: files["sender/status.json"],
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not where it belongs: %s", part, text[:min(len(text), 2000)])

@@ -63,7 +63,7 @@ fill_in() {
 	equal "keeperctl keystore takes given keys" "$signers" "$(paste -sd, "$run/signers.txt")" || return
 	# shellcheck disable=SC2046
 	put "$folder/tokyo.env" CHAIN_ID=1337 START_BLOCK=1 FIRE_RATIO=1.10 KEEPER_SIGNERS=$signers KEYS_DIR="$keys" \
-		$(grep '^DATA_STORE=' "$repo/deploy/compose/demo.env") $(grep -E '^([A-Z]+_ROLE|PARAMS_CONFIG)=' "$repo/deploy/compose/demo.env")
+		$(grep '^DATA_STORE=' "$repo/deploy/compose/demo.env") $(grep -E '^[A-Z]+_ROLE=' "$repo/deploy/compose/demo.env")
 	printf 'http://%s:8545\nws://%s:8545\n' $node $node >"$folder/secrets/tokyo/chain_urls"
 	sed -i '/^\[\[scanner\.price\.source\]\]/,/^# Who is paid/{/^# Who is paid/!d}' "$folder/tokyo.toml"
 	cat >>"$folder/tokyo.toml" <<-T

@@ -112,7 +112,7 @@ var endpointChecks = []check{
 			return
 		}
 		found(Warning, "", fmt.Sprintf("no endpoint has the state of block %d, where the record begins",
-			f.Settings.StartBlock), "words of scanner.param without `each` are read at that block: name an archive "+
+			f.Settings.StartBlock), "words that no event carries are read at that block: name an archive "+
 			"endpoint for the first start")
 	}},
 	// What is signed with more gas than calls may use of a block never lands.
