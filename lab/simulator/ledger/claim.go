@@ -83,40 +83,13 @@ func (l *Ledger) counted(from *account) int {
 		if a == from || !a.out(l.clock()) {
 			continue
 		}
-		slots -= a.slots()
+		for _, i := range a.flying {
+			if i.slot {
+				slots--
+			}
+		}
 	}
 	return slots
-}
-
-// slots are the places that liquidations of an account take.
-func (a *account) slots() (n int) {
-	for _, i := range a.flying {
-		if i.slot {
-			n++
-		}
-	}
-	return n
-}
-
-// liquidates reports whether a liquidation is queued.
-func (a *account) liquidates() bool {
-	return slices.ContainsFunc(a.queue, func(i *intent) bool { return i.Job.Kind == job.Liquidation })
-}
-
-// reserved are the places that are kept from an account for others that have liquidations waiting.
-func (l *Ledger) reserved(from *account, most int) (places int) {
-	var waiting []*account
-	for _, a := range l.accounts {
-		if !a.out(l.clock()) && a.liquidates() {
-			waiting = append(waiting, a)
-		}
-	}
-	for _, a := range waiting {
-		if a != from {
-			places += max(0, most/(2*len(waiting))-a.slots())
-		}
-	}
-	return places
 }
 
 // absence is how long nobody has held a signer that is taken for out.

@@ -128,7 +128,7 @@ func (l *Ledger) Heads(_ context.Context, signer chain.Address, p txm.Pick) ([]t
 		}
 		places := math.MaxInt
 		if p.Liquidations > 0 {
-			places = p.Liquidations - l.counted(a) - l.reserved(a, p.Liquidations)
+			places = p.Liquidations - l.counted(a)
 		}
 		for _, i := range l.claimable(a, p, places > 0) {
 			if i.Job.Kind == job.Liquidation {
@@ -144,7 +144,7 @@ func (l *Ledger) Heads(_ context.Context, signer chain.Address, p txm.Pick) ([]t
 
 // claimable are the first of a queue that nothing in flight stands in the way of.
 func (l *Ledger) claimable(a *account, p txm.Pick, roomy bool) (found []*intent) {
-	waits := !roomy && a.liquidates()
+	waits := !roomy && slices.ContainsFunc(a.queue, func(i *intent) bool { return i.Job.Kind == job.Liquidation })
 	for _, i := range a.queue {
 		if len(found) == p.Limit {
 			break

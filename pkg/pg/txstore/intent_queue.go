@@ -42,17 +42,9 @@ var (
 		WHEN EXISTS (SELECT FROM refreshed) THEN 'refreshed'
 		WHEN EXISTS (SELECT FROM newest WHERE retry_after_ms IS NOT NULL) OR $10 <= `+archivedUpTo+` THEN 'cooling'
 		ELSE 'in_flight' END`)
-	selectHeads = pg.Register("heads of the queue", `WITH taken AS MATERIALIZED (
-		SELECT f.signer, count(*) AS places FROM keeper.tx_intent f WHERE f.slot IS NOT NULL
-			AND f.state IN `+inFlightStates+` AND `+counts+` GROUP BY f.signer
-	), waiting AS MATERIALIZED (
-		SELECT s.signer, coalesce(t.places, 0) AS places FROM keeper.signer s LEFT JOIN taken t ON t.signer = s.signer
-			WHERE s.signer NOT IN `+pg.OutSigners+` AND EXISTS (SELECT FROM keeper.tx_intent q
-				WHERE q.signer = s.signer AND q.state = 'QUEUED' AND q.kind = 'liquidation')
-	), room AS MATERIALIZED (
-		SELECT ($4::integer - coalesce((SELECT sum(places) FROM taken), 0)
-			- coalesce((SELECT sum(greatest(0, $4::integer / (2 * n.signers) - w.places)) FROM waiting w,
-				(SELECT count(*) AS signers FROM waiting) n WHERE w.signer <> $1), 0))::integer AS places
+	selectHeads = pg.Register("heads of the queue", `WITH room AS MATERIALIZED (
+		SELECT $4::integer - count(*) AS places FROM keeper.tx_intent f WHERE f.slot IS NOT NULL
+			AND f.state IN `+inFlightStates+` AND `+counts+`
 	)
 	SELECT `+intentColumns+`, room.places
 		FROM keeper.tx_intent i JOIN keeper.signer s ON s.signer = i.signer CROSS JOIN room

@@ -51,8 +51,7 @@ type Pick struct {
 	// Limit is how many at most.
 	Limit int
 	// Liquidations is the most that may be pending over all signers of the keeper: no more are returned than there
-	// are slots left, and nothing less urgent while one of the signer's waits for a slot. Half of the slots are shared
-	// among the signers that have liquidations waiting, so that a slow one finds some. 0 for any number.
+	// are slots left, and nothing less urgent while one of the signer's waits for a slot. 0 for any number.
 	Liquidations int
 	// Urgent is true when only jobs of the [job.LiquidationLane] are looked for: no other finds a place, see [Limits].
 	Urgent bool

@@ -173,28 +173,6 @@ func sharedSlots(b *bench) {
 	group.Wait()
 }
 
-// Whoever is fast leaves those slots that are the share of a slower signer, as long as that has liquidations waiting.
-func fairSlots(b *bench) {
-	fast, quick := b.sender()
-	_, slow := b.sender()
-	b.queue(aLiquidation(slow, 1, 0))
-	queued := b.queue(aLiquidation(quick, 11, 0), aLiquidation(quick, 12, 0), aLiquidation(quick, 13, 0),
-		aLiquidation(quick, 14, 0))
-	shown := func(most, want int) {
-		b.Helper()
-		if heads := b.headsWithin(quick, most); len(heads) != want {
-			b.Errorf("of %d slots %d are offered to one of two signers, want %d", most, len(heads), want)
-		}
-	}
-	shown(4, 3) // a quarter is the slow one's
-	fast.mustClaim(queued[0])
-	shown(4, 2)
-	shown(8, 3)
-	_, idle := b.sender() // has nothing to liquidate
-	b.queue(anOrder(idle, 9))
-	shown(4, 2)
-}
-
 // NON-15: what a signer that can sign nothing has in flight takes no place of the keeper's liquidations from others,
 // and does again as soon as it can.
 func outKeepsNoSlots(b *bench) {

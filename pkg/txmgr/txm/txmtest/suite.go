@@ -74,7 +74,6 @@ var tests = map[string]func(*bench){
 	"a state is reached from its predecessors only":                guards,
 	"a foreign transaction pauses the signer":                      foreign,
 	"a paused signer claims nothing":                               paused,
-	"a slow signer keeps its share of the slots":                   fairSlots,
 	"nobody looks for what would be refused":                       fullHouse,
 	"a batch is claimed whole or not at all":                       batches,
 	"a raise is stored before it is broadcast":                     replaced,
