@@ -40,7 +40,8 @@ func serve(t *testing.T, two bool) server {
 	relay := transporttest.NewRelay(t, s.Listener.Addr().String())
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	wire := HTTP(0)
+	// Over HTTP/2, where an answer may take a minute, pings alone find out that a connection is dead.
+	wire := HTTP(map[bool]time.Duration{true: time.Minute}[two])
 	wire.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	if !two {
 		wire.HTTP2, wire.ForceAttemptHTTP2 = nil, false
