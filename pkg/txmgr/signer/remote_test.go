@@ -108,6 +108,7 @@ type vault struct {
 	cheat func(*types.DynamicFeeTx) types.TxData
 	// spoil changes the signed bytes.
 	spoil func([]byte) []byte
+	two   bool // it is spoken to over HTTP/2
 	asked []map[string]any
 }
 
@@ -124,7 +125,7 @@ func newVault(t *testing.T) *vault {
 func (v *vault) open(adjust func(*Config)) Signer {
 	v.t.Helper()
 	server := httptest.NewUnstartedServer(v)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Config.ErrorLog, server.EnableHTTP2 = log.New(io.Discard, "", 0), v.two
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{v.ca.issue()}, ClientCAs: v.ca.pool(),
 		ClientAuth: tls.RequireAndVerifyClientCert}
 	server.StartTLS()
