@@ -2,6 +2,7 @@ package pg_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -127,6 +128,35 @@ func TestPromotedStandby(t *testing.T) {
 			if took := time.Since(begun); took > transporttest.Patience {
 				t.Fatalf("%s: still at the old primary after %s: %v", name, took, err)
 			}
+		}
+	}
+}
+
+// A server of before version 14, or behind a pooler, does not say that it only reads: the first write that it refuses
+// has every connection opened anew.
+func TestRefusedWriteLeavesTheServer(t *testing.T) {
+	t.Parallel()
+	db := opened(t, pgtest.URL(t))
+	crowd(t, db)
+	pids := func() (all []uint32) {
+		for _, c := range db.Pool().AcquireAllIdle(t.Context()) {
+			all = append(all, c.Conn().PgConn().PID())
+			c.Release()
+		}
+		return all
+	}
+	before := pids()
+	err := db.Write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "SET TRANSACTION READ ONLY; CREATE TABLE keeper.note ()")
+		return err
+	})
+	if !pg.HasCode(err, "25006") || len(before) < 2 {
+		t.Fatalf("%d connections, %v", len(before), err)
+	}
+	old := func(pid uint32) bool { return slices.Contains(before, pid) }
+	for begun := time.Now(); slices.ContainsFunc(pids(), old); {
+		if time.Since(begun) > time.Minute { // it hangs
+			t.Fatal("connections are kept")
 		}
 	}
 }
