@@ -1,12 +1,15 @@
 package generation_test
 
 import (
+	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/generation"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
@@ -95,4 +98,31 @@ func TestFillingIsOfTheTopic(t *testing.T) {
 			t.Errorf("of %d partitions: generation %d is being filled, want %d", partitions, got, want)
 		}
 	}
+}
+
+// meeting is an empty topic that answers when all who ask have come.
+type meeting struct{ *sync.WaitGroup }
+
+func (m meeting) Bounds(context.Context, string, int) (first, end int64, err error) {
+	m.Done()
+	m.Wait()
+	return 0, 0, nil
+}
+
+// However many ask at once for a generation to be filled get the same: each would take a second state's place on the
+// disk.
+func TestOneFillingForAll(t *testing.T) {
+	const many = 3
+	db, topic := pgtest.DB(t), meeting{new(sync.WaitGroup)}
+	topic.Add(many)
+	var all sync.WaitGroup
+	for range many {
+		all.Go(func() {
+			number, err := generation.Fill(t.Context(), db, topic, wire.Config{LogPartitions: 1}, time.Minute)
+			if err != nil || number != 2 {
+				t.Errorf("generation %d is filled, %v", number, err)
+			}
+		})
+	}
+	all.Wait()
 }
