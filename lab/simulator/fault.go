@@ -40,6 +40,7 @@ const (
 	NoGas       FaultKind = "no_gas"       // the signer has no money
 	NoRole      FaultKind = "no_role"      // the signer's role was revoked
 	Halt        FaultKind = "halt"         // no block is made
+	Slow        FaultKind = "slow"         // each block comes late, by, as while a validator whose turn it is is dead
 	Unfinal     FaultKind = "unfinal"      // no block becomes final
 	Reorg       FaultKind = "reorg"        // the newest blocks, depth of them, are replaced once, at from
 	ReorgDrop   FaultKind = "reorg_drop"   // the same, and the keepers' transactions in them are forgotten by the pool
@@ -52,7 +53,7 @@ var faultKinds = map[FaultKind]faultParameters{
 	Down: {keeper: true}, RPCDown: {keeper: true},
 	ClockOff: {keeper: true, by: true}, Behind: {keeper: true, by: true}, StateBehind: {keeper: true, by: true},
 	Swallow: {keeper: true}, Late: {keeper: true, by: true}, NoGas: {keeper: true}, NoRole: {keeper: true},
-	Halt: {chain: true}, Unfinal: {chain: true}, Reorg: {chain: true, depth: true},
+	Halt: {chain: true}, Slow: {chain: true, by: true}, Unfinal: {chain: true}, Reorg: {chain: true, depth: true},
 	ReorgDrop: {chain: true, depth: true},
 }
 

@@ -22,6 +22,7 @@ func (k *keeper) beginFault(f Fault) {
 	case Down:
 		k.life++
 		k.planner, k.sender = nil, nil
+		k.ledger.Gone(k.key.Account)
 	case NoGas:
 		k.sim.chain.Fund(k.key.Account, perp.Uint{})
 	case NoRole:

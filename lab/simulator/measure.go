@@ -18,6 +18,8 @@ type Expectation struct {
 	Kinds []job.Kind `toml:"kinds"`
 	From  Span       `toml:"from"`
 	To    Span       `toml:"to"`
+	// Every repeats From, To and Since with this period.
+	Every Span `toml:"every"`
 	// Poison chooses jobs that revert whoever sends them; without it they are left out.
 	Poison bool `toml:"poison"`
 	// Tier is the keeper that the measures of one keeper are about.
@@ -94,6 +96,8 @@ func (e Expectation) validate(keepers int) error {
 	add(m.tier && e.Tier == 0, "%s: it is about one keeper; name its tier", e.Measure)
 	add(e.Tier < 0 || e.Tier > keepers, "tier: %d is not between 1 and %d", e.Tier, keepers)
 	add(e.To != 0 && e.To <= e.From, "to: %s is not after from (%s)", time.Duration(e.To), time.Duration(e.From))
+	add(e.Every != 0 && e.Every < e.To-e.From, "every: a period of %s is shorter than what it repeats",
+		time.Duration(e.Every))
 	add(e.Measure == "alerts" && e.Text == "", "alerts: name the text they must contain")
 	for _, k := range e.Kinds {
 		add(!slices.Contains(kinds, k), "kinds: %q is none of %v", k, kinds)
@@ -111,8 +115,16 @@ func measureNames() (names []string) {
 
 // chooses reports whether an expectation is about a job.
 func (e Expectation) chooses(f JobResult) bool {
-	return f.Poison == e.Poison && f.Born >= time.Duration(e.From) && (e.To == 0 || f.Born < time.Duration(e.To)) &&
-		(len(e.Kinds) == 0 || slices.Contains(e.Kinds, f.Kind))
+	return f.Poison == e.Poison && f.Born >= time.Duration(e.From) &&
+		(e.To == 0 || f.Born-e.shift(f) < time.Duration(e.To)) && (len(e.Kinds) == 0 || slices.Contains(e.Kinds, f.Kind))
+}
+
+// shift is by how much later the job's period begins than the first.
+func (e Expectation) shift(f JobResult) time.Duration {
+	if e.Every == 0 {
+		return 0
+	}
+	return (f.Born - time.Duration(e.From)).Truncate(time.Duration(e.Every))
 }
 
 // Miss reports how a result falls short of the expectation, in one line; nothing where it does not.
@@ -245,7 +257,7 @@ func drained(e Expectation, chosen []JobResult, _ []Play) float64 {
 		if !f.Done() {
 			return math.Inf(1)
 		}
-		last = max(last, (f.Born + f.Age - time.Duration(e.Since)).Seconds())
+		last = max(last, (f.Born + f.Age - e.shift(f) - time.Duration(e.Since)).Seconds())
 	}
 	return last
 }

@@ -39,7 +39,8 @@ type simulation struct {
 	venue       *venue.Venue
 	chain       *fakechain.Chain
 	keepers     []*keeper
-	halted      int // halts that last
+	halted      int           // halts that last
+	slow        time.Duration // how late blocks come
 	unfinal     int
 	planned     []plannedJob
 	keys        []chain.Hash       // of what the jobs' traders made, by number from 1; zero until then
@@ -151,7 +152,7 @@ func (s *simulation) valid(birthMs uint64) bool {
 
 // mine makes a block, unless the chain is halted, and again and again.
 func (s *simulation) mine() {
-	s.events.after(blockTime, s.mine)
+	s.events.after(blockTime+s.slow, s.mine)
 	if s.halted == 0 {
 		s.mined(s.chain.Mine())
 	}
@@ -216,6 +217,8 @@ func (s *simulation) begin(f Fault) {
 	switch f.What { //nolint:exhaustive // the others concern keepers
 	case Halt:
 		s.halted++
+	case Slow:
+		s.slow += time.Duration(f.By)
 	case Unfinal:
 		s.unfinal++
 		s.chain.HoldFinality(true)
@@ -232,6 +235,8 @@ func (s *simulation) end(f Fault) {
 	switch f.What { //nolint:exhaustive // the others concern keepers
 	case Halt:
 		s.halted--
+	case Slow:
+		s.slow -= time.Duration(f.By)
 	case Unfinal:
 		s.unfinal--
 		s.chain.HoldFinality(s.unfinal > 0)

@@ -154,25 +154,3 @@ func lossRatio(k job.Kind) float64 {
 	}
 	return 0.24
 }
-
-// Row is the result as one line of a markdown table; see Head.
-func (r Result) Row() string {
-	s := r.Scenario
-	verdict := "as expected"
-	if len(s.Expect) == 0 {
-		verdict = "-"
-	}
-	if misses := r.Misses(); len(misses) > 0 {
-		verdict = "**not**: " + strings.Join(misses, "; ")
-	}
-	cells := append([]string{s.Says, s.Jobs.rate()}, figures(choose(r.Plays, func(JobResult) bool { return true }),
-		s.Keepers)...)
-	return "| " + strings.Join(append(cells, verdict), " | ") + " |"
-}
-
-// Head is the head of a markdown table of rows with so many keepers.
-func Head(keepers int) string {
-	cells := append([]string{"scenario", "rate", "jobs"}, executorNames(keepers)...)
-	cells = append(cells, "mean", "p50", "p99", "max", "duplicates", "gas saved", "expectations")
-	return "| " + strings.Join(cells, " | ") + " |\n" + strings.Repeat("|---", len(cells)) + "|"
-}

@@ -51,6 +51,15 @@ func (l *Ledger) Release(_ context.Context, f lease.Fence) error {
 	})
 }
 
+// Gone says that the holder of a signer's lease is dead: its lease may pass on a [lease.Moment] later.
+func (l *Ledger) Gone(signer chain.Address) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a, end := l.accounts[signer], l.clock().Add(lease.Moment); a != nil && a.expires.After(end) {
+		a.expires = end
+	}
+}
+
 // TakeOver implements nonce.Store.
 func (l *Ledger) TakeOver(_ context.Context, f lease.Fence, latest uint64) (nonce.Cursor, error) {
 	return ask(l, func() (nonce.Cursor, error) {

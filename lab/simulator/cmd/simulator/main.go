@@ -8,19 +8,15 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"perpkeeper/lab/simulator"
-	"perpkeeper/pkg/tier"
 )
 
 // simulation is the options of the command.
 type simulation struct {
-	scenario   string
-	table      string
 	policy     string
 	seeds      int
 	transcript string
@@ -41,15 +37,12 @@ func command(out io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulator SCENARIO",
 		Short: "play keepers through a scenario in simulated time, and say whether it comes out as expected",
-		Args:  cobra.MaximumNArgs(1), SilenceErrors: true, SilenceUsage: true,
+		Args:  cobra.ExactArgs(1), SilenceErrors: true, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s.scenario = strings.Join(args, "")
-			return s.run(cmd.Context(), out)
+			return s.run(cmd.Context(), args[0], out)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&s.table, "table", "", "play all scenarios of this directory, under both policies, and print "+
-		"two markdown tables")
 	flags.StringVar(&s.policy, "policy", "", "windows or delay, whatever the scenario says")
 	flags.IntVar(&s.seeds, "seeds", 0, "how many plays make a result, whatever the scenario says")
 	flags.StringVar(&s.transcript, "transcript", "", "where to write the transcript of the first seed's play; - is "+
@@ -58,14 +51,8 @@ func command(out io.Writer) *cobra.Command {
 }
 
 // run plays and prints. Where anything is not as the scenario expects it, that is an error.
-func (s *simulation) run(ctx context.Context, out io.Writer) error {
-	switch {
-	case (s.scenario == "") == (s.table == ""):
-		return errors.New("name a scenario's file, or a directory of them with --table")
-	case s.table != "":
-		return s.tables(ctx, out)
-	}
-	scenario, err := simulator.Load(s.scenario)
+func (s *simulation) run(ctx context.Context, path string, out io.Writer) error {
+	scenario, err := simulator.Load(path)
 	if err != nil {
 		return err
 	}
@@ -114,48 +101,6 @@ func (s *simulation) transcribe(p simulator.Play, out io.Writer) (err error) {
 		if _, err := fmt.Fprintln(out, line); err != nil {
 			return fmt.Errorf("writing the transcript: %w", err)
 		}
-	}
-	return nil
-}
-
-// tables plays every scenario under both policies. What is expected is expected of windows; delay stands there to be
-// compared with.
-func (s *simulation) tables(ctx context.Context, out io.Writer) error {
-	scenarios, err := simulator.LoadAll(s.table)
-	if err != nil {
-		return err
-	}
-	missed := 0
-	for _, policy := range []string{tier.PolicyWindows, tier.PolicyDelay} {
-		if s.policy != "" && s.policy != policy {
-			continue
-		}
-		head := simulator.Head(scenarios[0].Keepers)
-		if _, err := fmt.Fprintf(out, "Policy `%s`:\n\n%s\n", policy, head); err != nil {
-			return err
-		}
-		for _, scenario := range scenarios {
-			scenario = s.adapted(scenario)
-			if scenario.Tier.Policy = policy; policy != tier.PolicyWindows {
-				scenario.Expect = nil
-			}
-			result, err := simulator.Run(ctx, scenario, false)
-			if err != nil {
-				return err
-			}
-			if _, err := fmt.Fprintln(out, result.Row()); err != nil {
-				return err
-			}
-			if len(result.Misses()) > 0 {
-				missed++
-			}
-		}
-		if _, err := fmt.Fprintln(out); err != nil {
-			return err
-		}
-	}
-	if missed > 0 {
-		return fmt.Errorf("%d scenarios are not as expected", missed)
 	}
 	return nil
 }

@@ -70,22 +70,6 @@ func TestSimulateTellsThePlay(t *testing.T) {
 	}
 }
 
-func TestSimulateMakesTables(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "calm.toml"), []byte(calmScenario), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, complaint := execute(t, "--table", dir)
-	if complaint != "" {
-		t.Error(complaint)
-	}
-	for _, want := range []string{"Policy `windows`", "Policy `delay`", "| all is well | 0.3 jobs/s |"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
-	}
-}
-
 func TestSimulateRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		calmScenario + "colour = 1":   "unknown key",
@@ -100,7 +84,7 @@ func TestSimulateRefuses(t *testing.T) {
 	if !strings.Contains(complaint, "neither windows nor delay") {
 		t.Errorf("%q", complaint)
 	}
-	if _, complaint := execute(t); !strings.Contains(complaint, "name a scenario's file") {
+	if _, complaint := execute(t); !strings.Contains(complaint, "accepts 1 arg") {
 		t.Error(complaint)
 	}
 }
