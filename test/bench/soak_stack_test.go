@@ -116,7 +116,7 @@ func startSoak(t *testing.T, plan soakPlan) *soak {
 	s.demand = float64(settings.Rate)
 	s.Stack = demo.New(settings, zerolog.New(zerolog.NewTestWriter(t)))
 	s.Chain = map[string]string{"DIR": filepath.Join(dir, "chain")} // hours of a chain are more than fit into memory
-	s.Console, s.Adapt = true, func(demo.Devnet) (map[string]string, string) { return plan.settings(), "" }
+	s.Console, s.Adapt = true, func(demo.Devnet) (map[string]string, string) { return soakSettings, "" }
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("stopping: %v", err)
@@ -138,14 +138,9 @@ func startSoak(t *testing.T, plan soakPlan) *soak {
 	return s
 }
 
-// settings are those that are hours, for a chain that is played faster: an audit an hour of it. A signer
-// may spend what it needs: a day's money would be gone after some 1600 orders at the traders' price of 1 gwei.
-func (p soakPlan) settings() map[string]string {
-	return map[string]string{
-		"SCANNER_AUDIT_INTERVAL": p.short(time.Hour).String(),
-		"SENDER_FEE_BUDGET_DAY":  "1000000",
-	}
-}
+// soakSettings let a signer spend what it needs: a day's money would be gone after some 1600 orders at the traders'
+// price of 1 gwei.
+var soakSettings = map[string]string{"SENDER_FEE_BUDGET_DAY": "1000000"}
 
 // keepFor lets topics and the archive keep what they keep for days for a shorter time than settings allow: the topics
 // by their settings at the broker, the archive by an archiver of the sender's beside its own.
