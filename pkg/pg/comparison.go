@@ -8,19 +8,16 @@ import (
 	"fmt"
 	"hash"
 	"slices"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/perp"
 )
 
 var (
-	// wholeTables lets the statements of a transaction take as long as whole tables take, and the transaction wait for
-	// those of others between two of its own; and it gives a join the memory that it takes with such tables; beyond it
-	// the server uses its disk. A hash table that processes share would be in /dev/shm: a container has little of it.
+	// wholeTables lets the statements of a transaction take as long as whole tables take, and gives a join the memory that
+	// it takes with such tables; beyond it the server uses its disk. A hash table that processes share would be in
+	// /dev/shm: a container has little of it.
 	wholeTables = Register("wait for whole tables", limitsOff.SQL()+`, set_config('work_mem', '32MB', true),
 		set_config('enable_parallel_hash', 'off', true)`)
 	// countDiffering counts the rows that one of two generations has and the other has not, to the last column. A row's
@@ -30,17 +27,11 @@ var (
 		FULL JOIN (SELECT {columns}, part FROM {other}.{table} WHERE deleted_at IS NULL) b
 			ON a.key = b.key AND a.part = b.part
 		WHERE ROW({a.columns}) IS DISTINCT FROM ROW({b.columns})`)
-	exportSnapshot = Register("export snapshot", `SELECT pg_export_snapshot()`)
 )
-
-// comparers is how many connections compare tables at the same time, at most: half of a pool is left to others.
-const comparers = 4
 
 // Comparison is two generations in one snapshot.
 type Comparison struct {
 	A, B Progress
-	// SumsA and SumsB are there only when both stand at the same place, and were asked for.
-	SumsA, SumsB Checksums
 
 	differing []perp.Table
 }
@@ -68,15 +59,11 @@ func (c Comparison) Differing() []perp.Table { return c.differing }
 func (c Comparison) Equal() bool { return c.SamePlace() && len(c.Differing()) == 0 }
 
 // Compare compares two generations in one snapshot. It reads all rows of both, but only when they stand at the same
-// place: the server holds each row of the one against that of the other. The checksums, which take several times as
-// long, are for who wants to show them: rows that are the same have the same.
-func (db *DB) Compare(ctx context.Context, a, b int, checksums bool) (c Comparison, err error) {
+// place: the server holds each row of the one against that of the other.
+func (db *DB) Compare(ctx context.Context, a, b int) (c Comparison, err error) {
 	err = pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
-			if c, err = db.compare(ctx, tx, a, b); err != nil || !checksums || !c.SamePlace() {
-				return err
-			}
-			c, err = summed(ctx, tx, c)
+			c, err = db.compare(ctx, tx, a, b)
 			return err
 		})
 	if err != nil {
@@ -93,99 +80,32 @@ func (db *DB) compare(ctx context.Context, tx pgx.Tx, a, b int) (c Comparison, e
 		return c, err
 	}
 	if c.SamePlace() {
-		c.differing, err = db.differing(ctx, tx, a, b)
+		c.differing, err = differing(ctx, tx, a, b)
 	}
 	return c, err
 }
 
-// differing names the tables that do not hold the same rows as of what tx sees. Several are compared at the same time,
-// by up to half of the pool's connections: one goes on in tx itself, in a savepoint that is taken back, and with it
-// what lifts the limits: what follows in tx has them again.
-func (db *DB) differing(ctx context.Context, tx pgx.Tx, a, b int) (differing []perp.Table, err error) {
-	var snapshot string
-	if err := tx.QueryRow(ctx, exportSnapshot.SQL()).Scan(&snapshot); err != nil {
-		return nil, fmt.Errorf("sharing what a transaction sees: %w", err)
-	}
-	tables := make(chan perp.Table, len(perp.Tables()))
-	for _, table := range perp.Tables() {
-		tables <- table
-	}
-	close(tables)
-	var mutex sync.Mutex
-	compare := func(ctx context.Context, tx pgx.Tx) error {
-		if err := lift(ctx, tx, wholeTables); err != nil {
-			return err
-		}
-		for table := range tables {
-			var n int64
-			if err := tx.QueryRow(ctx, countDiffering[table].In(a, b)).Scan(&n); err != nil {
-				return fmt.Errorf("holding the rows of table %s against each other: %w", table, err)
-			}
-			if n > 0 {
-				mutex.Lock()
-				differing = append(differing, table)
-				mutex.Unlock()
-			}
-		}
-		return nil
-	}
-	here, err := tx.Begin(ctx)
+// differing names the tables that do not hold the same rows as of what tx sees. It works in a savepoint that is taken
+// back, and with it what lifts the limits: what follows in tx has them again.
+func differing(ctx context.Context, tx pgx.Tx, a, b int) (differing []perp.Table, err error) {
+	work, err := tx.Begin(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("setting a savepoint: %w", err)
 	}
-	work, together := errgroup.WithContext(ctx)
-	spare, enough := context.WithCancel(together)
-	for range min(comparers, int(db.pool.Config().MaxConns)/2) - 1 {
-		work.Go(func() error {
-			conn, err := db.pool.Acquire(spare)
-			if err != nil {
-				return nil // the others do it
-			}
-			defer conn.Release()
-			return alsoSees(together, conn, snapshot, compare)
-		})
+	if err := lift(ctx, work, wholeTables); err != nil {
+		return nil, err
 	}
-	work.Go(func() error {
-		defer enough()
-		return compare(together, here)
-	})
-	err = work.Wait()
-	if back := here.Rollback(ctx); err == nil {
-		err = back
-	}
-	slices.Sort(differing)
-	return differing, err
-}
-
-// alsoSees runs f in a transaction that sees what the one sees that has exported a snapshot, and is still there.
-func alsoSees(ctx context.Context, conn *pgxpool.Conn, snapshot string,
-	f func(context.Context, pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
-		func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SET TRANSACTION SNAPSHOT '"+snapshot+"'"); err != nil {
-				return fmt.Errorf("seeing what another transaction sees: %w", err)
-			}
-			return f(ctx, tx)
-		})
-}
-
-// summed is a comparison with the checksums of both: of tables that are the same, taken once.
-func summed(ctx context.Context, tx pgx.Tx, c Comparison) (_ Comparison, err error) {
-	if err := lift(ctx, tx, wholeTables); err != nil {
-		return c, err
-	}
-	if c.SumsA, err = checksums(ctx, tx, c.A.Generation, perp.Tables()); err != nil {
-		return c, err
-	}
-	if c.SumsB, err = checksums(ctx, tx, c.B.Generation, c.differing); err != nil {
-		return c, err
-	}
-	for table, sum := range c.SumsA {
-		if !slices.Contains(c.differing, table) {
-			c.SumsB[table] = sum
+	for _, table := range perp.Tables() {
+		var n int64
+		if err := work.QueryRow(ctx, countDiffering[table].In(a, b)).Scan(&n); err != nil {
+			return nil, fmt.Errorf("holding the rows of table %s against each other: %w", table, err)
+		}
+		if n > 0 {
+			differing = append(differing, table)
 		}
 	}
-	return c, nil
+	slices.Sort(differing)
+	return differing, work.Rollback(ctx)
 }
 
 var everyRow = perTable("every row of",

@@ -37,6 +37,8 @@ var (
 		WHERE application_name = $1 AND usename = current_user`)
 )
 
+var exportSnapshot = Register("export snapshot", `SELECT pg_export_snapshot()`)
+
 // Export is the active generation as of one instant, for pg_dump.
 type Export struct {
 	Progress

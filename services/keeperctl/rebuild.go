@@ -125,7 +125,7 @@ func (r Rebuilder) finish(ctx context.Context, filling int, out io.Writer) error
 	if !active.Reads(r.Keeper.LogPartitions) {
 		return r.otherPartitions(ctx, filling, active, out)
 	}
-	c, err := generation.Compare(ctx, r.DB, active.Number, filling, false, r.Patience)
+	c, err := generation.Compare(ctx, r.DB, active.Number, filling, r.Patience)
 	if err != nil {
 		return err
 	}

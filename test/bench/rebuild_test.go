@@ -60,7 +60,7 @@ func TestRebuildLive(t *testing.T) {
 		n.await(1)
 		n.await(2)
 	}
-	c, err := n.db.Compare(t.Context(), 1, 2, true)
+	c, err := n.db.Compare(t.Context(), 1, 2)
 	if err != nil || !c.Equal() {
 		t.Errorf("after switching there and back: %v, differing %v, %v", c.SamePlace(), c.Differing(), err)
 	}

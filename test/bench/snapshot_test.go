@@ -225,7 +225,7 @@ func equal(b *testing.B, db *pg.DB, generation int) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
-		c, err := db.Compare(ctx, 1, generation, false)
+		c, err := db.Compare(ctx, 1, generation)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -144,15 +144,14 @@ func Back(ctx context.Context, db *pg.DB) (w Way, err error) {
 
 // Compare compares two generations as soon as both stand at the same place, see [pg.DB.Compare]. It reads all rows of
 // both. patience is for how long they may come to stand there; comparing takes as long as it takes.
-func Compare(ctx context.Context, db *pg.DB, a, b int, checksums bool, patience time.Duration) (c pg.Comparison,
-	err error) {
+func Compare(ctx context.Context, db *pg.DB, a, b int, patience time.Duration) (c pg.Comparison, err error) {
 	for _, number := range []int{a, b} {
 		if err := MustExist(ctx, db, number); err != nil {
 			return c, err
 		}
 	}
 	err = whenLevel(ctx, db, patience, func(ctx context.Context) error {
-		if c, err = db.Compare(ctx, a, b, checksums); err == nil && !c.SamePlace() {
+		if c, err = db.Compare(ctx, a, b); err == nil && !c.SamePlace() {
 			err = pg.ErrApart
 		}
 		return err

@@ -38,11 +38,11 @@ func TestPatienceIsForStandingLevel(t *testing.T) {
 		must(p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{{BlockRef: at}}}))
 	}
 	apply(1)
-	if _, err := generation.Compare(t.Context(), db, 1, 2, false, time.Nanosecond); !errors.Is(err, pg.ErrApart) {
+	if _, err := generation.Compare(t.Context(), db, 1, 2, time.Nanosecond); !errors.Is(err, pg.ErrApart) {
 		t.Errorf("two generations that stand at different places were compared: %v", err)
 	}
 	apply(2)
-	c, err := generation.Compare(t.Context(), db, 1, 2, false, time.Nanosecond)
+	c, err := generation.Compare(t.Context(), db, 1, 2, time.Nanosecond)
 	if err != nil || !c.Equal() {
 		t.Errorf("differing in %v, %v", c.Differing(), err)
 	}

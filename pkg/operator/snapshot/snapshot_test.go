@@ -107,7 +107,7 @@ func TestSnapshotIsTheGeneration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := k.db.Compare(t.Context(), 1, number, false)
+	c, err := k.db.Compare(t.Context(), 1, number)
 	if err != nil || !c.Equal() {
 		t.Errorf("generation %d differs in %v, at the same place: %t, %v", number, c.Differing(), c.SamePlace(), err)
 	}
