@@ -76,15 +76,14 @@ func (e *endpoint) ask(ctx context.Context, method string, args ...any) (raw jso
 	return raw, err
 }
 
-// askBatch sends several calls in one request, and fails with what is wrong with the answers.
-func (e *endpoint) askBatch(ctx context.Context, label string, calls []batchCall,
-	wrong func([]batchCall) error) error {
+// askBatch sends several calls in one request. It fails where one of them has no answer.
+func (e *endpoint) askBatch(ctx context.Context, label string, calls []batchCall) error {
 	return e.exchange(ctx, label, func(ctx context.Context, c *connection) error {
 		if err := c.batch(ctx, calls); err != nil {
 			return err
 		}
 		e.hearBatch(label, calls)
-		return wrong(calls)
+		return allAnswered(calls)
 	})
 }
 
@@ -96,16 +95,6 @@ func allAnswered(calls []batchCall) error {
 		}
 	}
 	return nil
-}
-
-// anyAnswered is an error where no call was answered. A revert is an answer.
-func anyAnswered(calls []batchCall) error {
-	for _, call := range calls {
-		if _, reverted := RevertData(call.err); call.err == nil || reverted {
-			return nil
-		}
-	}
-	return calls[0].err
 }
 
 // exchange is one trip to the node, with a deadline: go-ethereum's client waits for ever when a WebSocket ends at the

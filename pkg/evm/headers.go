@@ -16,8 +16,7 @@ func (r Reader) Blocks(ctx context.Context, from, to uint64) ([]Header, error) {
 	for at := from; at <= to; {
 		batch, err := eachInTurn(ctx, r, Everything, func(e *endpoint) ([]Header, error) {
 			most := int(min(to-at, math.MaxInt32-1)) + 1
-			batch, err := shrinking(ctx, e, most, mayBeTooLong,
-				func(n int) ([]Header, error) { return e.batch(ctx, at, at+uint64(n)-1) })
+			batch, err := e.shrinking(ctx, most, func(n int) ([]Header, error) { return e.batch(ctx, at, at+uint64(n)-1) })
 			if err == nil && len(all) > 0 && !batch[0].Follows(all[len(all)-1].BlockRef) {
 				return nil, &forkError{batch[0], all[len(all)-1]}
 			}
@@ -44,10 +43,9 @@ func (e *forkError) Error() string {
 		e.block.Number, e.block.Hash, e.before.Number, e.before.Hash)
 }
 
-// shrinking asks one endpoint for the first of so many things, for fewer each time it refuses in a way that may be for
+// shrinking asks the endpoint for the first of so many headers, for fewer each time it refuses in a way that may be for
 // their number.
-func shrinking[T any](ctx context.Context, e *endpoint, most int, forNumber func(error) bool,
-	ask func(n int) ([]T, error)) ([]T, error) {
+func (e *endpoint) shrinking(ctx context.Context, most int, ask func(n int) ([]Header, error)) ([]Header, error) {
 	for {
 		n := min(most, e.batchSize())
 		batch, err := ask(n)
@@ -55,7 +53,7 @@ func shrinking[T any](ctx context.Context, e *endpoint, most int, forNumber func
 			e.batchWorked(n)
 			return batch, nil
 		}
-		if n == 1 || !forNumber(err) || ctx.Err() != nil {
+		if n == 1 || !mayBeTooLong(err) || ctx.Err() != nil {
 			return nil, err
 		}
 		e.batchRefused(n)
@@ -70,9 +68,6 @@ func mayBeTooLong(err error) bool {
 		failed.class != failedThrottled
 }
 
-// mayBeTooMany is mayBeTooLong for what is asked of old states: who does not have them has them for no shorter batch.
-func mayBeTooMany(err error) bool { return !NoState(err) && mayBeTooLong(err) }
-
 // batch asks for a few headers at once; for a single one without a batch, as some gateways do not know any.
 func (e *endpoint) batch(ctx context.Context, from, last uint64) ([]Header, error) {
 	if from == last {
@@ -83,7 +78,7 @@ func (e *endpoint) batch(ctx context.Context, from, last uint64) ([]Header, erro
 	for i := range calls {
 		calls[i] = batchCall{method: methodBlockAt, args: []any{hexNumber(from + uint64(i)), false}}
 	}
-	if err := e.askBatch(ctx, labelBatch, calls, allAnswered); err != nil {
+	if err := e.askBatch(ctx, labelBatch, calls); err != nil {
 		return nil, err
 	}
 	headers, err := readHeaders(calls, from)

@@ -236,13 +236,13 @@ type patient struct {
 // go-ethereum's client has a limit for WebSockets only.
 const (
 	longestAnswer = 4 << 20  // to what is asked for a number or a call
-	longestBlock  = 64 << 20 // of what is in one block, or a batch of headers or calls
+	longestBlock  = 64 << 20 // of what is in one block, or a batch of headers
 )
 
 // longest is how many bytes an answer to a method may have.
 func longest(method string) int64 {
 	switch method {
-	case methodBlock, methodBlockAt, methodReceipts, methodReceipt, labelBatch, labelCalls:
+	case methodBlock, methodBlockAt, methodReceipts, methodReceipt, labelBatch:
 		return longestBlock
 	default:
 		return longestAnswer

@@ -36,9 +36,8 @@ const (
 	methodSubscribe   = "eth_subscribe"
 	methodSoftware    = "web3_clientVersion"
 
-	// How requests for as much as a node gives are called in metrics.
+	// labelBatch is how requests for as much as a node gives are called in metrics.
 	labelBatch = "eth_getBlockByNumber batch"
-	labelCalls = "eth_call batch"
 )
 
 // pool is the endpoints of a chain.

@@ -77,8 +77,7 @@ func (w *writer) rests(ctx context.Context, how time.Duration) bool {
 	return true
 }
 
-// auditOnce reads every word at the final block and offers what differs. The error names words that could not be read;
-// the markets they concern stay without an audit, the others have theirs.
+// auditOnce reads every word at the final block and offers what differs.
 func (w *writer) auditOnce(ctx context.Context) error {
 	final, may := w.words.begin(w.first)
 	if !may {
@@ -93,20 +92,18 @@ func (w *writer) auditOnce(ctx context.Context) error {
 	}
 	var differing []wire.Param
 	for i, p := range a.words {
-		if a.answers[i].err == nil && w.words.differ(p.Key, a.answers[i].value, final.Number) {
-			differing = append(differing, wire.Param{Key: p.Key, Value: a.answers[i].value, Read: final, Name: p.Name})
+		if w.words.differ(p.Key, a.values[i], final.Number) {
+			differing = append(differing, wire.Param{Key: p.Key, Value: a.values[i], Read: final, Name: p.Name})
 		}
 	}
-	passed, held := a.passed()
+	passed := a.passed()
 	w.words.offer(final.Number, differing, passed)
 	w.words.decide(perp.DecidingWords(a.markets))
-	if unread, _ := a.unread(); unread == 0 {
-		w.metrics.auditTime.SetToCurrentTime()
-	}
+	w.metrics.auditTime.SetToCurrentTime()
 	w.log.Info().Uint64("block", final.Number).Int("words", len(a.words)).Int("said", len(differing)).
-		Int("markets", len(passed)).Int("held", len(held)).
+		Int("markets", len(passed)).
 		Msg("the words of the exchange's DataStore were compared with the chain")
-	return a.problem(held)
+	return nil
 }
 
 // auditError adds what to do about words that cannot be read at all.
@@ -123,7 +120,7 @@ type audit struct {
 	read    chain.BlockRef
 	markets []perp.Market
 	words   []perp.Word
-	answers []answer // of each word
+	values  []chain.Hash // of each word
 }
 
 // audit reads every word of the catalogue.
@@ -133,49 +130,20 @@ func (d dataStore) audit(ctx context.Context, block chain.BlockRef) (a audit, er
 		return a, err
 	}
 	a.words = perp.Words(a.markets)
-	a.answers, err = d.read(ctx, a.words, block)
+	a.values, err = d.all(ctx, a.words, block)
 	return a, err
 }
 
-// passed returns the markets of which every word could be read, and the others.
-func (a audit) passed() (passed []wire.Audit, held []chain.Address) {
+// passed returns what there is to say of each market.
+func (a audit) passed() (passed []wire.Audit) {
 	for _, m := range a.markets {
-		count, failed := uint32(0), false
-		for i, p := range a.words {
+		count := uint32(0)
+		for _, p := range a.words {
 			if p.Concerns(m) {
 				count++
-				failed = failed || a.answers[i].err != nil
 			}
-		}
-		if failed {
-			held = append(held, m.MarketToken)
-			continue
 		}
 		passed = append(passed, wire.Audit{Market: m.MarketToken, Read: a.read, Words: count})
 	}
-	return passed, held
-}
-
-// unread counts the words that could not be read, and logs why the first could not.
-func (a audit) unread() (count int, first error) {
-	for i, one := range a.answers {
-		if one.err == nil {
-			continue
-		}
-		if count++; count == 1 {
-			first = fmt.Errorf("%s: %w", a.words[i].Name, one.err)
-		}
-	}
-	return count, first
-}
-
-// problem is what stays to be done.
-func (a audit) problem(held []chain.Address) error {
-	count, first := a.unread()
-	if count == 0 {
-		return nil
-	}
-	return fmt.Errorf("%d of %d words could not be read at the final block %d, and no job of %d markets is sent "+
-		"until they were, unless an earlier audit has passed "+
-		"(ask another node: chain.urls): %w", count, len(a.words), a.read.Number, len(held), first)
+	return passed
 }

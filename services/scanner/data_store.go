@@ -16,7 +16,6 @@ import (
 // caller executes messages on the state after a block.
 type caller interface {
 	Call(ctx context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error)
-	Calls(ctx context.Context, to chain.Address, data [][]byte, block chain.Hash) ([]evm.CallResult, error)
 }
 
 // dataStore is the exchange's store of parameters.
@@ -127,49 +126,6 @@ func (d dataStore) account(ctx context.Context, owned chain.Hash, block chain.Bl
 	word, err := d.word(ctx, perp.AddressWord, chain.Keccak256(owned[:], field[:]), block,
 		"the account of "+owned.Hex())
 	return word.Address(), err
-}
-
-// answer is the value of a word, or why it could not be read.
-type answer struct {
-	value chain.Hash
-	err   error
-}
-
-// read reads words after a block, in the order in which they are given. The error is for what keeps all of them from
-// being read.
-func (d dataStore) read(ctx context.Context, words []perp.Word, block chain.BlockRef) ([]answer, error) {
-	messages := make([][]byte, len(words))
-	for i, w := range words {
-		messages[i] = message(getters[w.Kind], w.Key)
-	}
-	results, err := d.caller.Calls(ctx, d.at, messages, block.Hash)
-	if err != nil {
-		return nil, err
-	}
-	answers := make([]answer, len(words))
-	for i, r := range results {
-		answers[i].err = r.Err
-		if r.Err == nil {
-			answers[i].value, answers[i].err = d.wordOf(r.Out)
-		}
-	}
-	return answers, nil
-}
-
-// all reads words after a block, of which each is needed.
-func (d dataStore) all(ctx context.Context, words []perp.Word, block chain.BlockRef) ([]chain.Hash, error) {
-	answers, err := d.read(ctx, words, block)
-	if err != nil {
-		return nil, err
-	}
-	values := make([]chain.Hash, len(words))
-	for i, a := range answers {
-		if a.err != nil {
-			return nil, fmt.Errorf("reading %s from the DataStore: %w", words[i].Name, a.err)
-		}
-		values[i] = a.value
-	}
-	return values, nil
 }
 
 // The fields of a market, each under keccak256(abi.encode(market, keccak256(abi.encode(name)))) (MarketStoreUtils).

@@ -65,7 +65,7 @@ func (w *writer) decidingOnce(ctx context.Context, block chain.BlockRef) error {
 	if len(words) == 0 {
 		return nil // no audit has listed the markets yet
 	}
-	values, err := w.collector.store.together(ctx, words, block)
+	values, err := w.collector.store.all(ctx, words, block)
 	if err != nil {
 		return err
 	}

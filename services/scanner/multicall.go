@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 )
@@ -22,9 +24,9 @@ const mostTogether = 2000
 // errNoMulticall means that there is no contract at Multicall3's address.
 var errNoMulticall = errors.New("there is no Multicall3")
 
-// together reads words after a block by as few calls as can be, each of which is needed: those of a chain with
-// Multicall3 are one for every [mostTogether], and else one each, in batches.
-func (d dataStore) together(ctx context.Context, words []perp.Word, block chain.BlockRef) ([]chain.Hash, error) {
+// all reads words after a block, of which each is needed, by as few calls as can be: those of a chain with Multicall3
+// are one for every [mostTogether], and else one each.
+func (d dataStore) all(ctx context.Context, words []perp.Word, block chain.BlockRef) ([]chain.Hash, error) {
 	values := make([]chain.Hash, 0, len(words))
 	for len(values) < len(words) {
 		rest := words[len(values):]
@@ -35,7 +37,7 @@ func (d dataStore) together(ctx context.Context, words []perp.Word, block chain.
 		}
 		some, err := aggregated(out, len(rest))
 		if errors.Is(err, errNoMulticall) {
-			return d.all(ctx, words, block)
+			return d.each(ctx, words, block)
 		}
 		if err != nil {
 			return nil, err
@@ -43,6 +45,26 @@ func (d dataStore) together(ctx context.Context, words []perp.Word, block chain.
 		values = append(values, some...)
 	}
 	return values, nil
+}
+
+// each reads words by a call each, a few at a time.
+func (d dataStore) each(ctx context.Context, words []perp.Word, block chain.BlockRef) ([]chain.Hash, error) {
+	values := make([]chain.Hash, len(words))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for i, w := range words {
+		group.Go(func() error {
+			out, err := d.caller.Call(ctx, d.at, message(getters[w.Kind], w.Key), block.Hash)
+			if err == nil {
+				values[i], err = d.wordOf(out)
+			}
+			if err != nil {
+				return fmt.Errorf("reading %s from the DataStore: %w", w.Name, err)
+			}
+			return nil
+		})
+	}
+	return values, group.Wait()
 }
 
 const (

@@ -6,12 +6,12 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/accounts/abi"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/perp"
 )
 
@@ -30,6 +30,7 @@ var multicallABI = func() abi.ABI {
 // multicallNode executes calls as a node does whose store holds each word's key as its value. It has Multicall3 or not.
 type multicallNode struct {
 	t           *testing.T
+	mutex       sync.Mutex
 	has         bool
 	calls       int // requests
 	alone       int // of these, words that were read by themselves
@@ -38,9 +39,12 @@ type multicallNode struct {
 }
 
 func (n *multicallNode) Call(_ context.Context, to chain.Address, data []byte, _ chain.Hash) ([]byte, error) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
 	n.calls++
 	switch {
 	case to != multicall3:
+		n.alone++
 		return data[4:], nil
 	case !n.has:
 		return nil, nil
@@ -79,18 +83,8 @@ func (n *multicallNode) Call(_ context.Context, to chain.Address, data []byte, _
 	return out, nil
 }
 
-func (n *multicallNode) Calls(_ context.Context, _ chain.Address, data [][]byte,
-	_ chain.Hash) (all []evm.CallResult, _ error) {
-	n.calls++
-	n.alone += len(data)
-	for _, d := range data {
-		all = append(all, evm.CallResult{Out: d[4:]})
-	}
-	return all, nil
-}
-
 // Words are read by one call for as many as it takes, as the chain's own library reads them; where there is no
-// Multicall3 by one batch.
+// Multicall3 by one each.
 func TestWordsReadTogether(t *testing.T) {
 	words := make([]perp.Word, mostTogether+1)
 	for i := range words {
@@ -101,11 +95,11 @@ func TestWordsReadTogether(t *testing.T) {
 		calls, alone, most int
 	}{
 		"with Multicall3":    {true, 2, 0, mostTogether},
-		"without Multicall3": {false, 2, len(words), 0},
+		"without Multicall3": {false, 1 + len(words), len(words), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := &multicallNode{t: t, has: c.has}
-			values, err := dataStore{at: store, caller: node}.together(t.Context(), words, at(7))
+			values, err := dataStore{at: store, caller: node}.all(t.Context(), words, at(7))
 			if err != nil || len(values) != len(words) {
 				t.Fatalf("%d values, %v", len(values), err)
 			}
@@ -120,7 +114,7 @@ func TestWordsReadTogether(t *testing.T) {
 		})
 	}
 	node := &multicallNode{t: t, has: true, returnsLong: true}
-	values, err := dataStore{at: store, caller: node}.together(t.Context(), words[:3], at(7))
+	values, err := dataStore{at: store, caller: node}.all(t.Context(), words[:3], at(7))
 	if err == nil || errors.Is(err, errNoMulticall) {
 		t.Errorf("an answer that is no word is taken: %v, %v", values, err)
 	}
