@@ -3,9 +3,12 @@ package simulator
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"perpkeeper/pkg/service/check"
 )
 
 // Fault is something that goes wrong, from one time to another; all faults end at the end.
@@ -40,7 +43,7 @@ const (
 	NoGas       FaultKind = "no_gas"       // the signer has no money
 	NoRole      FaultKind = "no_role"      // the signer's role was revoked
 	Halt        FaultKind = "halt"         // no block is made
-	Slow        FaultKind = "slow"         // each block comes late, by, as while a validator whose turn it is is dead
+	Slow        FaultKind = "slow"         // each block comes late, by, as in the turn of a dead validator
 	Unfinal     FaultKind = "unfinal"      // no block becomes final
 	Reorg       FaultKind = "reorg"        // the newest blocks, depth of them, are replaced once, at from
 	ReorgDrop   FaultKind = "reorg_drop"   // the same, and the keepers' transactions in them are forgotten by the pool
@@ -60,13 +63,11 @@ var faultKinds = map[FaultKind]faultParameters{
 func (f Fault) validate(keepers int) error {
 	t, known := faultKinds[f.What]
 	if !known {
-		return fmt.Errorf("what: %q is none of %s", f.What, strings.Join(faultNames(), ", "))
+		return fmt.Errorf("what: %q is none of %s", f.What, names(faultKinds))
 	}
 	var problems []error
 	add := func(bad bool, format string, args ...any) {
-		if bad {
-			problems = append(problems, fmt.Errorf(format, args...))
-		}
+		problems = append(problems, check.Refuse(bad, format, args...))
 	}
 	moment := f.What == Reorg || f.What == ReorgDrop
 	add(f.Keeper < 0 || f.Keeper > keepers, "keeper: %d is not between 0 (all) and %d", f.Keeper, keepers)
@@ -82,12 +83,13 @@ func (f Fault) validate(keepers int) error {
 	return errors.Join(problems...)
 }
 
-func faultNames() (names []string) {
-	for kind := range faultKinds {
-		names = append(names, string(kind))
+// names lists the keys of a map for people.
+func names[K ~string, V any](of map[K]V) string {
+	var names []string
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		names = append(names, string(key))
 	}
-	slices.Sort(names)
-	return names
+	return strings.Join(names, ", ")
 }
 
 // times are when the fault begins and ends, again and again where it repeats.

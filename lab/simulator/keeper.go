@@ -143,10 +143,8 @@ func (k *keeper) owner() lease.Owner {
 func (k *keeper) config() sender.Config {
 	s := k.sim.scenario
 	cfg := sender.DefaultConfig()
-	window := time.Duration(s.Tier.Window)
 	cfg.Tier.Enabled, cfg.Tier.Priority, cfg.Tier.Tiers = true, k.tier, s.Keepers
-	cfg.Tier.Policy, cfg.Tier.Window = s.Tier.Policy, window
-	cfg.Tier.RecoveryBuffer = time.Duration(s.Tier.RecoveryBuffer)
+	cfg.Tier.Policy = s.Policy
 	for n := 1; n <= s.Keepers; n++ {
 		if n != k.tier {
 			cfg.Tier.Peers = append(cfg.Tier.Peers, tier.Peer{Tier: n, Signers: []chain.Address{accountOf(n)}})

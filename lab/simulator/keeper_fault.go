@@ -65,7 +65,7 @@ func (k *keeper) applyFaults() {
 	head := k.headLag()
 	k.endpoint.SetFaults(fakechain.Faults{Down: k.has(RPCDown), Lag: head, Swallow: k.has(Swallow),
 		Late: k.faults[Late].by})
-	k.state.SetFaults(fakechain.StateFaults{Lag: k.stateLag()})
+	k.state.SetLag(k.stateLag())
 }
 
 // headLag is how long a block takes to the keeper.

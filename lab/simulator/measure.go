@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/service/check"
 )
 
 // Expectation is what the result of a scenario must be: a measure of some of the jobs, and its bounds.
@@ -49,18 +50,9 @@ var measures = map[Measure]measure{
 	"executed_by": {unit: "%", tier: true, of: executedBy},
 	"mean_age": {unit: "s",
 		of: func(_ Expectation, chosen []JobResult, _ []Play) float64 { return meanOf(agesOf(chosen)) }},
-	"p99_age": {unit: "s", of: func(_ Expectation, chosen []JobResult,
-		_ []Play) float64 {
-		return quantile(agesOf(chosen), 0.99)
-	}},
-	"max_age": {unit: "s", of: func(_ Expectation, chosen []JobResult,
-		_ []Play) float64 {
-		return quantile(agesOf(chosen), 1)
-	}},
-	"min_age": {unit: "s", of: func(_ Expectation, chosen []JobResult,
-		_ []Play) float64 {
-		return quantile(agesOf(chosen), 0)
-	}},
+	"p99_age": {unit: "s", of: ageOf(0.99)},
+	"max_age": {unit: "s", of: ageOf(1)},
+	"min_age": {unit: "s", of: ageOf(0)},
 	// duplicates are mined transactions that found their job done, in per cent of the jobs.
 	"duplicates": {unit: "%",
 		of: func(_ Expectation, chosen []JobResult, _ []Play) float64 { return duplicatesOf(chosen) }},
@@ -84,13 +76,11 @@ var measures = map[Measure]measure{
 func (e Expectation) validate(keepers int) error {
 	m, known := measures[e.Measure]
 	if !known {
-		return fmt.Errorf("measure: %q is none of %s", e.Measure, strings.Join(measureNames(), ", "))
+		return fmt.Errorf("measure: %q is none of %s", e.Measure, names(measures))
 	}
 	var problems []error
 	add := func(bad bool, format string, args ...any) {
-		if bad {
-			problems = append(problems, fmt.Errorf(format, args...))
-		}
+		problems = append(problems, check.Refuse(bad, format, args...))
 	}
 	add(e.AtMost == nil && e.AtLeast == nil, "%s: name a bound, at_most or at_least", e.Measure)
 	add(m.tier && e.Tier == 0, "%s: it is about one keeper; name its tier", e.Measure)
@@ -105,18 +95,11 @@ func (e Expectation) validate(keepers int) error {
 	return errors.Join(problems...)
 }
 
-func measureNames() (names []string) {
-	for name := range measures {
-		names = append(names, string(name))
-	}
-	slices.Sort(names)
-	return names
-}
-
 // chooses reports whether an expectation is about a job.
 func (e Expectation) chooses(f JobResult) bool {
 	return f.Poison == e.Poison && f.Born >= time.Duration(e.From) &&
-		(e.To == 0 || f.Born-e.shift(f) < time.Duration(e.To)) && (len(e.Kinds) == 0 || slices.Contains(e.Kinds, f.Kind))
+		(e.To == 0 || f.Born-e.shift(f) < time.Duration(e.To)) &&
+		(len(e.Kinds) == 0 || slices.Contains(e.Kinds, f.Kind))
 }
 
 // shift is by how much later the job's period begins than the first.
@@ -236,6 +219,10 @@ func quantile(sorted []float64, q float64) float64 {
 		return math.NaN()
 	}
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
+}
+
+func ageOf(q float64) func(Expectation, []JobResult, []Play) float64 {
+	return func(_ Expectation, chosen []JobResult, _ []Play) float64 { return quantile(agesOf(chosen), q) }
 }
 
 func executedBy(e Expectation, chosen []JobResult, _ []Play) float64 {

@@ -23,14 +23,15 @@ type Scenario struct {
 	Name string `toml:"name"`
 	// Says is one line for people.
 	Says string `toml:"says"`
-	// Duration is for how long jobs come into the world. The play goes on until all have ended, at most for Settle.
+	// Duration is for how long jobs come into the world. The play goes on until all have ended, at most for settle.
 	Duration Span `toml:"duration"`
-	Settle   Span `toml:"settle"`
 	Keepers  int  `toml:"keepers"`
 	// Seeds is how many plays make a result: those of the seeds 1, 2, ….
-	Seeds  int           `toml:"seeds"`
-	Jobs   Jobs          `toml:"jobs"`
-	Tier   Tier          `toml:"tier"`
+	Seeds int  `toml:"seeds"`
+	Jobs  Jobs `toml:"jobs"`
+	// Policy is the policy all keepers follow, see the package tier. Under the policy delay the n-th keeper waits n-1
+	// windows.
+	Policy string        `toml:"policy"`
 	Faults []Fault       `toml:"fault"`
 	Expect []Expectation `toml:"expect"`
 }
@@ -50,15 +51,6 @@ type Jobs struct {
 // Rate is how many jobs come in a second.
 func (j Jobs) Rate() float64 { return j.PerSecond + j.PerDay/86_400 }
 
-// Tier is the policy all keepers follow; see the package tier. Under the policy delay the n-th keeper waits n-1
-// windows.
-type Tier struct {
-	Policy string `toml:"policy"`
-	Window Span   `toml:"window"`
-	// RecoveryBuffer belongs to the policy delay.
-	RecoveryBuffer Span `toml:"recovery_buffer"`
-}
-
 // Span is a length of time, written as 1m30s.
 type Span time.Duration
 
@@ -74,11 +66,9 @@ func (s *Span) UnmarshalText(text []byte) error {
 
 // defaultScenario is three healthy keepers and one job a second.
 func defaultScenario() Scenario {
-	alike := tier.DefaultConfig()
 	return Scenario{
-		Settle: Span(400 * time.Second), Keepers: 3, Seeds: 20,
+		Keepers: 3, Seeds: 20, Policy: tier.DefaultConfig().Policy,
 		Jobs: Jobs{MarketOrders: 4, LimitOrders: 3, Liquidations: 2, Deposits: 1},
-		Tier: Tier{Policy: alike.Policy, Window: Span(alike.Window), RecoveryBuffer: Span(alike.RecoveryBuffer)},
 	}
 }
 
@@ -152,10 +142,8 @@ func (s Scenario) Validate() error {
 	add(slices.Min(s.Jobs.shares()) < 0 || slices.Max(s.Jobs.shares()) == 0, "jobs: the shares of the kinds are %v; "+
 		"none may be negative, one must be positive", s.Jobs.shares())
 	add(s.Jobs.Poison < 0 || s.Jobs.Poison > 100, "jobs.poison: %g is no percentage", s.Jobs.Poison)
-	add(s.Tier.Policy != tier.PolicyWindows && s.Tier.Policy != tier.PolicyDelay,
-		"tier.policy: %q is neither %s nor %s", s.Tier.Policy, tier.PolicyWindows, tier.PolicyDelay)
-	add(time.Duration(s.Tier.Window) < 2*tier.Guard, "tier.window: %s is shorter than %s", time.Duration(s.Tier.Window),
-		2*tier.Guard)
+	add(s.Policy != tier.PolicyWindows && s.Policy != tier.PolicyDelay, "policy: %q is neither %s nor %s", s.Policy,
+		tier.PolicyWindows, tier.PolicyDelay)
 	for i, f := range s.Faults {
 		problems = append(problems, prefixed(fmt.Sprintf("fault[%d]", i), f.validate(s.Keepers)))
 	}

@@ -22,10 +22,9 @@ func TestScenarioSaysWhatIsWrong(t *testing.T) {
 		"duration = \"10s\"\njobs = { per_second = 1, per_day = 1 }":   "two ways",
 		"duration = \"10s\"\njobs = { per_second = 1, deposits = -1 }": "none may be negative",
 		"duration = \"10s\"\njobs = { per_second = 1, poison = 101 }":  "no percentage",
-		good + "keepers = 0":                  "keepers: 0 is not between",
-		good + "seeds = 0":                    "seeds: 0",
-		good + "tier = { policy = \"vote\" }": "neither windows nor delay",
-		good + "tier = { window = \"1s\" }":   "tier.window: 1s is shorter",
+		good + "keepers = 0":       "keepers: 0 is not between",
+		good + "seeds = 0":         "seeds: 0",
+		good + "policy = \"vote\"": "neither windows nor delay",
 		good +
 			"[[fault]]\nwhat = \"plague\"": `"plague" is none of behind, clock_off`,
 		good + "[[fault]]\nwhat = \"down\"\nkeeper = 4\nto = \"1s\"":            "keeper: 4 is not between",

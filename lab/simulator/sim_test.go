@@ -37,8 +37,8 @@ func load(t *testing.T, path string) Scenario {
 }
 
 // TIER-1, TIER-8, TIER-9, TIER-10, TIER-11, TIER-17, TIER-18, NON-6: what the scenarios say comes true. With
-// KEEPER_LONG=1 for all their seeds, otherwise for one, in less time where nothing that goes wrong would be cut off, and
-// under the race detector a few of them.
+// KEEPER_LONG=1 for all their seeds, otherwise for one, in less time where nothing that goes wrong would be cut off,
+// and under the race detector a few of them.
 func TestScenarios(t *testing.T) {
 	all, err := LoadAll("scenarios")
 	if err != nil {
@@ -65,7 +65,8 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// shorten leaves enough of a scenario to see what it is about: half an hour of a day. At a thousand jobs a day one play may be without any.
+// shorten leaves enough of a scenario to see what it is about: half an hour of a day. At a thousand jobs a day one
+// play may be without any.
 func shorten(s *Scenario) {
 	if s.Seeds = 1; s.Jobs.PerDay > 0 {
 		s.Seeds = 5
@@ -81,7 +82,7 @@ func shorten(s *Scenario) {
 // first backup's delay (TIER-9).
 func TestCommonRestartFailsUnderThePolicyDelay(t *testing.T) {
 	s := load(t, "scenarios/04-common-restart.toml")
-	s.Tier.Policy, s.Seeds = tier.PolicyDelay, 1
+	s.Policy, s.Seeds = tier.PolicyDelay, 1
 	if misses := run(t, s, false).
 		Misses(); !slices.ContainsFunc(misses, func(m string) bool { return strings.HasPrefix(m, "duplicates is") }) {
 		t.Errorf("missed: %q", misses)

@@ -25,6 +25,8 @@ const (
 	warmUp = 60 * time.Second
 	// coolDown is for how long the play goes on when all jobs have ended, so that the keepers learn of it.
 	coolDown = 10 * time.Second
+	// settle is for how long it goes on at most after the last job came.
+	settle = 400 * time.Second
 
 	blockTime  = 450 * time.Millisecond // BSC's
 	reportTime = time.Second
@@ -106,7 +108,7 @@ func (s *simulation) play(ctx context.Context) (Play, error) {
 		}
 	}
 	duration := time.Duration(s.scenario.Duration)
-	end := duration + time.Duration(s.scenario.Settle)
+	end := duration + settle
 	s.events.at(duration, func() { s.endWhenIdle(&end) })
 	events := 0
 	for s.failed == nil && s.events.next(end) {
@@ -248,11 +250,7 @@ func (s *simulation) end(f Fault) {
 
 // reorg replaces the newest blocks.
 func (s *simulation) reorg(f Fault) {
-	reorged := fakechain.Returned
-	if f.What == ReorgDrop {
-		reorged = fakechain.Forgotten
-	}
-	if _, err := s.chain.Reorg(uint64(f.Depth), reorged); err != nil {
+	if err := s.chain.Reorg(uint64(f.Depth), f.What == ReorgDrop); err != nil {
 		s.failed = fmt.Errorf("fault at %s: %w", s.events.now, err)
 		return
 	}

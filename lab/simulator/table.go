@@ -39,7 +39,7 @@ func (r Result) Write(out io.Writer) error {
 	s := r.Scenario
 	// Flush returns any error
 	_, _ = fmt.Fprintf(out, "%s: %s\n%d keepers, policy %s, %s for %s, seeds 1 to %d\n\n",
-		s.Name, s.Says, s.Keepers, s.Tier.Policy, s.Jobs.rate(), time.Duration(s.Duration), len(r.Plays))
+		s.Name, s.Says, s.Keepers, s.Policy, s.Jobs.rate(), time.Duration(s.Duration), len(r.Plays))
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintf(table, "jobs\t\t%s\tmean\tp50\tp99\tmax\tduplicates\tgas saved\t\n",
 		strings.Join(executorNames(s.Keepers), "\t"))

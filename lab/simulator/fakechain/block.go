@@ -26,7 +26,6 @@ type block struct {
 	actions   []traderAction // of traders and operators
 	txs       []*included
 	ended     []execution.Execution
-	price     uint64 // wei per gas that others pay: who pays less is not in it
 	rows      writes[perp.RowKey, perp.Row]
 	accounts  writes[chain.Address, account]
 }
@@ -125,48 +124,32 @@ func (c *Chain) begin(timeMs uint64) *block {
 	}
 	salt := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(ref.Parent[:], c.cfg.Seed), c.made)
 	ref.Hash = chain.Keccak256(salt)
-	b := &block{ref: ref, parent: c.tip, canonical: true, price: c.price}
+	b := &block{ref: ref, parent: c.tip, canonical: true}
 	c.tip, c.branch, c.blocks[ref.Hash] = b, append(c.branch, b), b
 	return b
 }
 
-// ReorgedTxs is what becomes of keepers' transactions whose blocks leave the chain.
-type ReorgedTxs int
-
-// What becomes of them.
-const (
-	Replayed  ReorgedTxs = iota // the new branch has them in the same places
-	Returned                    // they wait again
-	Forgotten                   // nobody has them but their senders
-)
-
 // Reorg replaces the newest blocks by as many others of the same times, and mines one more on top, now. What traders
-// did they do again, in the same places. It fails, with the chain unchanged, where a final block would be replaced:
-// hold finality first.
-func (c *Chain) Reorg(depth uint64, txs ReorgedTxs) (chain.Reorg, error) {
+// did they do again, in the same places; the keepers' transactions wait again, or nobody has them but their senders. It
+// fails, with the chain unchanged, where a final block would be replaced: hold finality first.
+func (c *Chain) Reorg(depth uint64, forget bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if height := c.tip.ref.Number; depth == 0 || depth > height-c.final.ref.Number {
-		return chain.Reorg{}, fmt.Errorf("replacing %d blocks of height %d: block %d is final", depth, height,
+		return fmt.Errorf("replacing %d blocks of height %d: block %d is final", depth, height,
 			c.final.ref.Number)
 	}
 	old := c.leave(depth)
-	what := chain.Reorg{Ancestor: c.tip.ref, OldTip: old[len(old)-1].ref}
 	for _, b := range old {
 		c.build(b.ref.TimeMs, b.actions)
-		c.tip.price = b.price
 		for _, i := range b.txs {
-			switch txs {
-			case Replayed:
-				c.include(i.transaction)
-			case Returned:
+			if !forget {
 				c.pool.put(i.transaction)
-			case Forgotten:
 			}
 		}
 	}
 	c.mine()
-	return what, nil
+	return nil
 }
 
 // leave takes the newest blocks off the canonical branch and returns them, oldest first.

@@ -46,7 +46,6 @@ type Chain struct {
 	mined    map[chain.Hash]*included // on the canonical branch
 	pool     *pool
 	deeds    []traderAction // for the next block
-	price    uint64         // that others pay in the next block
 	log      uint32         // the next log of the newest block
 }
 
@@ -87,13 +86,6 @@ func (c *Chain) Fund(address chain.Address, wei perp.Uint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deeds = append(c.deeds, traderAction{account: address, balance: wei})
-}
-
-// Crowd has others fill the blocks from now on at a price, in wei per gas: what pays less waits. 0 ends it.
-func (c *Chain) Crowd(price uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.price = price
 }
 
 // Revoke takes the keeper roles from an account, or gives them back.

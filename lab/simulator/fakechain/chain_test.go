@@ -308,7 +308,7 @@ func TestReplacementIsMined(t *testing.T) {
 	}
 }
 
-// The best paid go first, within the block's gas; others' prices crowd out what pays less.
+// The best paid go first, within the block's gas.
 func TestBlocksTakeTheBestPaid(t *testing.T) {
 	w := newWorld(t, func(c *fakechain.Config) { c.GasLimit = 7_000_000 })
 	key := w.order()
@@ -322,19 +322,6 @@ func TestBlocksTakeTheBestPaid(t *testing.T) {
 	w.blocks(1)
 	if r := w.receipt(lost); r == nil || r.OK || r.GasUsed != 573_000 {
 		t.Errorf("the loser: %+v", r)
-	}
-
-	w.Crowd(3 * txm.Gwei)
-	poor, rich := w.mustSend(alice, payment(1, 2*txm.Gwei)), w.mustSend(bob, payment(1, 3*txm.Gwei))
-	w.blocks(2)
-	if w.receipt(poor) != nil || w.receipt(rich) == nil {
-		t.Error("the crowd was overlooked")
-	}
-	if price, err := w.GasPrice(t.Context()); price != 3*txm.Gwei || err != nil {
-		t.Errorf("suggested %d, %v", price, err)
-	}
-	if tips, err := w.Tips(t.Context(), 2, []uint64{60, 90}); err != nil || len(tips) != 2 || tips[1][0] != 3*txm.Gwei {
-		t.Errorf("tips %v, %v", tips, err)
 	}
 }
 

@@ -3,7 +3,6 @@ package fakechain
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"perpkeeper/pkg/chain"
@@ -11,33 +10,24 @@ import (
 	"perpkeeper/pkg/pg"
 )
 
-// StateFaults are the faults of a keeper's derived state. The zero value is none.
-type StateFaults struct {
-	Down bool          // the database does not answer
-	Lag  time.Duration // the state is so far behind what the endpoint shows
-	Halt string        // why nobody may act on the state
-}
-
 // Derived is the state that one keeper has derived from what its endpoint shows, up to a block of its own. It answers
 // what sender and planner ask of Postgres.
 type Derived struct {
 	endpoint *Endpoint
-	faults   StateFaults
-	rev      int64  // of the last look at changes
-	looked   *block // where the state stood at that look
+	lag      time.Duration // how far it is behind what the endpoint shows
+	rev      int64         // of the last look at changes
+	looked   *block        // where the state stood at that look
 }
 
 // Derived returns the state of the keeper that has the endpoint.
 func (e *Endpoint) Derived() *Derived { return &Derived{endpoint: e} }
 
-// SetFaults sets the faults from now on.
-func (d *Derived) SetFaults(a StateFaults) {
+// SetLag says how far the state is behind what the endpoint shows from now on.
+func (d *Derived) SetLag(lag time.Duration) {
 	d.endpoint.chain.mu.Lock()
 	defer d.endpoint.chain.mu.Unlock()
-	d.faults = a
+	d.lag = lag
 }
-
-var errDatabase = errors.New("dial postgres: connection refused")
 
 // mark is what the state has come to. While the endpoint is down it stays where it was.
 func (d *Derived) mark() headAt {
@@ -46,32 +36,25 @@ func (d *Derived) mark() headAt {
 	if e.faults.Down {
 		ms = e.downMs
 	}
-	return e.chain.seenAt(ms, e.faults.Lag+d.faults.Lag)
+	return e.chain.seenAt(ms, e.faults.Lag+d.lag)
 }
 
 // look asks something of the state.
-func look[T any](d *Derived, what string, ask func(c *Chain, s headAt) (T, error)) (answer T, err error) {
+func look[T any](d *Derived, ask func(c *Chain, s headAt) (T, error)) (answer T, err error) {
 	c := d.endpoint.chain
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if d.faults.Down {
-		return answer, fmt.Errorf("%s: %w", what, errDatabase)
-	}
 	return ask(c, d.mark())
 }
 
 // Progress returns how far the state has come.
 func (d *Derived) Progress(context.Context) (pg.Progress, error) {
-	return look(d, "asking how far the state is", func(_ *Chain, s headAt) (pg.Progress, error) {
-		return d.progress(s),
-			nil
-	})
+	return look(d, func(_ *Chain, s headAt) (pg.Progress, error) { return d.progress(s), nil })
 }
 
 func (d *Derived) progress(s headAt) pg.Progress {
-	offset := pg.Offset{Tip: s.tip.ref, Finalized: s.final.ref, Halted: d.faults.Halt, Rev: d.rev}
-	return pg.Progress{Generation: 1, Partitions: 1, Offsets: []pg.Offset{offset}, Watermark: s.tip.ref,
-		Halted: d.faults.Halt}
+	offset := pg.Offset{Tip: s.tip.ref, Finalized: s.final.ref, Rev: d.rev}
+	return pg.Progress{Generation: 1, Partitions: 1, Offsets: []pg.Offset{offset}, Watermark: s.tip.ref}
 }
 
 // Look looks up rows together.
@@ -117,7 +100,7 @@ func (d *Derived) Parameters(_ context.Context, keys []chain.Hash) (known []perp
 func (d *Derived) GlvMarkets(context.Context) ([]perp.MarketValue, error) { return nil, nil }
 
 func find[R perp.Row](d *Derived, table perp.Table, key chain.Hash) (pg.Found[R], error) {
-	return look(d, "looking up a "+string(table), func(c *Chain, s headAt) (found pg.Found[R], err error) {
+	return look(d, func(c *Chain, s headAt) (found pg.Found[R], err error) {
 		found.Row, found.Known = c.row(s.tip, perp.RowKey{Table: table, Key: key}).(R)
 		found.At = s.tip.ref
 		return found, nil
@@ -127,7 +110,7 @@ func find[R perp.Row](d *Derived, table perp.Table, key chain.Hash) (pg.Found[R]
 // Changes returns what became of the state since the last look, as pg.DB does. It remembers one look: whoever asks with
 // an older one has to load everything.
 func (d *Derived) Changes(_ context.Context, partitions []int, since pg.Seen) (pg.Changes, error) {
-	return look(d, "reading changes", func(c *Chain, s headAt) (pg.Changes, error) {
+	return look(d, func(c *Chain, s headAt) (pg.Changes, error) {
 		changes := pg.Changes{Seen: since, Progress: d.progress(s)}
 		if !changes.HasView() {
 			return changes, nil
@@ -147,7 +130,7 @@ func (d *Derived) Changes(_ context.Context, partitions []int, since pg.Seen) (p
 
 // Load gives all rows, as pg.DB does.
 func (d *Derived) Load(_ context.Context, partitions []int, take func(int, perp.Row) error) (pg.Changes, error) {
-	return look(d, "loading", func(c *Chain, s headAt) (pg.Changes, error) {
+	return look(d, func(c *Chain, s headAt) (pg.Changes, error) {
 		changes, all := pg.Changes{Progress: d.progress(s)}, pg.Changes{}
 		if !changes.HasView() {
 			return changes, nil

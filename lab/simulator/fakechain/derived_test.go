@@ -38,27 +38,16 @@ func TestStateLags(t *testing.T) {
 	}
 	head := w.head().Number
 	at(head)
-	d.SetFaults(fakechain.StateFaults{Lag: 2 * blockTime})
+	d.SetLag(2 * blockTime)
 	at(head - 2)
 	e.SetFaults(fakechain.Faults{Lag: 3 * blockTime})
 	at(head - 5)
-	d.SetFaults(fakechain.StateFaults{})
+	d.SetLag(0)
 	e.SetFaults(fakechain.Faults{Down: true})
 	w.blocks(7)
 	at(head)
 	e.SetFaults(fakechain.Faults{})
 	at(head + 7)
-	d.SetFaults(fakechain.StateFaults{Halt: "a final block changed"})
-	if s := w.progress(d); s.Level() || s.Halted == "" {
-		t.Errorf("halted, it stands at %+v", s)
-	}
-	d.SetFaults(fakechain.StateFaults{Down: true})
-	if _, err := d.Progress(t.Context()); err == nil {
-		t.Error("a database that is down answers")
-	}
-	if _, err := d.Order(t.Context(), chain.Hash{1}); err == nil {
-		t.Error("a database that is down has rows")
-	}
 }
 
 // A row that is not there is an answer (TIER-5).

@@ -244,7 +244,7 @@ func (e *Endpoint) SendPrivate(context.Context, []byte, uint64) error { return e
 // GasPrice returns what the node suggests, in wei per gas.
 func (e *Endpoint) GasPrice(context.Context) (uint64, error) {
 	return show(e, "asking for the gas price",
-		func(c *Chain, s headAt) (uint64, error) { return max(c.cfg.Floor, s.tip.price), nil })
+		func(c *Chain, _ headAt) (uint64, error) { return c.cfg.Floor, nil })
 }
 
 // Tips returns what the newest blocks were paid, as evm.Client does.
@@ -260,8 +260,7 @@ func (e *Endpoint) Tips(_ context.Context, blocks int, shares []uint64) ([][]uin
 	})
 }
 
-// tips is what each share of a block's gas was paid at most; nil for an empty block. A block that others fill is paid
-// what they pay.
+// tips is what each share of a block's gas was paid at most; nil for an empty block.
 func (b *block) tips(shares []uint64) (paid []uint64) {
 	txs := slices.SortedFunc(slices.Values(b.txs),
 		func(x, y *included) int { return cmp.Compare(x.price(), y.price()) })
@@ -269,12 +268,12 @@ func (b *block) tips(shares []uint64) (paid []uint64) {
 	for _, i := range txs {
 		all += i.tx.GasUsed
 	}
-	if all == 0 && b.price == 0 {
+	if all == 0 {
 		return nil
 	}
 	for _, share := range shares {
-		most, sum := b.price, uint64(0)
-		for n := 0; b.price == 0 && n < len(txs) && (n == 0 || sum*100 < all*share); n++ {
+		var most, sum uint64
+		for n := 0; n < len(txs) && (n == 0 || sum*100 < all*share); n++ {
 			most, sum = txs[n].price(), sum+txs[n].tx.GasUsed
 		}
 		paid = append(paid, most)

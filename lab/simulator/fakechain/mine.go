@@ -71,7 +71,7 @@ func (c *Chain) fill() {
 	next := func(from chain.Address) uint64 { return c.account(c.tip, from).nonce }
 	for {
 		tx := c.pool.best(next, func(tx *transaction) bool {
-			return !passed[tx.from] && tx.ready <= c.tip.ref.TimeMs && tx.price() >= c.tip.price
+			return !passed[tx.from] && tx.ready <= c.tip.ref.TimeMs
 		})
 		if tx == nil {
 			return

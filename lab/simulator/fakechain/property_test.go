@@ -77,10 +77,8 @@ func (s *chainModel) keep() {
 }
 
 func (s *chainModel) fork() {
-	reorged := rapid.SampledFrom([]fakechain.ReorgedTxs{fakechain.Replayed, fakechain.Returned, fakechain.Forgotten}).
-		Draw(s.rt, "reorged")
 	s.at = s.at.Add(blockTime)
-	_, _ = s.Reorg(rapid.Uint64Range(1, 6).Draw(s.rt, "depth"), reorged) // too deep or not
+	_ = s.Reorg(rapid.Uint64Range(1, 6).Draw(s.rt, "depth"), rapid.Bool().Draw(s.rt, "forgotten")) // too deep or not
 	s.look()
 }
 

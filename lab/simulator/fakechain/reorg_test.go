@@ -34,11 +34,7 @@ func (w *world) status(d *fakechain.Derived, key chain.Hash) perp.Status {
 // What becomes of an execution whose block leaves the chain.
 func TestReorgs(t *testing.T) {
 	for _, depth := range []uint64{1, 5, 20} {
-		for reorged, want := range map[fakechain.ReorgedTxs]struct{ replayed, again bool }{
-			fakechain.Replayed:  {replayed: true, again: true},
-			fakechain.Returned:  {again: true},
-			fakechain.Forgotten: {},
-		} {
+		for _, forgotten := range []bool{false, true} {
 			w := newWorld(t)
 			w.HoldFinality(true)
 			key, hash := w.executed()
@@ -46,34 +42,30 @@ func TestReorgs(t *testing.T) {
 			before, old := w.head(), w.receipt(hash)
 			d := w.Derived()
 			w.at = w.at.Add(blockTime)
-			reorg, err := w.Reorg(depth, reorged)
-			if err != nil {
+			if err := w.Reorg(depth, forgotten); err != nil {
 				t.Fatal(err)
 			}
-			if reorg.OldTip != before || reorg.Ancestor.Number != before.Number-depth || w.head().
-				Number != before.Number+1 {
-				t.Fatalf("depth %d: %+v, head %+v", depth, reorg, w.head())
+			if left, _ := w.Path(before.Hash, w.head().Hash); len(left) != int(depth) ||
+				w.head().Number != before.Number+1 {
+				t.Fatalf("depth %d: left %+v, head %+v", depth, left, w.head())
 			}
 			if replaced, _ := w.Block(before.Number); replaced.Hash == before.Hash || replaced.TimeMs != before.TimeMs {
 				t.Errorf("depth %d: block %+v for %+v", depth, replaced, before)
 			}
 			r := w.receipt(hash)
-			if again := r != nil && r.OK && r.BlockHash != old.BlockHash; again != want.again {
-				t.Errorf("depth %d, reorged %d: mined again: %t, %+v", depth, reorged, again, r)
+			if again := r != nil && r.OK && r.BlockHash != old.BlockHash; again == forgotten {
+				t.Errorf("depth %d, forgotten %t: mined again: %t, %+v", depth, forgotten, again, r)
 			}
-			if want.replayed && r.Block != old.Block {
-				t.Errorf("depth %d: replayed in block %d instead of %d", depth, r.Block, old.Block)
+			if done := w.status(d, key) == perp.Executed; done == forgotten {
+				t.Errorf("depth %d, forgotten %t: the order is %s", depth, forgotten, w.status(d, key))
 			}
-			if done := w.status(d, key) == perp.Executed; done != want.again {
-				t.Errorf("depth %d, reorged %d: the order is %s", depth, reorged, w.status(d, key))
-			}
-			if n := w.nonce(alice, evm.Latest); (n == 1) != want.again {
-				t.Errorf("depth %d, reorged %d: nonce %d", depth, reorged, n)
+			if n := w.nonce(alice, evm.Latest); (n == 1) == forgotten {
+				t.Errorf("depth %d, forgotten %t: nonce %d", depth, forgotten, n)
 			}
 			if sent := w.Sent(old.BlockHash); len(sent) != 1 || sent[0].Tx.Hash != hash {
 				t.Errorf("the block that was left holds %+v", sent)
 			}
-			if want.again {
+			if !forgotten {
 				continue
 			}
 			// its sender sends another one at the same nonce, or the same
@@ -91,7 +83,7 @@ func TestFinalBlocksStay(t *testing.T) {
 	w := newWorld(t)
 	w.blocks(10)
 	for depth, ok := range map[uint64]bool{0: false, 3: false, 11: false, 100: false} {
-		if _, err := w.Reorg(depth, fakechain.Replayed); (err == nil) != ok {
+		if err := w.Reorg(depth, false); (err == nil) != ok {
 			t.Errorf("depth %d: %v", depth, err)
 		}
 	}
@@ -101,7 +93,7 @@ func TestFinalBlocksStay(t *testing.T) {
 	if err != nil || final.Number != w.head().Number-7 {
 		t.Errorf("held at %d below %d, %v", final.Number, w.head().Number, err)
 	}
-	if _, err := w.Reorg(7, fakechain.Returned); err != nil {
+	if err := w.Reorg(7, false); err != nil {
 		t.Error(err)
 	}
 	w.HoldFinality(false)
@@ -125,7 +117,7 @@ func TestLaggingViewsStayOnTheirBranch(t *testing.T) {
 	}
 	w.blocks(2) // now the slow one sees the execution
 	w.at = w.at.Add(blockTime / 2)
-	if _, err := w.Reorg(3, fakechain.Forgotten); err != nil {
+	if err := w.Reorg(3, true); err != nil {
 		t.Fatal(err)
 	}
 	head, err := slow.Head(t.Context())

@@ -127,12 +127,3 @@ func (l *Ledger) Register(_ context.Context, signer chain.Address, chainID uint6
 		return nil
 	})
 }
-
-// Resume lets a paused signer claim again, as an operator would.
-func (l *Ledger) Resume(signer chain.Address) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if a := l.accounts[signer]; a != nil {
-		a.paused, a.pausedFor = false, ""
-	}
-}
