@@ -102,12 +102,6 @@ func accounting() []command {
 			use:   "health",
 			short: "ask a process whether it is ready",
 			group: groupLook, setup: healthCommand,
-			verbs: []command{
-				{use: kafkaPart, short: "ask every broker", needs: []string{"kafka", "keeperctl.wait"},
-					run: kafkaHealth},
-				{use: postgresPart, short: "ask the database, and whether this build can work with it",
-					needs: []string{"postgres", "keeperctl.wait"}, run: postgresHealth},
-			},
 		},
 	}
 }

@@ -91,9 +91,8 @@ type Settings struct {
 	// EmergencySigner has the one key of emergency.account, where calls are sent by keeperctl itself.
 	EmergencySigner signer.Config `toml:"emergency_signer"`
 
-	Roles       pg.Passwords  `toml:"roles"`
-	Replication int           `toml:"replication" help:"copies of each partition of a topic that has to be created; 0 = the brokers' default"`
-	Wait        time.Duration `toml:"wait" help:"how long to go on asking until the answer is good; 0 = ask once"`
+	Roles       pg.Passwords `toml:"roles"`
+	Replication int          `toml:"replication" help:"copies of each partition of a topic that has to be created; 0 = the brokers' default"`
 }
 
 // defaultConfig asks a node, a broker and a database on this machine, and changes nothing that has to be confirmed.
@@ -117,7 +116,6 @@ func (s Settings) Validate() error {
 		check.Refuse(s.Limit < 1, "limit: %d is less than 1", s.Limit),
 		check.Refuse(s.Patience < 100*time.Millisecond, "patience: %s is less than 100ms", s.Patience),
 		check.Between("replication", s.Replication, 0, 10),
-		check.Between("wait", s.Wait, 0, time.Hour),
 	}
 	for _, p := range s.Processes {
 		problems = append(problems, p.validate())

@@ -19,16 +19,9 @@ import (
 func doctorCommand(cmd *cobra.Command) runner {
 	pre := cmd.Flags().Bool("pre", false, "before anything runs: ask configuration, endpoints, contracts, keys and "+
 		"price sources alone")
-	testAlert := cmd.Flags().Bool("test-alert", false, "also give Alertmanager a test message, which has to reach "+
-		"whom warnings reach")
 	return func(ctx context.Context, s *session, _ []string) error {
 		s.log = zerolog.Nop() // what is wrong is a finding, and said once
 		facts := s.facts(ctx, *pre)
-		if *testAlert {
-			if err := s.sendTestAlert(ctx); err != nil {
-				return err
-			}
-		}
 		found, areas := doctor.Examine(facts)
 		return s.printFindings(*pre, facts.CallGas(), found, areas)
 	}

@@ -1,13 +1,10 @@
 package keeperctl
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/operator/status"
@@ -58,38 +55,4 @@ func (s *session) unwatched(ctx context.Context) bool {
 
 func (s *session) alertmanager(path string) string {
 	return strings.TrimSuffix(s.Own.Alertmanager.Reveal(), "/") + path
-}
-
-// sendTestAlert gives Alertmanager a warning that ends by itself within a minute.
-func (s *session) sendTestAlert(ctx context.Context) error {
-	if !s.Own.Alertmanager.IsSet() {
-		return usagef("there is no Alertmanager to give a test message to (keeperctl.alertmanager)")
-	}
-	ctx, cancel := context.WithTimeout(ctx, status.Patience)
-	defer cancel()
-	now := time.Now()
-	body, err := json.Marshal([]map[string]any{{
-		"labels": map[string]string{"alertname": "KeeperctlTest", "severity": "warning", "keeper": s.place()},
-		"annotations": map[string]string{"summary": "A test: keeperctl doctor --test-alert was run", "runbook": "none",
-			"console": "/"},
-		"startsAt": now.Format(time.RFC3339), "endsAt": now.Add(time.Minute).Format(time.RFC3339),
-	}})
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.alertmanager("/api/v2/alerts"),
-		bytes.NewReader(body))
-	if err != nil {
-		return status.Unaddressed(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return notAsked(fmt.Errorf("giving Alertmanager a test message: %w", status.Unaddressed(err)))
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return notAsked(fmt.Errorf("giving Alertmanager a test message: it answers %s", answer.Status))
-	}
-	return nil
 }

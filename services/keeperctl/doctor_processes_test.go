@@ -51,25 +51,16 @@ sender_tier_execution_age_seconds_count{tier="2"} 5
 	}
 }
 
-// The Watchdog is looked for at Alertmanager, and a test message is given to it on request; without one that is
-// refused.
+// The Watchdog is looked for at Alertmanager.
 func TestAlertRoutes(t *testing.T) {
-	firing, posted := "[]", ""
+	firing := "[]"
 	manager := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			body, _ := io.ReadAll(r.Body)
-			posted = r.URL.Path + " " + string(body)
-			return
-		}
 		if r.URL.Query().Get("filter") == `alertname="Watchdog"` {
 			_, _ = io.WriteString(w, firing+"\n")
 		}
 	}))
 	defer manager.Close()
 	s := &session{Config: defaultConfig()}
-	if err := s.sendTestAlert(t.Context()); err == nil || !strings.Contains(err.Error(), "keeperctl.alertmanager") {
-		t.Errorf("without an Alertmanager: %v", err)
-	}
 	s.Own.Alertmanager = secret.MustURL(manager.URL)
 	if !s.unwatched(t.Context()) {
 		t.Error("that there is no Watchdog is not seen")
@@ -78,17 +69,12 @@ func TestAlertRoutes(t *testing.T) {
 	if s.unwatched(t.Context()) {
 		t.Error("the Watchdog is not seen")
 	}
-	if err := s.sendTestAlert(t.Context()); err != nil || !strings.HasPrefix(posted, "/api/v2/alerts [") ||
-		!strings.Contains(posted, `"severity":"warning"`) {
-		t.Errorf("posted %q, %v", posted, err)
-	}
 	manager.Close() // what is said of it then holds nothing of its address that may be a secret
 	s.Own.Alertmanager = secret.MustURL(strings.Replace(manager.URL, "//", "//user:word@", 1) + "/a-token")
 	facts := doctor.Facts{}
 	s.machine(t.Context(), &facts)
-	for _, err := range []error{s.sendTestAlert(t.Context()), facts.Machine.AlertsError} {
-		if err == nil || strings.Contains(err.Error(), "user") || strings.Contains(err.Error(), "a-token") {
-			t.Errorf("an Alertmanager that is away: %v", err)
-		}
+	err := facts.Machine.AlertsError
+	if err == nil || strings.Contains(err.Error(), "user") || strings.Contains(err.Error(), "a-token") {
+		t.Errorf("an Alertmanager that is away: %v", err)
 	}
 }

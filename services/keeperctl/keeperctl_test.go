@@ -97,7 +97,7 @@ func TestCompletion(t *testing.T) {
 		"signer pa":                        "pause\t",
 		"signer list --keeperctl.lim":      "--keeperctl.limit\t",
 		"signer list --output ":            "json",
-		"health ":                          "postgres\t",
+		"wallet ":                          "verify\t",
 		"generations switch 2 --keeperctl": "--keeperctl.reason\t",
 	} {
 		args := append([]string{"__complete"}, strings.Fields(line)...)

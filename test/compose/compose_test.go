@@ -313,9 +313,9 @@ func TestOperatorsCommandsAreConfigured(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, commands := range map[string][]string{
-		"sender": {"audit", "signer", "why-not", "health kafka", "health postgres"},
+		"sender": {"audit", "signer", "why-not"},
 		"ops": {"audit", "status", "topic", "liquidations", "signer", "rebuild", "generations", "delayed", "wallet",
-			"emergency", "dlq", "health kafka", "health postgres"},
+			"emergency", "dlq"},
 		"doctor": {"doctor", "doctor --pre"},
 	} {
 		for _, command := range commands {

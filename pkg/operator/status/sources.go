@@ -208,19 +208,19 @@ func valuesOf(metrics []*dto.Metric) string {
 func Get(ctx context.Context, address string) (text string, status int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return "", 0, Unaddressed(err)
+		return "", 0, unaddressed(err)
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return "", 0, Unaddressed(err)
+		return "", 0, unaddressed(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	page, err := io.ReadAll(io.LimitReader(answer.Body, 16<<20))
 	return string(page), answer.StatusCode, err
 }
 
-// Unaddressed is an error of net/http without the address that its text repeats.
-func Unaddressed(err error) error {
+// unaddressed is an error of net/http without the address that its text repeats.
+func unaddressed(err error) error {
 	if wrapped, is := errors.AsType[*url.Error](err); is {
 		return wrapped.Err
 	}
