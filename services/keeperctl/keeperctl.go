@@ -96,8 +96,8 @@ func Run(ctx context.Context, args []string, std IO) int {
 // newRoot makes the tree of commands.
 func newRoot(std IO) *cobra.Command {
 	root := &cobra.Command{
-		Use: program, Short: "the operator's command line of a keeper", SilenceErrors: true, SilenceUsage: true,
-		Args:    cobra.ArbitraryArgs,
+		Use: program, Long: "The operator's command line of a keeper.\n\n" + exitCodes,
+		SilenceErrors: true, SilenceUsage: true, Args: cobra.ArbitraryArgs,
 		Version: service.ReadBuild(program).String(), SuggestionsMinimumDistance: 2,
 	}
 	root.RunE = func(_ *cobra.Command, args []string) error {
@@ -114,7 +114,6 @@ func newRoot(std IO) *cobra.Command {
 	root.SetOut(escaped(std.Out))
 	root.SetErr(escaped(std.Err))
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _, _ = io.WriteString(cmd.OutOrStdout(), helpOf(cmd)) })
 	root.SetHelpCommand(helpCommand(root))
 	root.SetFlagErrorFunc(flagProblem)
 	for _, g := range groups {
@@ -163,6 +162,9 @@ func (c command) build(std IO, parent *loader) *cobra.Command {
 	l := parent
 	if len(c.needs) > 0 {
 		l = c.loader(cmd)
+		cmd.Long = cmd.Short + "\n\nSettings can be given in a file (--config, else PERPKEEPER_CONFIG), in the environment " +
+			"or as flags; a flag wins over the\nenvironment, the environment over the file. The name of a variable is that " +
+			"of the setting:\n--keeperctl.limit is PERPKEEPER_KEEPERCTL_LIMIT."
 	}
 	run := c.run
 	if c.setup != nil {

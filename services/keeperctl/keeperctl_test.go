@@ -38,7 +38,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 			return
 		}
 		out, complaint, code := run(t, nil, append(path, "--help")...)
-		if code != exitFine || complaint != "" || !strings.Contains(out, "usage: keeperctl") || cmd.Short == "" &&
+		if code != exitFine || complaint != "" || !strings.Contains(out, "Usage:\n  keeperctl") || cmd.Short == "" &&
 			len(path) > 0 {
 			t.Errorf("%v: exit code %d, %s%s", path, code, out, complaint)
 		}
