@@ -137,59 +137,22 @@ func FinalApplied(s Progress) uint64 {
 	return final.Number
 }
 
-var (
-	listWallets = Register("wallets",
-		`SELECT agent, balance::text, frozen_balance::text, updated_at FROM keeper.wallet ORDER BY agent`)
-	listEntries = Register("entries of a wallet",
-		`SELECT e.id, e.at, e.what, e.source, e.balance_delta::text, e.frozen_delta::text
-		FROM keeper.wallet_entry e WHERE e.agent = $1 ORDER BY e.id DESC LIMIT $2`)
-	// Every wallet and every agent with entries or fees: what is stored, the sums of the entries, what was earned, and
-	// what was not yet released.
-	verifyWallets = Register("verify wallets", `WITH entry AS (
-			SELECT agent, sum(balance_delta) AS balance, sum(frozen_delta) AS frozen FROM keeper.wallet_entry
-				GROUP BY agent
-		), fee AS (
-			SELECT c.agent, sum(c.amount) AS earned, coalesce(sum(c.amount) FILTER (WHERE r.id IS NULL), 0) AS held
-			FROM keeper.commission c LEFT JOIN keeper.wallet_entry r
-				ON r.what = 'release' AND r.source = c.chain_id || ':0x' || encode(c.block_hash, 'hex') || ':' ||
-					c.log_index
-			GROUP BY c.agent
-		)
-		SELECT agent, coalesce(w.balance, 0)::text, coalesce(w.frozen_balance, 0)::text, coalesce(entry.balance,
-			0)::text, coalesce(entry.frozen, 0)::text,
-			coalesce(fee.earned, 0)::text, coalesce(fee.held, 0)::text
-		FROM keeper.wallet w FULL JOIN entry USING (agent) FULL JOIN fee USING (agent) ORDER BY agent`)
-)
-
-// Wallet is what an agent has, in wei.
-type Wallet struct {
-	Agent           string
-	Balance, Frozen perp.Uint
-	UpdatedAt       time.Time
-}
-
-// List returns every wallet by agent.
-func (w Wallets) List(ctx context.Context) ([]Wallet, error) {
-	return List(ctx, w.db, "listing wallets", Columns(func(one *Wallet) []any {
-		return []any{&one.Agent, Amount(&one.Balance), Amount(&one.Frozen), &one.UpdatedAt}
-	}), listWallets.SQL())
-}
-
-// Entry is one line of a ledger, in wei. Entries are never changed.
-type Entry struct {
-	ID                        int64
-	At                        time.Time
-	What                      string // commission or release
-	Source                    string // the commission: chain, block hash, log index
-	BalanceDelta, FrozenDelta perp.Int
-}
-
-// Ledger returns the newest entries of an agent's wallet, newest first.
-func (w Wallets) Ledger(ctx context.Context, agent string, limit int) ([]Entry, error) {
-	return List(ctx, w.db, "listing the entries of "+agent, Columns(func(e *Entry) []any {
-		return []any{&e.ID, &e.At, &e.What, &e.Source, Amount(&e.BalanceDelta), Amount(&e.FrozenDelta)}
-	}), listEntries.SQL(), agent, limit)
-}
+// Every wallet and every agent with entries or fees: what is stored, the sums of the entries, what was earned, and
+// what was not yet released.
+var verifyWallets = Register("verify wallets", `WITH entry AS (
+		SELECT agent, sum(balance_delta) AS balance, sum(frozen_delta) AS frozen FROM keeper.wallet_entry
+			GROUP BY agent
+	), fee AS (
+		SELECT c.agent, sum(c.amount) AS earned, coalesce(sum(c.amount) FILTER (WHERE r.id IS NULL), 0) AS held
+		FROM keeper.commission c LEFT JOIN keeper.wallet_entry r
+			ON r.what = 'release' AND r.source = c.chain_id || ':0x' || encode(c.block_hash, 'hex') || ':' ||
+				c.log_index
+		GROUP BY c.agent
+	)
+	SELECT agent, coalesce(w.balance, 0)::text, coalesce(w.frozen_balance, 0)::text, coalesce(entry.balance,
+		0)::text, coalesce(entry.frozen, 0)::text,
+		coalesce(fee.earned, 0)::text, coalesce(fee.held, 0)::text
+	FROM keeper.wallet w FULL JOIN entry USING (agent) FULL JOIN fee USING (agent) ORDER BY agent`)
 
 // Audit is a wallet checked against its entries and its fees, in wei.
 type Audit struct {

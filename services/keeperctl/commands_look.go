@@ -71,12 +71,11 @@ func accounting() []command {
 			setup: liquidationsCommand, data: true,
 		},
 		{
-			use: "wallet", short: "list and verify what agents have earned", group: groupLook, needs: inLedger,
+			use: "wallet", short: "show what agents have earned, and prove it", group: groupLook, needs: inLedger,
 			run: onDatabase(wallets),
 			verbs: []command{
-				{use: "list", short: "list the wallets, in wei", data: true},
-				{use: "ledger AGENT", short: "list the entries of a wallet, newest first", data: true},
-				{use: "verify", short: "prove that balances are the sums of their entries", data: true},
+				{use: "verify", short: "list the wallets, in wei, and prove that balances are the sums of their entries",
+					data: true},
 			},
 		},
 		{

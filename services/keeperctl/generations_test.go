@@ -60,7 +60,7 @@ func TestEveryCommandPassesOverTheOthersSettings(t *testing.T) {
 		t.Errorf("wallet takes what it does not need:\n%s", out)
 	}
 	t.Setenv("PERPKEEPER_KEEPERCTL_SIGNRS", "x")
-	if _, complaint, code := run(t, nil, "wallet", "list"); code != exitNotAsked ||
+	if _, complaint, code := run(t, nil, "wallet", "verify"); code != exitNotAsked ||
 		!strings.Contains(complaint, "PERPKEEPER_KEEPERCTL_SIGNRS: unknown variable") {
 		t.Errorf("a mistyped variable: exit code %d, %q", code, complaint)
 	}

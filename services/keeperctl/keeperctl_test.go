@@ -54,19 +54,19 @@ func TestNonsenseIsRefused(t *testing.T) {
 	t.Setenv("PERPKEEPER_POSTGRES_URL", "postgres://keeper:hidden@127.0.0.1:1/keeper")
 	t.Setenv("PERPKEEPER_CHAIN_URLS", "http://127.0.0.1:1")
 	for line, want := range map[string]string{
-		"events all":                      `unexpected argument "all"`,
-		"signr list":                      "did you mean signer?",
-		"signer":                          "usage: keeperctl signer list | pause SIGNER REASON",
-		"signer lits":                     "usage: keeperctl signer",
-		"signer list --keeperctl.lmit=3":  "did you mean --keeperctl.limit?",
-		"signer list --output yaml":       `--output: "yaml" is neither table nor json`,
-		"signer pause 0x1 --output json":  "--output: unknown flag",
-		"prepare now":                     `unexpected argument "now"`,
-		"health brokers":                  `unexpected argument "brokers"`,
-		"wallet list --chain.urls=x":      "--chain.urls: unknown flag",
-		"keystore x --import=0xsecret":    "--import: neither true nor false",
-		"wallet list --keeperctl.limit=0": "limit: 0 is less than 1",
-		"help signr":                      `unknown command "signr"`,
+		"events all":                       `unexpected argument "all"`,
+		"signr list":                       "did you mean signer?",
+		"signer":                           "usage: keeperctl signer list | pause SIGNER REASON",
+		"signer lits":                      "usage: keeperctl signer",
+		"signer list --keeperctl.lmit=3":   "did you mean --keeperctl.limit?",
+		"signer list --output yaml":        `--output: "yaml" is neither table nor json`,
+		"signer pause 0x1 --output json":   "--output: unknown flag",
+		"prepare now":                      `unexpected argument "now"`,
+		"health brokers":                   `unexpected argument "brokers"`,
+		"wallet verify --chain.urls=x":     "--chain.urls: unknown flag",
+		"keystore x --import=0xsecret":     "--import: neither true nor false",
+		"delayed list --keeperctl.limit=0": "limit: 0 is less than 1",
+		"help signr":                       `unknown command "signr"`,
 	} {
 		out, complaint, code := run(t, nil, strings.Fields(line)...)
 		if code != exitNotAsked || out != "" || strings.Count(complaint, "\n") != 1 ||

@@ -31,9 +31,9 @@ func TestScannerOfAPlanner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wallets, err := db.Wallets().List(t.Context())
-	if err != nil || len(wallets) != 1 || wallets[0].Agent != "ann" || wallets[0].Balance != perp.U64(120) ||
-		!wallets[0].Frozen.IsZero() {
+	wallets, err := db.Wallets().Verify(t.Context())
+	if err != nil || len(wallets) != 1 || wallets[0].Agent != "ann" || wallets[0].Balance != perp.U64(120).Int() ||
+		wallets[0].Frozen.Sign() != 0 {
 		t.Errorf("wallets %+v, %v", wallets, err)
 	}
 	status := map[string]delayed.Status{}

@@ -87,7 +87,7 @@ func (s Statement) Findings() (found []string) {
 		}
 		if fees := s.Of(a.Signer).Fees; fees.Less(a.Booked) {
 			found = append(found, fmt.Sprintf("the ledger has booked %s wei for signer %s, and the state has fees "+
-				"of %s (keeperctl wallet ledger)", a.Booked, a.Signer, fees))
+				"of %s (keeperctl wallet verify)", a.Booked, a.Signer, fees))
 		}
 	}
 	return found
