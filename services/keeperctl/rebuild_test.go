@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/operator/generation"
 	"perpkeeper/pkg/operator/snapshot"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
@@ -43,8 +44,8 @@ func (emptyTopic) Bounds(context.Context, string, int) (first, end int64, err er
 	return 0, 0, nil
 }
 
-// A kind of accident: a second state that fills the disk stops the first one too. Neither a rebuild nor a restore begins
-// where a disk has no room.
+// A kind of accident: a second state that fills the disk stops the first one too. Neither a rebuild nor a restore
+// begins where a disk has no room.
 func TestNoSecondStateOnAFullDisk(t *testing.T) {
 	const full = "/proc" // nothing can be put there, ever
 	if free, _, err := space(full); err != nil || free > 0 {
@@ -61,7 +62,8 @@ func TestNoSecondStateOnAFullDisk(t *testing.T) {
 		os.WriteFile(filepath.Join(folder, name, "manifest.json"), manifest, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	r := Rebuilder{DB: db, Topic: emptyTopic{}, Keeper: keeper, Patience: time.Minute, Disks: []string{full}}
+	r := Rebuilder{DB: db, Topic: emptyTopic{}, Keeper: keeper, Patience: time.Minute, Disks: []string{full},
+		Show: func(generation.Progress) {}}
 	for what, begin := range map[string]func() error{
 		"rebuild": func() error { return r.Run(t.Context(), io.Discard) },
 		"restore": func() error { return r.Restore(t.Context(), snapshot.In(folder), name, io.Discard) },
