@@ -44,7 +44,10 @@ func awaitTrue(t *testing.T, url, question string) {
 	conn, err := pgx.Connect(t.Context(), url)
 	must(t, err)
 	defer conn.Close(t.Context())
-	for so := false; !so; {
+	for begun, so := time.Now(), false; !so; {
 		must(t, conn.QueryRow(t.Context(), "SELECT ("+question+") FROM pg_sleep(0.02)").Scan(&so))
+		if time.Since(begun) > time.Minute {
+			t.Fatalf("it never came about: %s", question)
+		}
 	}
 }
