@@ -164,5 +164,15 @@ mutant "every nonce of a signer that is written off is spent" services/keeperctl
 mutant "receipts are published unproven" pkg/evm/receipt.go 's/root != block\.ReceiptsRoot/len(root) == 0/' './pkg/evm -run TestLiarsAreExcluded'
 mutant "receipts that come early are published unproven" pkg/evm/early.go 's/root != block\.ReceiptsRoot/len(root) == 0/' './pkg/evm -run TestEarlyLiesAreNotBelieved'
 
+# Faults that others met in public.
+mutant "a dead HTTP/2 connection is not found by pings" pkg/transport/http.go '/SendPingTimeout/d' './pkg/transport -run TestDeadConnectionsAreLeft'
+mutant "a mute connection is not left" pkg/transport/conn.go 's/time\.AfterFunc\(c\.dialer\.patience\(\), c\.look\)/_ = c.look/' './pkg/pg -run TestWire'
+mutant "a server that refuses a write is kept" pkg/pg/connect.go 's/refused\.Code == codeReadOnly/false/' './pkg/pg -run TestRefusedWriteLeavesTheServer'
+mutant "who asks at once fills a generation of his own" pkg/operator/generation/generation.go 's/(return db\.AddGeneration\(ctx, ).*/\1nil)/' \
+  './pkg/operator/generation -run TestOneFillingForAll'
+mutant "a second state begins on a full disk" services/keeperctl/snapshot.go 's/err := r\.room\(ctx\); err/err := error(nil); err/' \
+  './services/keeperctl -run TestNoSecondStateOnAFullDisk'
+mutant "an unknown event of administration stops a partition" pkg/gmx/unknown.go 's/items\)\.item; unknown\.Item != ""/items).item; true/' './services/statevm -run TestUnknownEvents'
+
 [ "$chosen" -gt 0 ] || { echo "no mutant is called so: $*" >&2; exit 2; }
 exit "$failed"
