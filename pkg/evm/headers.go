@@ -16,7 +16,9 @@ func (r Reader) Blocks(ctx context.Context, from, to uint64) ([]Header, error) {
 	for at := from; at <= to; {
 		batch, err := eachInTurn(ctx, r, Everything, func(e *endpoint) ([]Header, error) {
 			most := int(min(to-at, math.MaxInt32-1)) + 1
-			batch, err := e.shrinking(ctx, most, func(n int) ([]Header, error) { return e.batch(ctx, at, at+uint64(n)-1) })
+			batch, err := e.shrinking(ctx, most, func(n int) ([]Header, error) {
+				return e.batch(ctx, at, at+uint64(n)-1)
+			})
 			if err == nil && len(all) > 0 && !batch[0].Follows(all[len(all)-1].BlockRef) {
 				return nil, &forkError{batch[0], all[len(all)-1]}
 			}

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	// wholeTables lets the statements of a transaction take as long as whole tables take, and gives a join the memory that
-	// it takes with such tables; beyond it the server uses its disk. A hash table that processes share would be in
+	// wholeTables lets the statements of a transaction take as long as whole tables take, and gives a join the memory
+	// that it takes with such tables; beyond it the server uses its disk. A hash table that processes share would be in
 	// /dev/shm: a container has little of it.
 	wholeTables = Register("wait for whole tables", limitsOff.SQL()+`, set_config('work_mem', '32MB', true),
 		set_config('enable_parallel_hash', 'off', true)`)

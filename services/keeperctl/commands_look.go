@@ -74,7 +74,7 @@ func accounting() []command {
 			use: "wallet", short: "show what agents have earned, and prove it", group: groupLook, needs: inLedger,
 			run: onDatabase(wallets),
 			verbs: []command{
-				{use: "verify", short: "list the wallets, in wei, and prove that balances are the sums of their entries",
+				{use: "verify", short: "list the wallets, in wei, and prove that they are the sums of their entries",
 					data: true},
 			},
 		},

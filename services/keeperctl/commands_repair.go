@@ -26,7 +26,7 @@ func repairing() []command {
 			needs:   []string{"postgres", "keeperctl.patience", "keeperctl.operator", "keeperctl.yes"},
 			patient: true, run: onDatabase(leases),
 			verbs: []command{
-				{use: "break SIGNER", short: "show who has a signer's lease, and fence the holder out (--keeperctl.yes)"},
+				{use: "break SIGNER", short: "show who has a lease, and fence the holder out (--keeperctl.yes)"},
 			},
 		},
 		{

@@ -162,9 +162,9 @@ func (c command) build(std IO, parent *loader) *cobra.Command {
 	l := parent
 	if len(c.needs) > 0 {
 		l = c.loader(cmd)
-		cmd.Long = cmd.Short + "\n\nSettings can be given in a file (--config, else PERPKEEPER_CONFIG), in the environment " +
-			"or as flags; a flag wins over the\nenvironment, the environment over the file. The name of a variable is that " +
-			"of the setting:\n--keeperctl.limit is PERPKEEPER_KEEPERCTL_LIMIT."
+		cmd.Long = cmd.Short + "\n\nSettings can be given in a file (--config, else PERPKEEPER_CONFIG), in the " +
+			"environment or as flags; a flag\nwins over the environment, the environment over the file. The name of a " +
+			"variable is that of the\nsetting: --keeperctl.limit is PERPKEEPER_KEEPERCTL_LIMIT."
 	}
 	run := c.run
 	if c.setup != nil {

@@ -15,8 +15,8 @@ import (
 
 // keystoreCommand makes the files that a sender signs with, readable by group and owner. It speaks to nobody.
 func keystoreCommand(cmd *cobra.Command) runner {
-	given := cmd.Flags().Bool("import", false, "take the private key from standard input, one line of hex, in place of "+
-		"making a new one")
+	given := cmd.Flags().Bool("import", false, "take the private key from standard input, one line of hex, in place "+
+		"of making a new one")
 	return func(_ context.Context, s *session, args []string) error {
 		if len(args) != 1 || args[0] == "" {
 			return usagef("usage: keeperctl keystore FOLDER [--import]")
