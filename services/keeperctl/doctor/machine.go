@@ -38,7 +38,8 @@ var machineChecks = []check{
 					"correct keeperctl.disks")
 			} else if d.Free < max(someDisk, d.Total/100*somePercent) {
 				found(warnIf(d.Free >= leastDisk), d.Path,
-					fmt.Sprintf("%d MB of %d MB are free", d.Free>>20, d.Total>>20), "free space, or give the volume more")
+					fmt.Sprintf("%d MB of %d MB are free", d.Free>>20, d.Total>>20),
+					"free space, or give the volume more")
 			}
 		}
 	}},
