@@ -67,7 +67,7 @@ func (s *site) orders(n int, by chain.Address) (jobs []job.Job) {
 // given to the nodes, with a real Postgres and the devnet's exchange behind the simulated call. Jobs come one at a
 // time. What is wanted on a quiet machine: p50 ≤ 5 ms, p99 ≤ 25 ms.
 //
-// The parts of that road are told beside it, see [stretch]. With PERPKEEPER_TEST_DURABLE=1 Postgres waits for its disk.
+// The parts of that road are told beside it, see [stretch]. With KEEPER_DURABLE=1 Postgres waits for its disk.
 //
 //	go test ./services/sender -run '^$' -bench FirstBroadcast -benchtime 300x
 func BenchmarkFirstBroadcast(b *testing.B) {

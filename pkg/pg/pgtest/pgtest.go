@@ -2,7 +2,7 @@
 // it for every test.
 //
 // The server is an embedded one, unless PERPKEEPER_TEST_POSTGRES names an existing server by the address of a user who
-// may create databases. Tests do not wait for its disk, unless PERPKEEPER_TEST_DURABLE is 1: benchmarks are to be run
+// may create databases. Tests do not wait for its disk, unless KEEPER_DURABLE is 1: benchmarks are to be run
 // both ways, for what a commit costs is what an operator pays.
 package pgtest
 
@@ -30,7 +30,7 @@ import (
 const serverVariable = "PERPKEEPER_TEST_POSTGRES"
 
 // durableVariable set to 1: the embedded server waits for its disk at each commit, as an operator's does.
-const durableVariable = "PERPKEEPER_TEST_DURABLE"
+const durableVariable = "KEEPER_DURABLE"
 
 // Main runs the tests of a package and stops the server afterwards: func TestMain(m *testing.M) { pgtest.Main(m) }.
 // Without it the server ends with the process all the same, but its directory stays until the next server starts on
