@@ -54,6 +54,9 @@ func (c Config) pool(application string) (*pgxpool.Config, error) {
 		p.MaxConns = int32(c.MaxConns)
 	}
 	p.ConnConfig.ConnectTimeout = c.ConnectTimeout
+	if p.ConnConfig.TLSConfig == nil && p.ConnConfig.RequireAuth == "" {
+		p.ConnConfig.RequireAuth = "scram-sha-256,none" // nobody on the way is told the password
+	}
 	maps.Copy(p.ConnConfig.RuntimeParams, map[string]string{
 		"application_name": application,
 		"timezone":         "UTC",

@@ -19,7 +19,7 @@ import (
 // They belong to the server, so that two keepers whose databases share a server share the roles, and their passwords.
 const (
 	RoleStatevm = "keeper_statevm" // writes the derived state
-	RolePlanner = "keeper_planner" // reads everything, writes delayed jobs and wallets
+	RolePlanner = "keeper_planner" // reads state and jobs, writes delayed jobs and wallets
 	RoleSender  = "keeper_sender"  // reads everything, writes signers, leases, nonces, intents
 	RoleOps     = "keeper_ops"     // owns the generations of the state, and works on the keeper's own tables
 )
@@ -63,8 +63,9 @@ func (p Passwords) roles() []role {
 	return []role{
 		{RoleStatevm, p.Statevm, []string{"generation", "active_generation", "generation_switch", "oldest_build"},
 			[]string{"generation"}, nil},
-		{RolePlanner, p.Planner, all, []string{"delayed_job", "delayed_scan", "wallet", "wallet_entry", "commission"},
-			nil},
+		{RolePlanner, p.Planner, []string{"generation", "active_generation", "generation_switch", "oldest_build", "signer",
+			"signer_lease", "tx_intent", "tx_receipt", "every_intent", "every_receipt"}, // no signed bytes, which may be private
+			[]string{"delayed_job", "delayed_scan", "wallet", "wallet_entry", "commission"}, nil},
 		{RoleSender, p.Sender, all, []string{
 			"signer", "signer_lease", "signer_event", "signer_nonce_allocation", "tx_intent", "signed_tx",
 			"tx_receipt", "notified", "shadow_trial", "archived_intent", "archived_signed_tx", "archived_receipt",
