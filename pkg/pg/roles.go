@@ -63,8 +63,9 @@ func (p Passwords) roles() []role {
 	return []role{
 		{RoleStatevm, p.Statevm, []string{"generation", "active_generation", "generation_switch", "oldest_build"},
 			[]string{"generation"}, nil},
-		{RolePlanner, p.Planner, []string{"generation", "active_generation", "generation_switch", "oldest_build", "signer",
-			"signer_lease", "tx_intent", "tx_receipt", "every_intent", "every_receipt"}, // no signed bytes, which may be private
+		// no signed bytes: they may be private
+		{RolePlanner, p.Planner, []string{"generation", "active_generation", "generation_switch", "oldest_build",
+			"signer", "signer_lease", "tx_intent", "tx_receipt", "every_intent", "every_receipt"},
 			[]string{"delayed_job", "delayed_scan", "wallet", "wallet_entry", "commission"}, nil},
 		{RoleSender, p.Sender, all, []string{
 			"signer", "signer_lease", "signer_event", "signer_nonce_allocation", "tx_intent", "signed_tx",
