@@ -130,6 +130,36 @@ func TestSlowCallsHoldNobody(t *testing.T) {
 	}
 }
 
+// Where more is urgent than a batch, a second one is looked at beside it: what is signed slowly has its followers ready.
+func TestUrgentTasksFillTheirRoom(t *testing.T) {
+	o := newQueueTest(t, nil)
+	o.claiming(2, devKey(t), aBudget(&books{}, "1", "0"), marketAt(0))
+	asked, answer, inner := make(chan struct{}, 5), make(chan struct{}), o.stages[0].Run
+	release := sync.OnceFunc(func() { close(answer) })
+	defer release()
+	o.stages[0].Run = func(ctx context.Context, task *Task) (Verdict, error) {
+		asked <- struct{}{}
+		<-answer
+		return inner(ctx, task)
+	}
+	o.launch = func(context.Context, []*Task) {}
+	o.beside, o.checks.queued, o.heads = true, make(chan struct{}), headsAt(nowMs, time.Now())
+	for i := range byte(5) {
+		key := chain.Hash{i + 1}
+		o.enqueue(t, job.Job{ID: job.LiquidationID(key, 1), Kind: job.Liquidation, Key: key,
+			Account: chain.Address{i + 1}, Class: job.ClassLiquidation, BirthMs: 2, ExpiresMs: 300_002})
+	}
+	passed := make(chan error, 1)
+	go func() { passed <- o.pass(t.Context()) }()
+	for range 4 {
+		soon(t, asked)
+	}
+	release()
+	if err := <-passed; err != nil {
+		t.Fatal(err)
+	}
+}
+
 // soon is what comes from a channel, unless that takes so long that it never will.
 func soon[T any](t *testing.T, from <-chan T) (what T) {
 	t.Helper()

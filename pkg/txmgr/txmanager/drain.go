@@ -110,15 +110,19 @@ func (d *drain) between(ctx context.Context) error {
 	return d.account(ctx)
 }
 
+// urgentRoom is how many batches of tasks are under way at once where the rest is urgent: while one is signed, by a
+// remote signer perhaps, the next is looked at.
+const urgentRoom = 2
+
 // fill begins with the most urgent tasks, as many as there is room for, and reports whether there was one. They are
 // led through the stages until checking ends.
-func (d *drain) fill(ctx, checking context.Context) (bool, error) {
+func (d *drain) fill(ctx, checking context.Context) (filled bool, err error) {
 	pick, err := d.freeSlots(ctx)
 	if d.full = pick.Limit == 0; err != nil || d.full {
 		return false, err
 	}
 	if pick.Limit -= d.busy(); pick.Limit <= 0 && !d.slotsFull { // what is urgent has as much room of its own
-		pick.Limit, pick.Urgent = 2*d.batch-d.busy(), true
+		pick.Limit, pick.Urgent = urgentRoom*d.batch-d.busy(), true
 	}
 	if pick.Limit <= 0 {
 		return false, nil
@@ -135,9 +139,12 @@ func (d *drain) fill(ctx, checking context.Context) (bool, error) {
 				return true, err
 			}
 			d.begin(checking, heads)
-			return true, nil
-		case !d.nextRound():
-			return false, nil
+			if pick.Urgent || d.slotsFull || len(heads) < pick.Limit {
+				return true, nil
+			}
+			filled, pick.Limit, pick.Urgent = true, urgentRoom*d.batch-d.busy(), true
+		case filled || !d.nextRound():
+			return filled, nil
 		}
 	}
 }
