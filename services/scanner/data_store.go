@@ -81,22 +81,27 @@ func (d dataStore) wordOf(out []byte) (chain.Hash, error) {
 	return chain.Hash(out), nil
 }
 
-// word reads one word after a block, of which number and hash matter. That no node has a state so old is an error that
-// ends the scanner.
-func (d dataStore) word(ctx context.Context, kind perp.WordKind, key chain.Hash, block chain.BlockRef,
-	what string) (chain.Hash, error) {
+// read reads one word after a block.
+func (d dataStore) read(ctx context.Context, kind perp.WordKind, key chain.Hash, block chain.BlockRef,
+	what string) (value chain.Hash, err error) {
 	out, err := d.caller.Call(ctx, d.at, message(getters[kind], key), block.Hash)
-	if evm.NoState(err) && block.Number+keptStates < d.head() {
-		return chain.Hash{}, retry.Stop(&oldStateError{block.Number, what, err})
+	if err == nil {
+		value, err = d.wordOf(out)
 	}
 	if err != nil {
-		return chain.Hash{}, fmt.Errorf("reading %s from the DataStore: %w", what, err)
-	}
-	value, err := d.wordOf(out)
-	if err != nil {
-		return chain.Hash{}, fmt.Errorf("reading %s from the DataStore at block %d: %w", what, block.Number, err)
+		return value, fmt.Errorf("reading %s from the DataStore at block %d: %w", what, block.Number, err)
 	}
 	return value, nil
+}
+
+// word is read for what cannot go on without: that no node has a state so old is an error that ends the scanner.
+func (d dataStore) word(ctx context.Context, kind perp.WordKind, key chain.Hash, block chain.BlockRef,
+	what string) (chain.Hash, error) {
+	value, err := d.read(ctx, kind, key, block, what)
+	if evm.NoState(err) && block.Number+keptStates < d.head() {
+		return value, retry.Stop(&oldStateError{block.Number, what, errors.Unwrap(err)})
+	}
+	return value, err
 }
 
 // params reads words after the topic's first block. A DataStore that is not there yet is an error that ends the

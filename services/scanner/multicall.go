@@ -53,15 +53,9 @@ func (d dataStore) each(ctx context.Context, words []perp.Word, block chain.Bloc
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for i, w := range words {
-		group.Go(func() error {
-			out, err := d.caller.Call(ctx, d.at, message(getters[w.Kind], w.Key), block.Hash)
-			if err == nil {
-				values[i], err = d.wordOf(out)
-			}
-			if err != nil {
-				return fmt.Errorf("reading %s from the DataStore: %w", w.Name, err)
-			}
-			return nil
+		group.Go(func() (err error) {
+			values[i], err = d.read(ctx, w.Kind, w.Key, block, w.Name)
+			return err
 		})
 	}
 	return values, group.Wait()
