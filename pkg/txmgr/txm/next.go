@@ -116,8 +116,8 @@ func (p Policy) Next(f Flight, s Observation) Step {
 }
 
 // nextUnmined returns what to do about a flight that could still be mined and is not. What is resumed is not raised at
-// once: it may be in every pool. A raise is for bytes that a node has, or calls too cheap, and not for what waits behind
-// our own, unless a liquidation waits behind it. What only frees a nonce is pressed in anybody's time.
+// once: it may be in every pool. A raise is for bytes that a node has, or calls too cheap, and not for what waits
+// behind our own, unless a liquidation waits behind it. What only frees a nonce is pressed in anybody's time.
 func (p Policy) nextUnmined(f Flight, s Observation) Step {
 	patience := p.Of(s.For(f)).Patience
 	if s.For(f) == job.LiquidationLane && f.Intent.Job.Kind.Lane() != job.LiquidationLane {

@@ -130,7 +130,7 @@ func TestSlowCallsHoldNobody(t *testing.T) {
 	}
 }
 
-// Where more is urgent than a batch, a second one is looked at beside it: what is signed slowly has its followers ready.
+// Where more is urgent than a batch, a second is looked at beside it: what is signed slowly has its followers ready.
 func TestUrgentTasksFillTheirRoom(t *testing.T) {
 	o := newQueueTest(t, nil)
 	o.claiming(2, devKey(t), aBudget(&books{}, "1", "0"), marketAt(0))

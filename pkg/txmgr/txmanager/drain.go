@@ -133,7 +133,7 @@ func (d *drain) fill(ctx, checking context.Context) (filled bool, err error) {
 		heads, err := d.store.Heads(ctx, d.signer, pick)
 		switch {
 		case err != nil:
-			return false, err
+			return filled, err
 		case len(heads) > 0:
 			if err := d.numbers.reconcile(ctx); err != nil {
 				return true, err
