@@ -17,7 +17,7 @@ import (
 	"perpkeeper/pkg/transport"
 )
 
-// Reader reads the chain through the endpoints of a client, or through some of them; see Client.Elsewhere. It is safe
+// Reader reads the chain through the endpoints of a client, or through some of them; see Client.Excluding. It is safe
 // for concurrent use.
 type Reader struct {
 	pool    *pool

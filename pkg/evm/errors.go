@@ -251,18 +251,6 @@ func everyAnswer(err error, is func(error) bool) bool {
 	return !slices.ContainsFunc(all.answers, func(err error) bool { return !is(err) })
 }
 
-// noEndpointError reports that there is nobody to ask.
-type noEndpointError struct{ text string }
-
-func (e *noEndpointError) Error() string { return e.text }
-
-// NoEndpoint reports whether an error says that no endpoint may be asked: all that are configured were left out by
-// Elsewhere, or none is configured for the purpose.
-func NoEndpoint(err error) bool {
-	_, is := errors.AsType[*noEndpointError](err)
-	return is
-}
-
 // isFinal reports whether asking another endpoint cannot help: the contract itself reverted, or nobody waits any more.
 func isFinal(err error) bool {
 	failed, is := errors.AsType[*callError](err)

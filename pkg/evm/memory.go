@@ -99,7 +99,7 @@ func (c *Client) Suspect(block chain.Hash, reason string) {
 }
 
 // Excluding returns a reader that asks no endpoint of the given names: for a second opinion on what they served. Its
-// reads fail with NoEndpoint(err) where no other is configured. Empty names leave out nobody.
+// reads fail where no other is configured. Empty names leave out nobody.
 func (c *Client) Excluding(than ...Source) Reader {
 	return Reader{pool: c.pool, without: than}
 }

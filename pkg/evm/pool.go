@@ -52,7 +52,6 @@ type pool struct {
 	leader         atomic.Pointer[endpoint] // the best at the moment
 	memory         memory
 	proofs         proofs
-	receipts       receiptPause
 	finality       finality
 	unknownHeaders *unknownHeaders
 	disputes       *disputes
@@ -104,8 +103,7 @@ func (p *pool) places(purpose Purpose, without []Source) ([]ranking, error) {
 		places = append(places, ranking{e, s, score})
 	}
 	if len(places) == 0 {
-		return nil, &noEndpointError{fmt.Sprintf("no endpoint is left to ask for %s (name more in chain.urls)",
-			purpose)}
+		return nil, fmt.Errorf("no endpoint is left to ask for %s (name more in chain.urls)", purpose)
 	}
 	slices.SortStableFunc(places, func(a, b ranking) int {
 		return cmp.Or(cmp.Compare(a.usability, b.usability), cmp.Compare(a.score, b.score))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/singleflight"
 
@@ -22,18 +21,9 @@ import (
 // that the block is on the chain: for that two answers have to agree. Where no endpoint serves the receipts of blocks,
 // or the block has a type of transaction that this build does not know, it is as the endpoint gave it.
 func (r Reader) Receipt(ctx context.Context, tx chain.Hash) (*Receipt, error) {
-	all := len(r.without) == 0
-	if all {
-		if err := r.pool.receipts.over(time.Now()); err != nil {
-			return nil, fmt.Errorf("asking for the receipt of %s, which no endpoint gave for another: %w", tx, err)
-		}
-	}
 	var lies []error
 	for {
 		claimed, from, err := r.claimed(ctx, tx)
-		if all {
-			r.pool.receipts.ended(err, time.Now())
-		}
 		switch {
 		case NotFound(err):
 			return nil, nil //nolint:nilnil // An unmined transaction is no error; the documentation says so.

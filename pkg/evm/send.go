@@ -17,11 +17,11 @@ func (c *Client) SendRaw(ctx context.Context, raw []byte) error {
 // SendPrivate gives a signed transaction to every private endpoint and to no other, so that it is not seen before it is
 // mined; everything else is as with SendRaw. A relay's acceptance is no promise to mine it, and what a relay does with
 // it is not in our hands. Those that take bundles get it as a bundle of one, not to be mined after untilMs (Unix ms, on
-// the chain's clock; 0 = as long as the builder keeps it). NoEndpoint(err), and nothing sent, where none is configured.
+// the chain's clock; 0 = as long as the builder keeps it). An error, and nothing sent, where none is configured.
 func (c *Client) SendPrivate(ctx context.Context, raw []byte, untilMs uint64) error {
 	if len(c.pool.private) == 0 {
-		return fmt.Errorf("sending a transaction in private: %w",
-			&noEndpointError{"no private endpoint is configured (name one in chain.private_urls)"})
+		return errors.New("sending a transaction in private: no private endpoint is configured " +
+			"(name one in chain.private_urls)")
 	}
 	return c.pool.send(ctx, c.pool.private, raw, untilMs)
 }

@@ -57,7 +57,7 @@ func TestSendPrivate(t *testing.T) {
 func TestRelaysThatNameNoChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, _ := fakes(2, 50)
-		nodes[1].inject(refuse(refusal(codeMethodNotFound, "method not found"), methodChainID, methodBlockAt))
+		nodes[1].inject(refuse(refusal(-32601, "method not found"), methodChainID, methodBlockAt))
 		c, _ := dialFakes(t, func(cfg *Config) { cfg.URLs, cfg.PrivateURLs = cfg.URLs[:1], cfg.URLs[1:] }, nodes...)
 		if err := c.SendPrivate(t.Context(), []byte{1}, 0); err != nil || nodes[1].count(methodSend) != 1 {
 			t.Errorf("%v; sent %d times", err, nodes[1].count(methodSend))
@@ -76,7 +76,7 @@ func TestSendPrivateNeedsAnEndpoint(t *testing.T) {
 		nodes, _ := fakes(1, 50)
 		c, _ := dialFakes(t, nil, nodes...)
 		err := c.SendPrivate(t.Context(), []byte{1}, 0)
-		if !NoEndpoint(err) || !strings.Contains(err.Error(), "chain.private_urls") || nodes[0].count(methodSend) > 0 {
+		if err == nil || !strings.Contains(err.Error(), "chain.private_urls") || nodes[0].count(methodSend) > 0 {
 			t.Errorf("%v; sent %d times", err, nodes[0].count(methodSend))
 		}
 	})
