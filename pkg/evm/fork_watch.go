@@ -2,11 +2,8 @@ package evm
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
-
-	"perpkeeper/pkg/chain"
 )
 
 // softwareFresh is for how long it is believed what a node calls itself: upgrades are seen within it.
@@ -22,8 +19,8 @@ func (p *pool) forksNear() (near []Fork) {
 	return near
 }
 
-// watchForks has endpoints say what software they are, while a fork is near or has come, and names those that miss it:
-// before it by their software, and from then on by their heads.
+// watchForks has endpoints say what software they are, while a fork is near or has come. Those that miss it are named
+// before it, and come last for everything once it has come.
 func (p *pool) watchForks(ctx context.Context) {
 	if len(p.forksNear()) == 0 {
 		return
@@ -37,11 +34,13 @@ func (p *pool) watchForks(ctx context.Context) {
 	for _, e := range p.public {
 		e.mu.Lock()
 		fork, misses := missing(p.forks, e.software, now)
-		follows := !now.Before(fork.At) && e.vitals.head.TimeMs >= uint64(fork.At.UnixMilli())
-		if misses && !follows {
-			e.exclude(AfterFork, ReasonMissesFork, fork.Misses(e.software))
-		} else {
+		switch {
+		case !misses:
 			e.readmit(func(x Exclusion) bool { return x.Reason == ReasonMissesFork })
+		case now.Before(fork.At):
+			e.exclude(AfterFork, ReasonMissesFork, fork.Misses(e.software))
+		default:
+			e.exclude(Everything, ReasonMissesFork, fork.Misses(e.software))
 		}
 		e.mu.Unlock()
 	}
@@ -69,40 +68,3 @@ func (c *Client) CheckForks(ctx context.Context) { c.pool.watchForks(ctx) }
 
 // ForksNear returns the forks that nodes are to be ready for by now, from a fortnight before each on.
 func (c *Client) ForksNear() []Fork { return c.pool.forksNear() }
-
-// late are the voters whose software does not know a fork that has come.
-func (p *pool) late(voters []*endpoint) map[*endpoint]Fork {
-	late := map[*endpoint]Fork{}
-	for _, e := range voters {
-		e.mu.Lock()
-		if fork, is := missing(p.forks, e.software, time.Now()); is && !time.Now().Before(fork.At) {
-			late[e] = fork
-		}
-		e.mu.Unlock()
-	}
-	return late
-}
-
-// leftBehind excludes those that a fork has left on a branch of their own: where the others are of one mind about a
-// block after it.
-func (p *pool) leftBehind(voters []*endpoint, late map[*endpoint]Fork, hashes []chain.Hash, times []uint64,
-	number uint64) {
-	var agreed chain.Hash
-	for i, e := range voters {
-		if _, is := late[e]; is || hashes[i].IsZero() {
-			continue
-		}
-		if !agreed.IsZero() && hashes[i] != agreed {
-			return
-		}
-		agreed = hashes[i]
-	}
-	for i, e := range voters {
-		fork, is := late[e]
-		if is && !agreed.IsZero() && !hashes[i].IsZero() && hashes[i] != agreed &&
-			times[i] >= uint64(fork.At.UnixMilli()) {
-			e.distrust(Everything, ReasonContradicted, fmt.Sprintf("block %d is %s, others have %s: %s", number,
-				hashes[i], agreed, fork.Misses(e.status().Software)))
-		}
-	}
-}

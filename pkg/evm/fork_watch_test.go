@@ -19,34 +19,26 @@ func calls(software string) script {
 }
 
 // An endpoint that will miss a fork is named from a fortnight before it, and used for all until then; once the fork has
-// come it is known by its head: on the others' branch it is forgiven, on another it is asked no more, though they are
-// but two.
+// come it comes last.
 func TestEndpointsThatMissAFork(t *testing.T) {
 	const old, ready, unknown = "Geth/v1.8.1-0a1b2c3d/linux-amd64/go1.25", "Geth/v1.8.2/linux", "erigon/2.60/linux"
 	for name, c := range map[string]struct {
 		until    time.Duration // the fork
 		software [2]string
-		branches bool // the second is on a branch of its own
 		purpose  Purpose
 		reason   Reason
 		asked    int // of the second, for its software
 	}{
-		"nothing is near":           {15 * 24 * time.Hour, [2]string{ready, old}, false, "", "", 0},
-		"in a fortnight":            {14 * 24 * time.Hour, [2]string{ready, old}, false, AfterFork, ReasonMissesFork, 1},
-		"all are ready":             {time.Hour, [2]string{ready, ready}, false, "", "", 1},
-		"nothing is known of it":    {time.Hour, [2]string{ready, unknown}, false, "", "", 1},
-		"it follows all the same":   {-time.Hour, [2]string{ready, old}, false, "", "", 1},
-		"it has stayed behind":      {-time.Hour, [2]string{ready, old}, true, Everything, ReasonContradicted, 1},
-		"the others are unknown":    {-time.Hour, [2]string{unknown, old}, true, Everything, ReasonContradicted, 1},
-		"nobody knows who is right": {-time.Hour, [2]string{unknown, unknown}, true, "", "", 1},
-		"both are old":              {-time.Hour, [2]string{old, old}, true, "", "", 1},
+		"nothing is near":        {15 * 24 * time.Hour, [2]string{ready, old}, "", "", 0},
+		"in a fortnight":         {14 * 24 * time.Hour, [2]string{ready, old}, AfterFork, ReasonMissesFork, 1},
+		"all are ready":          {time.Hour, [2]string{ready, ready}, "", "", 1},
+		"nothing is known of it": {time.Hour, [2]string{ready, unknown}, "", "", 1},
+		"it has come":            {-time.Hour, [2]string{ready, old}, Everything, ReasonMissesFork, 1},
+		"the other is unknown":   {-time.Hour, [2]string{unknown, old}, Everything, ReasonMissesFork, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, _ := fakes(2, 60)
-				if c.branches {
-					nodes[1].chain = newFakeChain(60, 7, func(int) int { return 0 })
-				}
 				for i, n := range nodes {
 					n.inject(calls(c.software[i]))
 				}
@@ -64,8 +56,8 @@ func TestEndpointsThatMissAFork(t *testing.T) {
 				}) {
 					t.Errorf("excluded for %+v", second.Excluded)
 				}
-				if c.reason == ReasonMissesFork && client.pool.public[1].usable(Everything) != good {
-					t.Error("it is not used before the fork")
+				if used := client.pool.public[1].usable(Everything) == good; used != (c.purpose != Everything) {
+					t.Errorf("it is used as any other: %t", used)
 				}
 				if asked := nodes[1].count(methodSoftware); asked != c.asked {
 					t.Errorf("it was asked for its software %d times", asked)

@@ -48,31 +48,25 @@ func (p *pool) probe(ctx context.Context) {
 const settled = 32
 
 // vote asks every endpoint that names a head for the same settled block, and excludes those that contradict a majority
-// for a cool-down from then on. With two endpoints, or without a majority, nobody can tell who is right, unless a fork
-// has come that the software of one does not know.
+// for a cool-down from then on. With two endpoints, or without a majority, nobody can tell who is right.
 func (p *pool) vote(ctx context.Context) {
 	voters, number := p.electorate()
-	late := p.late(voters)
-	if len(voters) < 3 && len(late) == 0 {
+	if len(voters) < 3 {
 		return
 	}
-	hashes, times := make([]chain.Hash, len(voters)), make([]uint64, len(voters))
+	hashes := make([]chain.Hash, len(voters))
 	var wg sync.WaitGroup
 	for i, e := range voters {
 		wg.Go(func() {
 			if h, err := put(ctx, e, headerAt(number)); err == nil {
-				hashes[i], times[i] = h.Hash, h.TimeMs
+				hashes[i] = h.Hash
 			}
 		})
 	}
 	wg.Wait()
 	agreed := majority(hashes)
-	if agreed.IsZero() {
-		p.leftBehind(voters, late, hashes, times, number)
-		return
-	}
 	for i, hash := range hashes {
-		if !hash.IsZero() && hash != agreed {
+		if !agreed.IsZero() && !hash.IsZero() && hash != agreed {
 			voters[i].distrust(Everything, ReasonContradicted, fmt.Sprintf("block %d is %s, most others have %s",
 				number, hash, agreed))
 		}
