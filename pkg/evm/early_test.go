@@ -40,7 +40,7 @@ func TestEarlyReceiptsAreNotBelieved(t *testing.T) {
 	}{
 		"none":     {[]any{}, nil, ReasonLied},
 		"null":     {nil, nil, ""},
-		"refused":  {nil, refusal(codeMethodNotFound, "the method does not exist/is not available"), ReasonDisabled},
+		"refused":  {nil, refusal(-32601, "the method does not exist/is not available"), ""},
 		"a status": {nil, &fault{status: 500}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -167,11 +167,8 @@ func (e *endpoint) failed(ctx context.Context, method string, err error, took ti
 // blame counts a failure against the endpoint.
 func (e *endpoint) blame(failed *callError) {
 	now := time.Now()
-	reply := replyOK
-	if failed.class == failedReply {
-		if reply = replyClass(failed.err); reply == replyThrottled {
-			failed.class = failedThrottled
-		}
+	if failed.class == failedReply && wantsFewer(failed.err) {
+		failed.class = failedThrottled
 	}
 	if failed.class == failedThrottled {
 		e.bucket.refused(now, 0)
@@ -192,13 +189,9 @@ func (e *endpoint) blame(failed *callError) {
 		e.exclude(Everything, ReasonWrongChain, failed.err.Error())
 	case failedLie:
 		e.exclude(failed.about(), ReasonLied, failed.err.Error())
-	case failedReply:
-		if p := purposeOf(failed.method); reply == replyDisabled && p != Everything {
-			e.exclude(p, ReasonDisabled, failed.err.Error())
-		}
-	case failedNotFound, failedThrottled:
+	case failedReply, failedNotFound, failedThrottled:
 	default:
-		e.vitals.failed(now)
+		e.vitals.failed()
 		e.judge()
 	}
 }
@@ -305,15 +298,10 @@ func (e *endpoint) usable(p Purpose) usability {
 
 // rank is how far the endpoint can be used for a purpose at this moment, and its score among its like.
 func (e *endpoint) rank(p Purpose) (usability, float64) {
-	now := time.Now()
-	wait := e.bucket.ready(now)
+	wait := e.bucket.ready(time.Now())
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := e.exclusions.usability(p)
-	if s == good && now.Before(e.vitals.resting) {
-		s = last
-	}
-	return s, e.vitals.score(e.cfg.RequestTimeout) + milliseconds(wait)
+	return e.exclusions.usability(p), e.vitals.score(e.cfg.RequestTimeout) + milliseconds(wait)
 }
 
 // pausing reports whether a request would have to wait for the endpoint's rate limit.

@@ -19,7 +19,7 @@ const (
 	ForFinality Purpose = "finality" // which block is final
 	ForNonces   Purpose = "nonces"   // how many transactions an account has sent
 	ForPrices   Purpose = "prices"   // what gas is paid
-	// AfterFork is whatever is asked once a fork has come of which the node's software does not know.
+	// AfterFork is whatever will be asked once a fork has come of which the node's software does not know.
 	AfterFork Purpose = "after_fork"
 )
 
@@ -48,19 +48,18 @@ type Reason string
 // was caught as well, and one of another chain never. The others only come last: where nobody better is left they are
 // asked.
 const (
-	ReasonWrongChain   Reason = "wrong_chain"     // it belongs to another chain
-	ReasonLied         Reason = "lied"            // its answer contradicts what was asked, or itself
-	ReasonContradicted Reason = "contradicted"    // most others agree on something else than it says
-	ReasonAhead        Reason = "ahead"           // it named a newest block that cannot be the chain's yet
-	ReasonSuspected    Reason = "suspected"       // what it served was found wrong later; see Client.Suspect
-	ReasonUndecided    Reason = "undecided"       // nobody can tell who is wrong, so that nobody is excluded
-	ReasonStale        Reason = "stale"           // its head is too far behind
-	ReasonSlow         Reason = "slow"            // its answers take too long
-	ReasonUnreachable  Reason = "unreachable"     // several requests in a row had no answer
-	ReasonRefusing     Reason = "refusing"        // all that it answers for seconds are errors of its own
-	ReasonUnreadable   Reason = "unreadable"      // it shows transactions that cannot be read, or fit no receipts
-	ReasonDisabled     Reason = "method_disabled" // the node does not serve the method
-	ReasonMissesFork   Reason = "misses_fork"     // its software does not know a fork that comes, or has come
+	ReasonWrongChain   Reason = "wrong_chain"  // it belongs to another chain
+	ReasonLied         Reason = "lied"         // its answer contradicts what was asked, or itself
+	ReasonContradicted Reason = "contradicted" // most others agree on something else than it says
+	ReasonAhead        Reason = "ahead"        // it named a newest block that cannot be the chain's yet
+	ReasonSuspected    Reason = "suspected"    // what it served was found wrong later; see Client.Suspect
+	ReasonUndecided    Reason = "undecided"    // nobody can tell who is wrong, so that nobody is excluded
+	ReasonStale        Reason = "stale"        // its head is too far behind
+	ReasonSlow         Reason = "slow"         // its answers take too long
+	ReasonUnreachable  Reason = "unreachable"  // several requests in a row had no answer
+	ReasonRefusing     Reason = "refusing"     // all that it answers for seconds are errors of its own
+	ReasonUnreadable   Reason = "unreadable"   // it shows transactions that cannot be read, or fit no receipts
+	ReasonMissesFork   Reason = "misses_fork"  // its software does not know a fork that comes, or has come
 )
 
 // distrusts reports whether a reason puts an endpoint's honesty in question.

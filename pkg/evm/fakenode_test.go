@@ -282,7 +282,7 @@ func (n *fakeNode) honest(method string, params []json.RawMessage, head int) (an
 	case methodSend:
 		return chain.Keccak256(hexutil.MustDecode(unquote(params[0]))), nil
 	default:
-		return nil, refusal(codeMethodNotFound, "the method "+method+" does not exist/is not available")
+		return nil, refusal(-32601, "the method "+method+" does not exist/is not available")
 	}
 }
 

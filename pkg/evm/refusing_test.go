@@ -36,6 +36,7 @@ func TestErrorsAloneAreNoAnswers(t *testing.T) {
 		refusal(-32000, "the moon is in the wrong house"), refusal(0, ""), refusal(-32603, "internal error"),
 		refusal(-32000, "You have exceeded the RPS limit available on the current plan"),
 		refusal(429, "Monthly capacity limit exceeded"), refusal(-32000, "not available on the Free tier"),
+		refusal(-32601, "the method does not exist/is not available"),
 		{status: http.StatusTooManyRequests, text: "slow down"},
 	} {
 		synctest.Test(t, func(t *testing.T) {

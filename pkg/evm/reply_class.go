@@ -10,54 +10,25 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// replyKind is what a node's own error means for the endpoint, whatever was asked.
-type replyKind int
+// throttledTexts are what nodes and providers answer that want fewer requests, in lower case, anywhere in a message.
+// Nothing rests on them alone: who answers with errors only is found without them, see [ownErrors].
+var throttledTexts = []string{
+	"rate limit", "rate-limit", "ratelimit", "too many requests", "request limit", "requests per second",
+	"compute units per second", "quota", "request rate", "rps limit", "capacity limit", "daily limit",
+	"monthly limit", "usage limit", "out of credits", "capacity exceeded", "throttle",
+}
 
-const (
-	replyOK        replyKind = iota // nothing
-	replyThrottled                  // it wants fewer requests
-	replyDisabled                   // it does not serve the method
-)
-
-// throttledTexts and disabledTexts are what nodes and providers answer, in lower case, anywhere in a message. Nothing
-// rests on them alone: who answers with errors only is found without them, see [ownErrors].
-var (
-	throttledTexts = []string{
-		"rate limit", "rate-limit", "ratelimit", "too many requests", "request limit", "requests per second",
-		"compute units per second", "quota", "request rate", "rps limit", "capacity limit", "daily limit",
-		"monthly limit", "usage limit", "out of credits", "capacity exceeded", "throttle",
-	}
-	disabledTexts = []string{
-		"method not found", "does not exist/is not available", "method is not supported", "method not supported",
-		"unsupported method",
-		"method is disabled", "method not allowed", "method is not available", "not whitelisted", "free tier",
-		"freetier", "current plan", "your plan", "paid plan",
-	}
-)
-
-const (
-	codeLimit          = -32005
-	codeMethodNotFound = -32601
-)
-
-// replyClass sorts a node's own error by its code and text.
-func replyClass(err error) replyKind {
+// wantsFewer reports whether a node's own error says that it wants fewer requests.
+func wantsFewer(err error) bool {
+	const tooMany, codeLimit = 429, -32005
 	reply, is := errors.AsType[rpc.Error](err)
 	if !is {
-		return replyOK
+		return false
 	}
-	const tooMany = 429
-	switch code, text := reply.ErrorCode(), strings.ToLower(reply.Error()); {
-	case strings.HasPrefix(text, revertText): // a contract may say anything
-		return replyOK
-	case code == codeMethodNotFound, containsAny(text, disabledTexts):
-		return replyDisabled
-	case code == tooMany, containsAny(text, throttledTexts),
-		code == codeLimit && phraseAt(text, "limit exceeded") >= 0:
-		return replyThrottled
-	default:
-		return replyOK
-	}
+	code, text := reply.ErrorCode(), strings.ToLower(reply.Error())
+	return !strings.HasPrefix(text, revertText) && // a contract may say anything
+		(code == tooMany || containsAny(text, throttledTexts) || code == codeLimit &&
+			phraseAt(text, "limit exceeded") >= 0)
 }
 
 func containsAny(text string, parts []string) bool {

@@ -8,13 +8,11 @@ import (
 	"perpkeeper/pkg/chain"
 )
 
-// vitals are what is known of how well an endpoint answers. They are pure: every time comes from outside. The floats
-// only rank endpoints.
+// vitals are what is known of how well an endpoint answers. The floats only rank endpoints.
 type vitals struct {
 	latency  float64        // milliseconds an answer takes, exponentially weighted; 0 until the first
 	failures float64        // share of requests without a usable answer, exponentially weighted
 	streak   int            // failures in a row
-	resting  time.Time      // not asked before, unless there is nobody else
 	head     chain.BlockRef // newest block it named
 	lag      float64        // milliseconds of chain time its head is behind the best, exponentially weighted
 	behind   time.Duration  // the same when it last named a head
@@ -25,8 +23,6 @@ const (
 	latencyWeight = 0.2
 	failureWeight = 0.1
 	lagWeight     = 0.3
-	firstRest     = 250 * time.Millisecond
-	longestRest   = 30 * time.Second
 )
 
 // answered notes an answer and how long it took.
@@ -36,7 +32,7 @@ func (v *vitals) answered(method string, took time.Duration) {
 		v.observe(took)
 	}
 	v.failures *= 1 - failureWeight
-	v.streak, v.resting = 0, time.Time{}
+	v.streak = 0
 	if v.windows == nil {
 		v.windows = map[string]*window{}
 	}
@@ -48,15 +44,10 @@ func (v *vitals) answered(method string, took time.Duration) {
 	w.add(took)
 }
 
-// failed notes a request without a usable answer. Each one in a row doubles the rest that follows.
-func (v *vitals) failed(now time.Time) {
+// failed notes a request without a usable answer.
+func (v *vitals) failed() {
 	v.failures += failureWeight * (1 - v.failures)
 	v.streak++
-	rest := longestRest
-	if doublings := v.streak - 1; doublings < 7 {
-		rest = min(rest, firstRest<<doublings)
-	}
-	v.resting = now.Add(rest)
 }
 
 // overtaken notes that another endpoint was faster: the answer would have taken at least this long.

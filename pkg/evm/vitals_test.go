@@ -22,7 +22,7 @@ func TestVitalsScore(t *testing.T) {
 		late.answered("m", 10*time.Millisecond)
 		late.sawHead(chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, 900*time.Millisecond)
 	}
-	flaky.failed(someTime)
+	flaky.failed()
 	if s := fast.score(timeout); math.Abs(s-10) > 0.1 {
 		t.Errorf("an endpoint that always takes 10 ms scores %f", s)
 	}
@@ -42,19 +42,6 @@ func TestVitalsScore(t *testing.T) {
 	}
 	if slow.overtaken(time.Second); slow.score(timeout) <= before {
 		t.Error("losing a race later than usual says something")
-	}
-}
-
-// Each failure in a row doubles the rest, an answer ends it.
-func TestVitalsRest(t *testing.T) {
-	var v vitals
-	for i, ms := range []int64{250, 500, 1000, 2000, 4000, 8000, 16000, 30000, 30000} {
-		if v.failed(someTime); v.resting.Sub(someTime).Milliseconds() != ms {
-			t.Errorf("failure %d: a rest of %s", i+1, v.resting.Sub(someTime))
-		}
-	}
-	if v.answered("m", time.Millisecond); !v.resting.IsZero() || v.streak != 0 {
-		t.Errorf("after an answer: %+v", v)
 	}
 }
 

@@ -46,7 +46,7 @@ func exclusion(line string) (endpoint, reason string, is bool) {
 // accuses tells whether a reason says that an endpoint lied, and not that it is slow, late or away.
 func accuses(reason string) bool {
 	switch reason {
-	case "slow", "stale", "unreachable", "unreadable", "method_disabled":
+	case "slow", "stale", "unreachable", "unreadable":
 		return false
 	}
 	return true
