@@ -101,7 +101,8 @@ func same[T comparable](ctx context.Context, c *Client, purpose Purpose,
 	}
 	if len(by) > 1 {
 		for _, from := range agreement.Dissent(answers, value) {
-			c.contradicted(from, purpose, fmt.Sprintf("it says %v, others say %v", answerOf(answers, from), value))
+			c.contradicted(from, purpose, fmt.Sprintf("it says %v, others say %v", answerOf(answers, from), value),
+				saidBy(answers)...)
 		}
 	}
 	return value, nil

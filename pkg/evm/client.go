@@ -66,7 +66,6 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 		e.bundles = len(cfg.PrivateKinds) > 0 && cfg.PrivateKinds[i] == kindBundle
 		p.private = append(p.private, e)
 	}
-	p.disputes.endpoints = p.public
 	if err = p.introduce(ctx); err != nil {
 		c.Close()
 		return nil, err

@@ -82,8 +82,7 @@ func TestContradictionsAreDisputed(t *testing.T) {
 				for _, s := range d.Said {
 					said[s.Endpoint] = s.Body
 				}
-				if d.Reason != c.want || d.For != ForNonces || !strings.HasPrefix(d.Question, methodNonce) ||
-					said["http://a/"] != `"0x8"` || said["http://b/"] != `"0x7"` || len(said) != len(c.said) {
+				if d.Reason != c.want || d.For != ForNonces || said["http://a/"] != "8" || said["http://b/"] != "7" || len(said) != len(c.said) {
 					t.Errorf("%+v", d)
 				}
 			})
@@ -113,8 +112,8 @@ func TestDisputesAreBounded(t *testing.T) {
 		c, _ := dialFakes(t, nil, nodes...)
 		e, kept := c.pool.public[0], 0
 		for n := range mostDisputes + 10 {
-			e.hear(methodBlock, []any{n}, []byte(strings.Repeat("x", 2*longestSaid)))
-			c.pool.disputes.begin(e, Purpose(strings.Repeat("p", n)), ReasonLied, "")
+			c.pool.disputes.begin(Dispute{Endpoint: e.name, For: Purpose(strings.Repeat("p", n)), Reason: ReasonLied,
+				Said: []Said{{e.name, strings.Repeat("x", 2*longestSaid)}}})
 			if n%8 == 7 {
 				for _, d := range disputed(c) {
 					if kept++; len(d.Said[0].Body) != longestSaid {

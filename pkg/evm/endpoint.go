@@ -30,9 +30,8 @@ type endpoint struct {
 	bucket  *bucket
 	// unknownHeaders are headers whose hash no endpoint of the pool could prove; all of them share it.
 	unknownHeaders *unknownHeaders
-	served         *served   // by whom; all of the pool share it
-	disputes       *disputes // all of the pool share them
-	hearing        hearing
+	served         *served      // by whom; all of the pool share it
+	disputes       *disputes    // all of the pool share them
 	underWay       atomic.Int64 // requests
 
 	mu         sync.Mutex
@@ -71,7 +70,7 @@ func (e *endpoint) ask(ctx context.Context, method string, args ...any) (raw jso
 		return err
 	})
 	if err == nil {
-		e.hear(method, args, raw)
+		e.disputes.hear(e, method, args, raw)
 	}
 	return raw, err
 }
@@ -82,7 +81,9 @@ func (e *endpoint) askBatch(ctx context.Context, label string, calls []batchCall
 		if err := c.batch(ctx, calls); err != nil {
 			return err
 		}
-		e.hearBatch(label, calls)
+		for _, call := range calls {
+			e.disputes.hear(e, call.method, call.args, call.result)
+		}
 		return allAnswered(calls)
 	})
 }
@@ -188,7 +189,7 @@ func (e *endpoint) blame(failed *callError) {
 	case failedWrongChain:
 		e.exclude(Everything, ReasonWrongChain, failed.err.Error())
 	case failedLie:
-		e.exclude(failed.about(), ReasonLied, failed.err.Error())
+		e.catch(failed.about(), ReasonLied, failed.err)
 	case failedReply, failedNotFound, failedThrottled:
 	default:
 		e.vitals.failed()
@@ -221,16 +222,27 @@ func (e *endpoint) refused(failed *callError, now time.Time) {
 // throttled takes how long the node's gateway wants no requests, 0 if it did not say.
 func (e *endpoint) throttled(pause time.Duration) { e.bucket.refused(time.Now(), pause) }
 
-// exclude takes the endpoint out for a purpose. The caller holds mu.
-func (e *endpoint) exclude(p Purpose, r Reason, detail string) {
-	if e.exclusions.add(p, r, scrub(detail, e.url), time.Now(), e.cfg.Cooldown) {
+// exclude takes the endpoint out for a purpose, and reports whether it was in before. The caller holds mu.
+func (e *endpoint) exclude(p Purpose, r Reason, detail string) bool {
+	fresh := e.exclusions.add(p, r, scrub(detail, e.url), time.Now(), e.cfg.Cooldown)
+	if fresh {
 		e.metrics.excluded.WithLabelValues(string(e.name), string(r)).Inc()
 		e.log.Warn().Str("for", string(p)).Str("reason", string(r)).Str("detail", scrub(detail, e.url)).
 			Msg("evm: endpoint is excluded")
-		if r.distrusts() {
-			e.disputes.begin(e, p, r, scrub(detail, e.url))
-		}
 	}
+	return fresh
+}
+
+// catch takes the endpoint out, and opens a dispute where its honesty is in question. The caller holds mu.
+func (e *endpoint) catch(p Purpose, r Reason, why error, said ...Said) {
+	if !e.exclude(p, r, why.Error()) || !r.distrusts() {
+		return
+	}
+	d := Dispute{Endpoint: e.name, For: p, Reason: r, Detail: scrub(why.Error(), e.url), Said: said}
+	if answer, is := errors.AsType[*unfitError](why); is {
+		d.Question, d.Said = answer.question, []Said{e.says(answer.body)}
+	}
+	e.disputes.begin(d)
 }
 
 // readmit ends exclusions. The caller holds mu.
@@ -282,11 +294,11 @@ func (e *endpoint) names(head chain.BlockRef) {
 	e.vitals.head = head
 }
 
-// distrust excludes the endpoint from outside.
-func (e *endpoint) distrust(p Purpose, r Reason, detail string) {
+// distrust excludes the endpoint from outside, for what was said where several were asked.
+func (e *endpoint) distrust(p Purpose, r Reason, detail string, said ...Said) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.exclude(p, r, detail)
+	e.catch(p, r, errors.New(detail), said...)
 }
 
 // usable returns how far the endpoint can be used for a purpose.

@@ -43,7 +43,7 @@ func (c *Client) agreeOnFinal(ctx context.Context, need int) (chain.BlockRef, er
 	for _, from := range agreed.Contradict {
 		c.contradicted(from, ForFinality, fmt.Sprintf("what it calls final does not hold block %d %s, which %s call "+
 			"final", agreed.Block.Number, agreed.Block.Hash,
-			strings.Join(agreed.By, ", ")))
+			strings.Join(agreed.By, ", ")), saidBy(claims)...)
 	}
 	for _, from := range c.pool.finality.disproved(agreed.Block, need) {
 		c.contradicted(from, ForFinality, fmt.Sprintf("it called another block than %d %s final", agreed.Block.Number,
@@ -64,9 +64,9 @@ func (c *Client) hashesAt(ctx context.Context) agreement.HashAt {
 }
 
 // contradicted excludes an endpoint whose answer differs from what was agreed on.
-func (c *Client) contradicted(from string, purpose Purpose, detail string) {
+func (c *Client) contradicted(from string, purpose Purpose, detail string, said ...Said) {
 	if e := c.pool.named(Source(from)); e != nil {
-		e.distrust(purpose, ReasonContradicted, detail)
+		e.distrust(purpose, ReasonContradicted, detail, said...)
 	}
 }
 

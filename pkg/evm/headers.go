@@ -97,7 +97,7 @@ func readHeaders(calls []batchCall, from uint64) ([]Header, error) {
 	for i, call := range calls {
 		h, err := headerAt(from + uint64(i)).read(call.result)
 		if err != nil {
-			return nil, err
+			return nil, unfit(err, call.method, call.args, call.result)
 		}
 		if headers[i] = h; i > 0 && !h.Follows(headers[i-1].BlockRef) {
 			return nil, &forkError{h, headers[i-1]}

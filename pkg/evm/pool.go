@@ -225,8 +225,7 @@ func put[T any](ctx context.Context, e *endpoint, q question[T]) (value T, err e
 		return value, err
 	}
 	if value, err = q.read(raw); err != nil {
-		e.hear(q.method, q.args, raw) // once more, as the newest
-		return value, e.failed(ctx, q.method, err, 0)
+		return value, e.failed(ctx, q.method, unfit(err, q.method, q.args, raw), 0)
 	}
 	return value, nil
 }
