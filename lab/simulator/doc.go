@@ -6,7 +6,7 @@
 // head that reaches a keeper, a price report, a pass that is due, a fault that begins) and moves the time to it. Nobody
 // sleeps, and ten thousand jobs take seconds.
 //
-// What is real: the planner's book, price indexes, verdicts and births; the sender's queue, gate, turns, evidence,
+// What is real: the planner's book, price indexes, verdicts and due times; the sender's queue, gate, turns, evidence,
 // claims, confirmations, fees, retries and records; leases, fences, nonces; the decoding of the logs by which a keeper
 // learns who executed what. What is simulated: blocks and the transaction pool, the venue's contracts (by their
 // observable behaviour), Postgres, Kafka, nodes' answers, and how long each takes to reach whom.

@@ -147,9 +147,9 @@ func (s *simulation) open(w plannedJob) bool {
 
 // valid reports whether the venue may still take what was born at a time; when it does not, keepers have some time to
 // report it.
-func (s *simulation) valid(birthMs uint64) bool {
+func (s *simulation) valid(dueSinceMs uint64) bool {
 	const expiration, aloud = 300 * time.Second, 70 * time.Second
-	return s.events.now < since(birthMs)+expiration+aloud
+	return s.events.now < since(dueSinceMs)+expiration+aloud
 }
 
 // mine makes a block, unless the chain is halted, and again and again.

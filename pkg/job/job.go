@@ -44,8 +44,8 @@ type Job struct {
 	SizeDeltaUsd perp.Uint
 	// Tokens are those whose price reports the execution needs.
 	Tokens []chain.Address
-	// BirthMs is the chain's own time (ms) since when the job could be executed (TIER-9).
-	BirthMs uint64
+	// DueSinceMs is the chain's own time (ms) since when the job could be executed (TIER-9).
+	DueSinceMs uint64
 	// ExpiresMs is the chain time (ms) after which the venue refuses, 0 for never.
 	ExpiresMs uint64
 	Class     Class
@@ -74,9 +74,9 @@ func (j Job) Validate() error {
 		return fmt.Errorf("job %q is of kind %q, which this build does not know", j.ID, j.Kind)
 	case j.Signer.IsZero():
 		return fmt.Errorf("job %q is nobody's", j.ID)
-	case max(j.BirthMs, j.ExpiresMs, j.Evidence.Block.TimeMs) > never:
+	case max(j.DueSinceMs, j.ExpiresMs, j.Evidence.Block.TimeMs) > never:
 		return fmt.Errorf("job %q has a time that never comes: born %d, expires %d, found in a block of %d", j.ID,
-			j.BirthMs, j.ExpiresMs, j.Evidence.Block.TimeMs)
+			j.DueSinceMs, j.ExpiresMs, j.Evidence.Block.TimeMs)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func CancelID(expired Job) string {
 }
 
 // RenewedAfter is the age at which a price-born job that is still due is renewed, on the chain's clock. Every keeper
-// of a venue has to come to the same births, so that it is no setting.
+// of a venue has to come to the same due times, so that it is no setting.
 const RenewedAfter = 300 * time.Second
 
 // SaidEvery is the longest time between two sweeps, in which planners publish every job that is still due. For how long
@@ -130,12 +130,12 @@ const RenewedAfter = 300 * time.Second
 const SaidEvery = 10 * time.Second
 
 // LifeEndsMs is when (ms, chain's clock) the job is renewed if it is still due; 0 for one that never is. A price
-// made due what the venue sets no deadline for: every other job has its birth, and its end, from the chain.
+// made due what the venue sets no deadline for: every other job has its due time, and its end, from the chain.
 func (j Job) LifeEndsMs() uint64 {
 	if j.ExpiresMs > 0 {
 		return 0
 	}
-	return j.BirthMs + uint64(RenewedAfter.Milliseconds())
+	return j.DueSinceMs + uint64(RenewedAfter.Milliseconds())
 }
 
 // OfRequest returns the kind of job that executes a request.
@@ -149,8 +149,8 @@ func (j Job) Before(o Job) bool {
 	if c := j.Ratio.Cmp(o.Ratio); c != 0 {
 		return c < 0
 	}
-	if j.BirthMs != o.BirthMs {
-		return j.BirthMs < o.BirthMs
+	if j.DueSinceMs != o.DueSinceMs {
+		return j.DueSinceMs < o.DueSinceMs
 	}
 	return j.ID < o.ID
 }

@@ -34,15 +34,15 @@ func TestIDsTellConditionsApart(t *testing.T) {
 func TestBeforeIsATotalOrder(t *testing.T) {
 	draw := func(t *rapid.T, label string) Job {
 		return Job{
-			ID:      rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, label+" id"),
-			Class:   Class(rapid.IntRange(1, 5).Draw(t, label+" class")),
-			Ratio:   perp.U64(rapid.Uint64Range(0, 2).Draw(t, label+" ratio")),
-			BirthMs: rapid.Uint64Range(0, 2).Draw(t, label+" birth"),
+			ID:         rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, label+" id"),
+			Class:      Class(rapid.IntRange(1, 5).Draw(t, label+" class")),
+			Ratio:      perp.U64(rapid.Uint64Range(0, 2).Draw(t, label+" ratio")),
+			DueSinceMs: rapid.Uint64Range(0, 2).Draw(t, label+" due since"),
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := draw(t, "a"), draw(t, "b"), draw(t, "c")
-		same := a.ID == b.ID && a.Class == b.Class && a.Ratio == b.Ratio && a.BirthMs == b.BirthMs
+		same := a.ID == b.ID && a.Class == b.Class && a.Ratio == b.Ratio && a.DueSinceMs == b.DueSinceMs
 		if a.Before(b) == b.Before(a) && !same {
 			t.Fatalf("%+v and %+v have no order", a, b)
 		}
@@ -81,7 +81,7 @@ func TestRouteMovesOnlyWhatItMust(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	good := Job{ID: OrderID(chain.Hash{1}, 1), Kind: Order, Signer: chain.Address{1}, BirthMs: 1_700_000_000_000}
+	good := Job{ID: OrderID(chain.Hash{1}, 1), Kind: Order, Signer: chain.Address{1}, DueSinceMs: 1_700_000_000_000}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -90,7 +90,7 @@ func TestValidate(t *testing.T) {
 		"a long id":     func(j *Job) { j.ID = strings.Repeat("x", 257) },
 		"another kind":  func(j *Job) { j.Kind = "dance" },
 		"nobody's":      func(j *Job) { j.Signer = chain.Address{} },
-		"never born":    func(j *Job) { j.BirthMs = 1<<64 - 1 },
+		"never born":    func(j *Job) { j.DueSinceMs = 1<<64 - 1 },
 		"never expires": func(j *Job) { j.ExpiresMs = 1 << 63 },
 		"never found":   func(j *Job) { j.Evidence.Block.TimeMs = 1 << 63 },
 	} {

@@ -34,21 +34,21 @@ func (o Outcome) Failure() bool { return o == Reverted || o == Refused || o == E
 
 // Result is the end of one attempt at a job, as the sender publishes it.
 type Result struct {
-	JobID    string
-	Attempt  uint32
-	Kind     Kind
-	Key      chain.Hash
-	Account  chain.Address
-	Outcome  Outcome
-	Reason   string
-	TxHash   chain.Hash // zero when nothing was sent
-	Signer   chain.Address
-	Nonce    uint64
-	Block    chain.BlockRef
-	GasUsed  uint64
-	GasPrice uint64 // wei
-	BirthMs  uint64
-	AtMs     uint64 // when the attempt ended, by the database's clock; for dashboards only
+	JobID      string
+	Attempt    uint32
+	Kind       Kind
+	Key        chain.Hash
+	Account    chain.Address
+	Outcome    Outcome
+	Reason     string
+	TxHash     chain.Hash // zero when nothing was sent
+	Signer     chain.Address
+	Nonce      uint64
+	Block      chain.BlockRef
+	GasUsed    uint64
+	GasPrice   uint64 // wei
+	DueSinceMs uint64
+	AtMs       uint64 // when the attempt ended, by the database's clock; for dashboards only
 
 	// Market, Collateral and IsLong are the job's, so that a consumer of results need not look anything up;
 	// results of old have none.

@@ -63,7 +63,7 @@ type Stamp struct {
 	Block  uint64     `json:"block"`
 	Log    uint32     `json:"log"`
 	TxHash chain.Hash `json:"txHash"`
-	// TimeMs is the block's time in Unix milliseconds: a request's birth (TIER-9).
+	// TimeMs is the block's time in Unix milliseconds: since when a request is due (TIER-9).
 	TimeMs uint64 `json:"timeMs"`
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	// The birth is part of the key, because the exchange gives keys of a lost branch again. No time after the year 3000
-	// is meant.
+	// The creating transaction is part of the key, because the exchange gives keys of a lost branch again. No time
+	// after the year 3000 is meant.
 	addExpiries = Register("add expiries", `INSERT INTO keeper.delayed_job (kind, key, payload, due_at, next_at)
 		SELECT $1, w.id, jsonb_build_object('what', w.what, 'key', '0x' || encode(w.key, 'hex'), 'account', '0x' ||
 			encode(w.account, 'hex')), w.due, w.due

@@ -132,29 +132,29 @@ func (r Recent) count(ctx context.Context, tx pgx.Tx, last time.Duration) error 
 }
 
 // The newest receipts of this keeper's signers, by the index that their spending is summed up with.
-var listLanded = Register("transactions that landed lately", `SELECT r.signer, r.kind, r.outcome, i.birth_ms,
+var listLanded = Register("transactions that landed lately", `SELECT r.signer, r.kind, r.outcome, i.due_since_ms,
 	(extract(epoch FROM i.queued_at) * 1000)::bigint, (extract(epoch FROM r.seen_at) * 1000)::bigint,
 	r.gas_used, r.gas_price
 	FROM keeper.signer s CROSS JOIN LATERAL (SELECT t.intent, t.signer, t.kind, t.outcome,
 		t.seen_at, t.gas_used, t.gas_price FROM keeper.tx_receipt t WHERE t.signer = s.signer
 		AND t.seen_at > clock_timestamp() - $1::interval ORDER BY t.seen_at DESC LIMIT $2) r
-	CROSS JOIN LATERAL (SELECT t.birth_ms, t.queued_at FROM keeper.tx_intent t WHERE t.id = r.intent LIMIT 1) i
+	CROSS JOIN LATERAL (SELECT t.due_since_ms, t.queued_at FROM keeper.tx_intent t WHERE t.id = r.intent LIMIT 1) i
 	ORDER BY r.seen_at DESC LIMIT $2`)
 
-// Landed is a transaction of this keeper's that a block has. Times are ms of the Unix epoch: the job's birth by the
+// Landed is a transaction of this keeper's that a block has. Times are ms of the Unix epoch: the job's due time by the
 // chain's clock, when it was stored and when the block was seen by the database's.
 type Landed struct {
-	Signer                    chain.Address
-	Kind                      job.Kind
-	Outcome                   job.Outcome
-	BirthMs, QueuedMs, SeenMs uint64
-	GasUsed, GasPrice         uint64 // the price in wei
+	Signer                       chain.Address
+	Kind                         job.Kind
+	Outcome                      job.Outcome
+	DueSinceMs, QueuedMs, SeenMs uint64
+	GasUsed, GasPrice            uint64 // the price in wei
 }
 
 // Landed lists what was seen in blocks in the last while, the newest first, at most so many.
 func (db *DB) Landed(ctx context.Context, last time.Duration, most int) ([]Landed, error) {
 	return List(ctx, db, "listing what landed lately", Columns(func(l *Landed) []any {
-		return []any{Fixed(l.Signer[:]), &l.Kind, &l.Outcome, &l.BirthMs, &l.QueuedMs, &l.SeenMs, &l.GasUsed,
+		return []any{Fixed(l.Signer[:]), &l.Kind, &l.Outcome, &l.DueSinceMs, &l.QueuedMs, &l.SeenMs, &l.GasUsed,
 			&l.GasPrice}
 	}), listLanded.SQL(), last, most)
 }

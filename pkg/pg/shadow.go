@@ -19,14 +19,14 @@ type Shadow struct{ db *DB }
 // Shadow returns it.
 func (db *DB) Shadow() Shadow { return Shadow{db} }
 
-const trialColumns = `job_id, birth_ms, kind, key, account, market, is_long, heard_ms, sent_block, sent_ms, gas,
+const trialColumns = `job_id, due_since_ms, kind, key, account, market, is_long, heard_ms, sent_block, sent_ms, gas,
 	gas_price, reverts, outcome, reason`
 
 var (
 	// A process that starts again reads jobs of the past anew: what was observed and sent first stays.
 	saveTrial = Register("save shadow trial", `INSERT INTO keeper.shadow_trial AS s (`+trialColumns+`)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
-		ON CONFLICT (job_id, birth_ms) DO UPDATE SET
+		ON CONFLICT (job_id, due_since_ms) DO UPDATE SET
 			sent_block = excluded.sent_block, sent_ms = excluded.sent_ms, gas = excluded.gas,
 			gas_price = excluded.gas_price, reverts = greatest(s.reverts, excluded.reverts),
 			outcome = excluded.outcome, reason = excluded.reason
@@ -71,7 +71,8 @@ func (s Shadow) Save(ctx context.Context, trials []shadow.Trial) error {
 	defer cancel()
 	batch := &pgx.Batch{}
 	for _, t := range trials {
-		batch.Queue(saveTrial.SQL(), Escape(t.JobID), t.BirthMs, t.Kind, t.Key[:], t.Account[:], t.Market[:], t.IsLong,
+		batch.Queue(saveTrial.SQL(), Escape(t.JobID), t.DueSinceMs, t.Kind, t.Key[:], t.Account[:], t.Market[:],
+			t.IsLong,
 			t.ObservedMs, t.SentBlock, t.SentMs, t.Gas, t.GasPrice, t.Reverts, t.Outcome, Escape(t.Reason))
 	}
 	if err := s.db.pool.SendBatch(ctx, batch).Close(); err != nil {
@@ -102,7 +103,7 @@ func (s Shadow) Evidence(ctx context.Context, sinceMs uint64) (trials []shadow.T
 }
 
 var scanTrial = Columns(func(t *shadow.Trial) []any {
-	return []any{Text(&t.JobID), &t.BirthMs, &t.Kind, Fixed(t.Key[:]), Fixed(t.Account[:]), Fixed(t.Market[:]),
+	return []any{Text(&t.JobID), &t.DueSinceMs, &t.Kind, Fixed(t.Key[:]), Fixed(t.Account[:]), Fixed(t.Market[:]),
 		&t.IsLong, &t.ObservedMs, &t.SentBlock, &t.SentMs, &t.Gas, &t.GasPrice, &t.Reverts, &t.Outcome, Text(&t.Reason)}
 })
 

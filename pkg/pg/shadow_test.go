@@ -17,8 +17,9 @@ func TestShadowTrials(t *testing.T) {
 	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
 	must(t, err)
 	must(t, p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{follow(ground)}}))
-	open := shadow.Trial{JobID: "order:x:1", BirthMs: 7, Kind: job.Order, Key: chain.Hash{1}, Account: chain.Address{2},
-		Market: chain.Address{3}, IsLong: true, ObservedMs: 1000, Reverts: 1, Outcome: job.DroppedRecovered,
+	open := shadow.Trial{JobID: "order:x:1", DueSinceMs: 7, Kind: job.Order, Key: chain.Hash{1},
+		Account: chain.Address{2},
+		Market:  chain.Address{3}, IsLong: true, ObservedMs: 1000, Reverts: 1, Outcome: job.DroppedRecovered,
 		Reason: "a \x00 text from outside"}
 	sent := open
 	sent.SentBlock, sent.SentMs, sent.Gas, sent.GasPrice, sent.Outcome = 99, 1400, 21_000, 5, ""

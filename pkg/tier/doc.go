@@ -10,12 +10,12 @@
 //
 // # Guaranteed
 //
-// Under the policy windows, two keepers whose heads are at most the guard apart and who agree on a job's birth and on
-// the facts up to their heads never both own the job: a window belongs to one tier, nothing is sent in its last part,
-// nobody owns a job whose life is over, so that they may learn at different moments that it was renewed, and a
-// suspicion is applied by the suspect at once and by the others later. A suspicion takes no turn from anybody but
-// the suspect: whatever is suspected, a keeper has the windows that the clock gives it, so that suspecting one that is
-// down never lets a job wait longer. A job that was put into a queue leaves it as ready, removed, or ended for its age,
+// Under the policy windows, two keepers whose heads are at most the guard apart and who agree on a job's due time and
+// on the facts up to their heads never both own the job: a window belongs to one tier, nothing is sent in its last
+// part, nobody owns a job whose life is over, so that they may learn at different moments that it was renewed, and a
+// suspicion is applied by the suspect at once and by the others later. A suspicion takes no turn from anybody but the
+// suspect: whatever is suspected, a keeper has the windows that the clock gives it, so that suspecting one that is down
+// never lets a job wait longer. A job that was put into a queue leaves it as ready, removed, or ended for its age,
 // once.
 //
 // # Not guaranteed

@@ -33,14 +33,14 @@ type FailureDetector struct {
 	lastExecuted []uint64 // by tier, from 1; block time (Unix ms) of the newest job it executed, 0 = none
 	changes      []change
 	jobs         map[string]*jobHistory
-	probes       map[uint64]probe // by minute of birth
+	probes       map[uint64]probe // by minute of due time
 }
 
-// probe is the job of a minute that goes by the clock, whoever is suspected: the first by birth, and of those born
+// probe is the job of a minute that goes by the clock, whoever is suspected: the first by due time, and of those born
 // together the one of the lowest id, so that keepers that learnt of the jobs in another order choose the same.
 type probe struct {
-	birthMs uint64
-	id      string
+	dueSinceMs uint64
+	id         string
 }
 
 // change is a moment at which a tier became suspected or was cleared.
@@ -52,9 +52,9 @@ type change struct {
 
 // jobHistory is what is known of one job.
 type jobHistory struct {
-	birthMs uint64
-	charged []int // tiers that have been charged with missing it
-	done    bool
+	dueSinceMs uint64
+	charged    []int // tiers that have been charged with missing it
+	done       bool
 }
 
 // NewEvidence returns what a keeper of the given tier knows at the start: no tier is suspected.
@@ -68,19 +68,19 @@ func NewEvidence(self, tiers int, window time.Duration) *FailureDetector {
 
 // Born notes a job. Noting it again changes nothing, unless it was born anew in between: its windows begin again then,
 // and those of its former life accuse nobody.
-func (e *FailureDetector) Born(id string, birthMs uint64) {
+func (e *FailureDetector) Born(id string, dueSinceMs uint64) {
 	var charged []int
 	if c := e.jobs[id]; c != nil {
-		if birthMs <= c.birthMs {
+		if dueSinceMs <= c.dueSinceMs {
 			return
 		}
 		charged = c.charged
 	}
-	e.jobs[id] = &jobHistory{birthMs: birthMs, charged: charged}
-	minute := birthMs / uint64(probeEvery.Milliseconds())
+	e.jobs[id] = &jobHistory{dueSinceMs: dueSinceMs, charged: charged}
+	minute := dueSinceMs / uint64(probeEvery.Milliseconds())
 	first, taken := e.probes[minute]
-	if !taken || birthMs < first.birthMs || birthMs == first.birthMs && id < first.id {
-		e.probes[minute] = probe{birthMs, id}
+	if !taken || dueSinceMs < first.dueSinceMs || dueSinceMs == first.dueSinceMs && id < first.id {
+		e.probes[minute] = probe{dueSinceMs, id}
 	}
 }
 
@@ -94,7 +94,7 @@ func (e *FailureDetector) Executed(id string, by int, atMs uint64) {
 	c := e.jobs[id]
 	known := c != nil
 	if !known {
-		c = &jobHistory{birthMs: atMs}
+		c = &jobHistory{dueSinceMs: atMs}
 		e.jobs[id] = c
 	}
 	if c.done {
@@ -104,7 +104,7 @@ func (e *FailureDetector) Executed(id string, by int, atMs uint64) {
 	if by == 0 {
 		return
 	}
-	age := atMs - min(atMs, c.birthMs)
+	age := atMs - min(atMs, c.dueSinceMs)
 	for n := range age / e.window {
 		e.missed(c, id, n, by, atMs)
 	}
@@ -128,7 +128,7 @@ func (e *FailureDetector) Feasible(id string, n, nowMs uint64) {
 // A window that ended before the owner last executed anything does not count: when keepers that were all down return,
 // they find the windows of the outage missed by each other.
 func (e *FailureDetector) missed(c *jobHistory, id string, n uint64, by int, atMs uint64) {
-	begins := c.birthMs + n*e.window
+	begins := c.dueSinceMs + n*e.window
 	owner := e.ownerAt(id, n, begins)
 	if owner == by || owner != e.ownerAt(id, n, begins+e.window-1) || e.lastExecuted[owner] >= begins+e.window ||
 		slices.Contains(c.charged, owner) {
@@ -194,7 +194,7 @@ func (e *FailureDetector) regular(n uint64) int { return int(n%uint64(e.tiers)) 
 
 func (e *FailureDetector) isProbe(id string) bool {
 	c := e.jobs[id]
-	return c != nil && e.probes[c.birthMs/uint64(probeEvery.Milliseconds())].id == id
+	return c != nil && e.probes[c.dueSinceMs/uint64(probeEvery.Milliseconds())].id == id
 }
 
 // suspectedAt replays the changes of a tier up to a time, suspicions and clearings each taking effect with their lag.
@@ -232,7 +232,7 @@ func (e *FailureDetector) Done(id string) bool { return e.jobs[id] != nil && e.j
 func (e *FailureDetector) Forget(nowMs uint64) {
 	since := nowMs - min(nowMs, uint64(remembered.Milliseconds()))
 	for id, c := range e.jobs {
-		if c.birthMs < since {
+		if c.dueSinceMs < since {
 			delete(e.jobs, id)
 		}
 	}

@@ -25,8 +25,8 @@ func newKeeper(self, tiers int) *keeper {
 	return k
 }
 
-func order(id string, birthMs uint64) job.Job {
-	return job.Job{ID: id, Kind: job.Order, Class: job.ClassMarketOrder, BirthMs: birthMs}
+func order(id string, dueSinceMs uint64) job.Job {
+	return job.Job{ID: id, Kind: job.Order, Class: job.ClassMarketOrder, DueSinceMs: dueSinceMs}
 }
 
 func ids(waiting []Waiting) (all []string) {
@@ -173,10 +173,10 @@ func TestQueueLosesNothing(t *testing.T) {
 			id := fmt.Sprint("j", rapid.IntRange(0, 9).Draw(t, "job"))
 			switch rapid.IntRange(0, 4).Draw(t, "what") {
 			case 0, 1:
-				birth := k.nowMs - rapid.Uint64Range(0, 100_000).Draw(t, "age")
-				k.evidence.Born(id, birth)
+				dueSince := k.nowMs - rapid.Uint64Range(0, 100_000).Draw(t, "age")
+				k.evidence.Born(id, dueSince)
 				delete(in, id)
-				if !k.Add(order(id, birth), k.nowMs).Turn.Mine {
+				if !k.Add(order(id, dueSince), k.nowMs).Turn.Mine {
 					in[id] = true
 				}
 			case 2:
@@ -215,21 +215,22 @@ func TestQueuesShareNoJob(t *testing.T) {
 			keepers[i] = newKeeper(i+1, tiers)
 			lag[i] = rapid.Uint64Range(0, uint64(Guard.Milliseconds())).Draw(t, "lag")
 		}
-		birth := rapid.Uint64Range(1_000_000, 1_060_000).Draw(t, "birth")
+		dueSince := rapid.Uint64Range(1_000_000, 1_060_000).Draw(t, "due since")
 		var until uint64 // real time up to which somebody may send
 		hold := func(nowMs uint64, i int, w Waiting) {
 			if nowMs < until {
-				t.Fatalf("at %d tier %d is given the job, and another may send until %d", nowMs-birth, i+1, until-birth)
+				t.Fatalf("at %d tier %d is given the job, and another may send until %d", nowMs-dueSince, i+1,
+					until-dueSince)
 			}
 			until = w.Turn.EndsMs + lag[i]
 		}
 		said := make([]bool, tiers)
-		for now := birth; now < birth+250_000; now += rapid.Uint64Range(1, 9000).Draw(t, "pace") {
+		for now := dueSince; now < dueSince+250_000; now += rapid.Uint64Range(1, 9000).Draw(t, "pace") {
 			for i, k := range keepers {
 				k.nowMs = now - lag[i]
 				if !said[i] && rapid.Bool().Draw(t, "hears") {
 					said[i] = true
-					if w := k.Add(order("a", birth), now); w.Turn.Mine {
+					if w := k.Add(order("a", dueSince), now); w.Turn.Mine {
 						hold(now, i, w)
 					}
 				}

@@ -52,7 +52,7 @@ func TestFromWhomATurnIsTaken(t *testing.T) {
 		for _, tier := range c.suspected {
 			e.set(tier, true, 0)
 		}
-		got := Windows{Self: 3, Window: window, Detector: e}.Turn(Job{ID: "job", BirthMs: 10_000}, 10_001+c.n*30_000)
+		got := Windows{Self: 3, Window: window, Detector: e}.Turn(Job{ID: "job", DueSinceMs: 10_000}, 10_001+c.n*30_000)
 		if got.From != c.from || got.Substitute != c.substitute {
 			t.Errorf("suspected %v: window %d is taken from tier %d, passed over: %v", c.suspected, c.n, got.From,
 				got.Substitute)
@@ -161,15 +161,15 @@ func TestTurnsAreThoseOfThePlainRule(t *testing.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		spans := someSpans(random, tiers)
 		w := believing(self, tiers, spans)
-		j := Job{ID: "job", BirthMs: random.Uint64N(400_000)}
-		now := j.BirthMs + random.Uint64N(300_000)
+		j := Job{ID: "job", DueSinceMs: random.Uint64N(400_000)}
+		now := j.DueSinceMs + random.Uint64N(300_000)
 		if len(spans) > 0 && rapid.Bool().Draw(t, "soon after a fact") {
 			s := spans[random.IntN(len(spans))]
-			now = max(j.BirthMs, []uint64{s.from, s.to}[random.IntN(2)]+random.Uint64N(4000))
+			now = max(j.DueSinceMs, []uint64{s.from, s.to}[random.IntN(2)]+random.Uint64N(4000))
 		}
 		turn := w.Turn(j, now)
-		if want := plainly(self, tiers, spans, now-j.BirthMs, now); turn.Mine != want {
-			t.Fatalf("at age %d: mine is %v, want %v", now-j.BirthMs, turn.Mine, want)
+		if want := plainly(self, tiers, spans, now-j.DueSinceMs, now); turn.Mine != want {
+			t.Fatalf("at age %d: mine is %v, want %v", now-j.DueSinceMs, turn.Mine, want)
 		}
 		until := turn.NextMs
 		if turn.Mine {
@@ -201,7 +201,7 @@ func TestSuspectingTheDownDelaysNoJob(t *testing.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		spans := someSpans(random, tiers)
 		more := append(slices.Clone(spans), span{down, random.Uint64N(400_000), 1 << 40})
-		birth := random.Uint64N(400_000)
+		dueSince := random.Uint64N(400_000)
 		const step = 250
 		first := map[bool]uint64{}
 		for self := 1; self <= tiers; self++ {
@@ -209,12 +209,12 @@ func TestSuspectingTheDownDelaysNoJob(t *testing.T) {
 				continue
 			}
 			without, with := believing(self, tiers, spans), believing(self, tiers, more)
-			for now := birth; now < birth+300_000; now += step {
-				a, b := without.Turn(Job{ID: "job", BirthMs: birth}, now).Mine,
-					with.Turn(Job{ID: "job", BirthMs: birth}, now).Mine
+			for now := dueSince; now < dueSince+300_000; now += step {
+				a, b := without.Turn(Job{ID: "job", DueSinceMs: dueSince}, now).Mine,
+					with.Turn(Job{ID: "job", DueSinceMs: dueSince}, now).Mine
 				if a && !b {
 					t.Fatalf("tier %d loses its turn at age %d because tier %d, which is down, is suspected", self,
-						now-birth, down)
+						now-dueSince, down)
 				}
 				for suspected, mine := range map[bool]bool{false: a, true: b} {
 					if at, known := first[suspected]; mine && (!known || now < at) {
@@ -224,7 +224,7 @@ func TestSuspectingTheDownDelaysNoJob(t *testing.T) {
 			}
 		}
 		if at, known := first[false]; known && first[true] > at {
-			t.Fatalf("first allowed at age %d, and %d with the suspicion", at-birth, first[true]-birth)
+			t.Fatalf("first allowed at age %d, and %d with the suspicion", at-dueSince, first[true]-dueSince)
 		}
 	})
 }
@@ -294,7 +294,7 @@ func TestNoTwoOwnersWhoeverIsSuspected(t *testing.T) {
 }
 
 // watcher is a keeper whose head is behind the world (ms), how many of the facts it has learnt, and how late (ms) it
-// hears of rebirths.
+// hears of renewals.
 type watcher struct {
 	Windows
 	behind uint64

@@ -17,31 +17,31 @@ const window = 30 * time.Second
 
 // TIER-1, TIER-9: [0,30) Master, [30,60) Backup-1, [60,90) Backup-2, and again; nothing in a window's last 3 s.
 func TestWindows(t *testing.T) {
-	const birth = 1_000_000
+	const dueSince = 1_000_000
 	for _, c := range []struct{ age, owner uint64 }{
 		{0, 1}, {26_999, 1}, {27_000, 0}, {29_999, 0}, {30_000, 2}, {56_999, 2}, {57_000, 0}, {60_000, 3}, {86_999, 3},
 		{90_000, 1}, {290_000, 1},
 	} {
 		for self := 1; self <= 3; self++ {
 			w := Windows{Self: self, Window: window, Detector: NewEvidence(self, 3, window)}
-			got := w.Turn(Job{ID: "a", BirthMs: birth}, birth+c.age)
+			got := w.Turn(Job{ID: "a", DueSinceMs: dueSince}, dueSince+c.age)
 			if want := uint64(self) == c.owner; got.Mine != want {
 				t.Errorf("age %d: tier %d has the turn: %v", c.age, self, got.Mine)
 			}
-			if got.Mine && got.EndsMs != birth+c.age/30_000*30_000+27_000 {
-				t.Errorf("age %d: the turn ends at %d", c.age, got.EndsMs-birth)
+			if got.Mine && got.EndsMs != dueSince+c.age/30_000*30_000+27_000 {
+				t.Errorf("age %d: the turn ends at %d", c.age, got.EndsMs-dueSince)
 			}
-			if !got.Mine && got.NextMs <= birth+c.age {
-				t.Errorf("age %d: tier %d is to ask again at %d", c.age, self, got.NextMs-birth)
+			if !got.Mine && got.NextMs <= dueSince+c.age {
+				t.Errorf("age %d: tier %d is to ask again at %d", c.age, self, got.NextMs-dueSince)
 			}
 		}
 	}
 }
 
-// A job whose birth lies ahead of the head, because its report is newer than the newest block, is the Master's.
-func TestBirthAheadOfHead(t *testing.T) {
+// A job whose due time lies ahead of the head, because its report is newer than the newest block, is the Master's.
+func TestDueTimeAheadOfHead(t *testing.T) {
 	w := Windows{Self: 1, Window: window, Detector: NewEvidence(1, 3, window)}
-	if !w.Turn(Job{ID: "a", BirthMs: 5000}, 4000).Mine {
+	if !w.Turn(Job{ID: "a", DueSinceMs: 5000}, 4000).Mine {
 		t.Error("not the Master's")
 	}
 }
@@ -76,7 +76,7 @@ func TestNoTwoOwners(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tiers := rapid.IntRange(2, 5).Draw(t, "tiers")
 		window := rapid.SampledFrom(windows).Draw(t, "window")
-		birth := rapid.Uint64Range(10, 1000).Draw(t, "birth") * 1000
+		dueSince := rapid.Uint64Range(10, 1000).Draw(t, "due since") * 1000
 		mortal := rapid.Bool().Draw(t, "is renewed")
 		crowd := make([]watcher, tiers)
 		for i := range crowd {
@@ -86,19 +86,19 @@ func TestNoTwoOwners(t *testing.T) {
 				late:    rapid.Uint64Range(0, 5000).Draw(t, "late"),
 			}
 		}
-		for now := birth; now < birth+700_000; now += 311 {
+		for now := dueSince; now < dueSince+700_000; now += 311 {
 			var owners []int
 			for _, w := range crowd {
-				j := Job{ID: "a", BirthMs: birth}
+				j := Job{ID: "a", DueSinceMs: dueSince}
 				if mortal {
-					j = lifeAt(birth, now-w.late)
+					j = lifeAt(dueSince, now-w.late)
 				}
 				if w.Turn(j, now-w.behind).Mine {
 					owners = append(owners, w.Self)
 				}
 			}
 			if len(owners) > 1 {
-				t.Fatalf("%v own it at age %d", owners, now-birth)
+				t.Fatalf("%v own it at age %d", owners, now-dueSince)
 			}
 		}
 	})
@@ -107,37 +107,38 @@ func TestNoTwoOwners(t *testing.T) {
 // windows are some that divide the life of a job and some that do not.
 var windows = []time.Duration{window, 7 * time.Second, 45 * time.Second, 8500 * time.Millisecond}
 
-// lifeAt is a price-born job as it was last born by a time, see births of the planner.
-func lifeAt(birthMs, atMs uint64) Job {
+// lifeAt is a price-born job as it was last born by a time, see due times of the planner.
+func lifeAt(dueSinceMs, atMs uint64) Job {
 	longest := uint64(job.RenewedAfter.Milliseconds())
-	for atMs >= birthMs+longest {
-		birthMs = (birthMs + longest) / longest * longest
+	for atMs >= dueSinceMs+longest {
+		dueSinceMs = (dueSinceMs + longest) / longest * longest
 	}
-	return Of(job.Job{ID: "a", BirthMs: birthMs}, 0)
+	return Of(job.Job{ID: "a", DueSinceMs: dueSinceMs}, 0)
 }
 
 // TIER-9: the last window of a life is cut where the life ends, and nobody owns the job from then on, nor in the part
 // of it in which nothing is sent. One that is never renewed has windows for ever.
 func TestLifeEnds(t *testing.T) {
-	const birth = 60_000_000
-	mortal, other := job.Job{ID: "a", BirthMs: birth}, job.Job{ID: "b", BirthMs: birth, ExpiresMs: birth + 900_000}
+	const dueSince = 60_000_000
+	mortal := job.Job{ID: "a", DueSinceMs: dueSince}
+	other := job.Job{ID: "b", DueSinceMs: dueSince, ExpiresMs: dueSince + 900_000}
 	for _, window := range windows {
 		owned, ever := uint64(0), uint64(0)
 		for age := uint64(0); age < 600_000; age += 500 {
 			for self := 1; self <= 3; self++ {
 				w := Windows{Self: self, Window: window, Detector: NewEvidence(self, 3, window)}
-				turn := w.Turn(Of(mortal, 0), birth+age)
+				turn := w.Turn(Of(mortal, 0), dueSince+age)
 				if turn.Mine {
 					owned = age
 				}
-				if turn.EndsMs > birth+297_000 || turn.Mine && turn.EndsMs <= birth+age ||
-					!turn.Mine && turn.NextMs <= birth+age || age < 300_000 && turn.NextMs > birth+300_000 {
+				if turn.EndsMs > dueSince+297_000 || turn.Mine && turn.EndsMs <= dueSince+age ||
+					!turn.Mine && turn.NextMs <= dueSince+age || age < 300_000 && turn.NextMs > dueSince+300_000 {
 					t.Fatalf("windows of %s: at age %d %+v", window, age, turn)
 				}
-				if over := turn.EndedMs == birth+300_000; over != (age >= 300_000) || over && turn.Owner != 0 {
+				if over := turn.EndedMs == dueSince+300_000; over != (age >= 300_000) || over && turn.Owner != 0 {
 					t.Fatalf("windows of %s: at age %d %+v", window, age, turn)
 				}
-				if w.Turn(Of(other, 0), birth+age).Mine {
+				if w.Turn(Of(other, 0), dueSince+age).Mine {
 					ever = age
 				}
 			}
@@ -152,7 +153,7 @@ func TestLifeEnds(t *testing.T) {
 func TestEvidence(t *testing.T) {
 	e := NewEvidence(2, 3, window)
 	at := func(minute uint64) uint64 { return minute * 60_000 }
-	miss := func(id string, birth uint64) { e.Born(id, birth); e.Executed(id, 2, birth+31_000) }
+	miss := func(id string, dueSince uint64) { e.Born(id, dueSince); e.Executed(id, 2, dueSince+31_000) }
 	miss("a", at(1))
 	miss("b", at(1)+1)
 	e.Born("poison", at(1)+2) // nobody executes it, and no simulation shows that anybody could have
@@ -203,14 +204,14 @@ func TestRenewedJobAccusesNobody(t *testing.T) {
 // TIER-10: keepers that learn of the jobs of a minute in another order offer the same one to everybody.
 func TestProbeIsTheSameForAll(t *testing.T) {
 	one, other := NewEvidence(1, 3, window), NewEvidence(2, 3, window)
-	births := map[string]uint64{"a": 60_500, "b": 60_100, "c": 60_100, "d": 119_999}
+	dueTimes := map[string]uint64{"a": 60_500, "b": 60_100, "c": 60_100, "d": 119_999}
 	for _, id := range []string{"a", "b", "c", "d"} {
-		one.Born(id, births[id])
+		one.Born(id, dueTimes[id])
 	}
 	for _, id := range []string{"d", "c", "b", "a"} {
-		other.Born(id, births[id])
+		other.Born(id, dueTimes[id])
 	}
-	for id := range births {
+	for id := range dueTimes {
 		if one.isProbe(id) != (id == "b") || other.isProbe(id) != (id == "b") {
 			t.Errorf("%s is the probe: %v and %v", id, one.isProbe(id), other.isProbe(id))
 		}
@@ -260,11 +261,11 @@ func TestFeasibleCountsFromNow(t *testing.T) {
 func TestKeeperLearnsWhatItMissedWhileAway(t *testing.T) {
 	back, other := NewEvidence(1, 3, window), NewEvidence(2, 3, window)
 	for n, id := range []string{"a", "b", "c"} {
-		birth := 60_000 + uint64(n)*1000
-		other.Born(id, birth)
-		other.Executed(id, 2, birth+30_500)
-		back.Executed("unknown "+id, 2, birth+30_500)
-		back.Executed("unknown "+id, 2, birth+30_500) // given again after a reorg
+		dueSince := 60_000 + uint64(n)*1000
+		other.Born(id, dueSince)
+		other.Executed(id, 2, dueSince+30_500)
+		back.Executed("unknown "+id, 2, dueSince+30_500)
+		back.Executed("unknown "+id, 2, dueSince+30_500) // given again after a reorg
 	}
 	for name, e := range map[string]*FailureDetector{"the one that was away": back, "the other": other} {
 		if !e.Suspected(1) || e.Missed(1) != 3 || e.Suspected(2) || e.Suspected(3) {
@@ -362,7 +363,7 @@ func TestConfig(t *testing.T) {
 // Settings that leave a tier no turn: the longest window that is taken gives each tier one in every life, and planners
 // say a job again after the last of them, so that a monitor hears of it (TIER-9, TIER-19).
 func TestEveryTierHasATurn(t *testing.T) {
-	const birth, life = 1_700_000_000_000, uint64(job.RenewedAfter / time.Millisecond)
+	const dueSince, life = 1_700_000_000_000, uint64(job.RenewedAfter / time.Millisecond)
 	for tiers := 1; tiers <= 16; tiers++ {
 		c := DefaultConfig()
 		c.Tiers = tiers
@@ -373,8 +374,8 @@ func TestEveryTierHasATurn(t *testing.T) {
 		}
 		for self := 1; self <= tiers; self++ {
 			w, mine := Windows{Self: self, Window: c.Window, Detector: NewEvidence(self, tiers, c.Window)}, false
-			for now := uint64(birth); now < birth+life; now += 100 {
-				mine = mine || w.Turn(Job{ID: "a", BirthMs: birth, LifeEndsMs: birth + life}, now).Mine
+			for now := uint64(dueSince); now < dueSince+life; now += 100 {
+				mine = mine || w.Turn(Job{ID: "a", DueSinceMs: dueSince, LifeEndsMs: dueSince + life}, now).Mine
 			}
 			if !mine {
 				t.Errorf("tier %d of %d, %s each: never its turn", self, tiers, c.Window)
@@ -383,9 +384,9 @@ func TestEveryTierHasATurn(t *testing.T) {
 		const said = uint64(job.SaidEvery / time.Millisecond)
 		for first := uint64(0); first < said; first += 500 {
 			w, raised := NewWatch(tiers, c.Window), false
-			w.Look(birth, birth)
-			for now := birth + first; now < birth+life; now += said {
-				w.Due("a", birth, now)
+			w.Look(dueSince, dueSince)
+			for now := dueSince + first; now < dueSince+life; now += said {
+				w.Due("a", dueSince, now)
 				for _, a := range w.Look(now, now) {
 					raised = raised || a.Name == NobodyExecutes
 				}

@@ -9,8 +9,8 @@ import (
 // Job is the part of a job that a policy needs.
 type Job struct {
 	ID string
-	// BirthMs is when the job came to be, on the chain's clock (Unix ms), the same for every keeper (TIER-9).
-	BirthMs uint64
+	// DueSinceMs is when the job came to be, on the chain's clock (Unix ms), the same for every keeper (TIER-9).
+	DueSinceMs uint64
 	// FoundMs is when this keeper first found it (ms since it started). Only the policy delay looks at it.
 	FoundMs uint64
 	// LifeEndsMs is when the job is renewed if it is still due (Unix ms, chain's clock); 0 = never. Only the policy
@@ -20,7 +20,7 @@ type Job struct {
 
 // Of returns what a policy needs of a job that this keeper first found at a time (ms since it started).
 func Of(j job.Job, foundMs uint64) Job {
-	return Job{ID: j.ID, BirthMs: j.BirthMs, FoundMs: foundMs, LifeEndsMs: j.LifeEndsMs()}
+	return Job{ID: j.ID, DueSinceMs: j.DueSinceMs, FoundMs: foundMs, LifeEndsMs: j.LifeEndsMs()}
 }
 
 // Turn is the answer of a policy: whether a job is this keeper's to execute now, and until when.
@@ -41,7 +41,7 @@ type Turn struct {
 	// Substitute is true when the window is that of From by the clock, which is suspected.
 	Substitute bool
 	// EndedMs is since when (Unix ms, chain's clock) the life of the job is over, and it is nobody's until the word of
-	// its next birth comes; 0 = it is not over.
+	// its next due time comes; 0 = it is not over.
 	EndedMs uint64
 }
 
@@ -60,7 +60,7 @@ type Alone struct{}
 func (Alone) Turn(Job, uint64) Turn { return Turn{Mine: true} }
 
 // Since implements [Policy].
-func (Alone) Since(j Job) uint64 { return j.BirthMs }
+func (Alone) Since(j Job) uint64 { return j.DueSinceMs }
 
 // Delay is the policy of fixed waits (TIER-1, TIER-7): each tier waits its own delay after it found the job, and a
 // keeper that has just started waits at least the recovery buffer. Its clock is the time since its start, which nobody
@@ -102,12 +102,12 @@ type Windows struct {
 // Turn implements [Policy].
 func (w Windows) Turn(j Job, nowMs uint64) Turn {
 	window := uint64(w.Window.Milliseconds())
-	age := nowMs - min(nowMs, j.BirthMs)
+	age := nowMs - min(nowMs, j.DueSinceMs)
 	n := age / window
 	if j.LifeEndsMs > 0 && nowMs >= j.LifeEndsMs {
 		return Turn{EndedMs: j.LifeEndsMs, NextMs: nowMs + window}
 	}
-	next := j.BirthMs + (n+1)*window
+	next := j.DueSinceMs + (n+1)*window
 	if j.LifeEndsMs > 0 {
 		next = min(next, j.LifeEndsMs)
 	}
@@ -135,4 +135,4 @@ func (w Windows) before(owner int, n uint64) int {
 }
 
 // Since implements [Policy].
-func (w Windows) Since(j Job) uint64 { return j.BirthMs }
+func (w Windows) Since(j Job) uint64 { return j.DueSinceMs }

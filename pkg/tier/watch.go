@@ -84,7 +84,7 @@ type Watch struct {
 }
 
 // openJob is a job that is due. DueMs is the time (Unix ms) of the newest state in which a planner found it due.
-type openJob struct{ birthMs, dueMs uint64 }
+type openJob struct{ dueSinceMs, dueMs uint64 }
 
 // raisedAlarm is an alarm that is not over.
 type raisedAlarm struct {
@@ -100,8 +100,8 @@ func NewWatch(tiers int, window time.Duration) *Watch {
 
 // Due notes that a planner published a job as due, in the state at a time (Unix ms). A job that is born anew begins
 // anew.
-func (w *Watch) Due(id string, birthMs, dueMs uint64) {
-	w.open[id] = openJob{birthMs: max(birthMs, w.open[id].birthMs), dueMs: max(dueMs, w.open[id].dueMs)}
+func (w *Watch) Due(id string, dueSinceMs, dueMs uint64) {
+	w.open[id] = openJob{dueSinceMs: max(dueSinceMs, w.open[id].dueSinceMs), dueMs: max(dueMs, w.open[id].dueMs)}
 }
 
 // Executed notes that a tier ended a job on the chain, in a block of that time. Tier 0 is somebody else, such as the
@@ -117,11 +117,11 @@ func (w *Watch) Executed(id string, by int, atMs uint64) {
 	default:
 		age := "unknown age"
 		if known {
-			age = milliseconds(atMs - min(atMs, j.birthMs)).Round(100 * time.Millisecond).String()
+			age = milliseconds(atMs - min(atMs, j.dueSinceMs)).Round(100 * time.Millisecond).String()
 		}
 		w.backupMs = max(w.backupMs, atMs)
 		w.backup = fmt.Sprintf("tier %d executed %s at the age of %s", by, id, age)
-		if known && atMs >= j.birthMs+w.window {
+		if known && atMs >= j.dueSinceMs+w.window {
 			w.missed++
 		}
 	}
@@ -223,11 +223,12 @@ func (w *Watch) idleCause(at uint64) string {
 	all := uint64(w.tiers)*w.window + uint64(Guard.Milliseconds())
 	oldest, stuck := "", 0
 	for id, j := range w.open {
-		if min(at, j.dueMs) < j.birthMs+all || w.anyMs >= j.birthMs {
+		if min(at, j.dueMs) < j.dueSinceMs+all || w.anyMs >= j.dueSinceMs {
 			continue
 		}
 		stuck++
-		if oldest == "" || j.birthMs < w.open[oldest].birthMs || j.birthMs == w.open[oldest].birthMs && id < oldest {
+		first := w.open[oldest].dueSinceMs
+		if oldest == "" || j.dueSinceMs < first || j.dueSinceMs == first && id < oldest {
 			oldest = id
 		}
 	}
@@ -236,7 +237,7 @@ func (w *Watch) idleCause(at uint64) string {
 	}
 	return fmt.Sprintf("nobody executes: %d jobs are older than the windows of all %d tiers, the oldest is %s, due "+
 		"for %s", stuck, w.tiers, oldest,
-		milliseconds(at-w.open[oldest].birthMs).Round(time.Second))
+		milliseconds(at-w.open[oldest].dueSinceMs).Round(time.Second))
 }
 
 // forget drops the jobs that no planner publishes any more.

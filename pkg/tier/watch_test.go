@@ -29,7 +29,7 @@ func newWatchFixture(t *testing.T) *watchFixture {
 func (o *watchFixture) pass(d time.Duration) {
 	for end := o.now + uint64(d.Milliseconds()); ; o.now += min(1000, end-o.now) {
 		for id, j := range o.open {
-			o.Due(id, j.birthMs, o.now)
+			o.Due(id, j.dueSinceMs, o.now)
 		}
 		for _, a := range o.Look(o.now, o.now) {
 			o.alarms = append(o.alarms, fmt.Sprintf("%s over=%t", a.Name, a.Over))

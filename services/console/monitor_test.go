@@ -80,7 +80,7 @@ func TestMonitorSeesABackup(t *testing.T) {
 	// Jobs that were there before are read before anything of the chain; of later ones that is not so.
 	order := chain.Hash{9}
 	publish(t, client, wire.JobTopic(7), wire.Job{Job: job.Job{ID: job.OrderID(order, 1), Kind: job.Order, Key: order,
-		BirthMs: block(1).TimeMs, Signer: chain.Address{0x33}, Evidence: job.Evidence{Block: block(1)}}})
+		DueSinceMs: block(1).TimeMs, Signer: chain.Address{0x33}, Evidence: job.Evidence{Block: block(1)}}})
 	heads, troubles := make(blocks, 1), make(chan error, 100)
 	metrics := newMonitorMetrics(prometheus.NewRegistry())
 	m := newMonitor(cfg, zerolog.Nop(), metrics, client, heads, endings{}, func(why error) { troubles <- why })
@@ -122,7 +122,7 @@ func TestMonitorSeesABackup(t *testing.T) {
 // A job that nobody executes is forgotten in the end, and one that is said again begins anew.
 func TestMonitorForgets(t *testing.T) {
 	s := newSeen(watching().Tier, newMonitorMetrics(prometheus.NewRegistry()).evidence)
-	j := job.Job{ID: "a", Kind: job.Order, Key: chain.Hash{1}, BirthMs: 1, Evidence: job.Evidence{Block: block(1)}}
+	j := job.Job{ID: "a", Kind: job.Order, Key: chain.Hash{1}, DueSinceMs: 1, Evidence: job.Evidence{Block: block(1)}}
 	s.Published(j)
 	s.Read(block(1).TimeMs + uint64(remembered.Milliseconds()))
 	s.alarms(block(1).TimeMs)

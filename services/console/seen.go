@@ -25,8 +25,8 @@ type seen struct {
 
 // publishedJob is the newest job of a need. DueMs is the time (ms) of the state in which it was found due.
 type publishedJob struct {
-	id             string
-	birthMs, dueMs uint64
+	id                string
+	dueSinceMs, dueMs uint64
 }
 
 // remembered is for how long, of chain time, a job is remembered that no planner publishes any more.
@@ -41,9 +41,9 @@ func newSeen(cfg tier.Config, metrics *evidence.Metrics) *seen {
 func (s *seen) Published(j job.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.newest[j.Need()] = publishedJob{j.ID, max(j.BirthMs, s.newest[j.Need()].birthMs), j.Evidence.Block.TimeMs}
+	s.newest[j.Need()] = publishedJob{j.ID, max(j.DueSinceMs, s.newest[j.Need()].dueSinceMs), j.Evidence.Block.TimeMs}
 	if j.Kind.Lane() != job.CleanupLane { // keepers may leave what expired to others
-		s.watch.Due(j.ID, j.BirthMs, j.Evidence.Block.TimeMs)
+		s.watch.Due(j.ID, j.DueSinceMs, j.Evidence.Block.TimeMs)
 	}
 }
 
@@ -63,7 +63,7 @@ func (s *seen) Executed(found []execution.Execution) {
 		delete(s.newest, e.Need())
 		s.watch.Executed(j.id, by, e.Block.TimeMs)
 		if s.readMs > 0 { // what was executed before we began is not counted
-			s.metrics.ExecutedBy(by, e, j.birthMs, by > 1 && s.watch.MasterSilent())
+			s.metrics.ExecutedBy(by, e, j.dueSinceMs, by > 1 && s.watch.MasterSilent())
 		}
 	}
 }

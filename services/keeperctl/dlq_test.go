@@ -128,7 +128,7 @@ func lostJob(n byte) job.Job {
 	key := chain.Hash{n}
 	return job.Job{
 		ID: job.OrderID(key, 1), Kind: job.Order, Key: key, Account: chain.Address{n}, Class: job.ClassMarketOrder,
-		BirthMs: 5, Signer: chain.Address{0xa, n},
+		DueSinceMs: 5, Signer: chain.Address{0xa, n},
 		Tokens: []chain.Address{{1}},
 		Evidence: job.Evidence{Block: chain.BlockRef{Number: 3, Hash: chain.Hash{3}, TimeMs: 3_000}, Generation: 1,
 			Reason: "due"},

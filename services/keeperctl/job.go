@@ -54,8 +54,8 @@ func (s *session) story(ctx context.Context, name string, since time.Time) (*job
 	return y, notAsked(y.AddTopics(ctx, since))
 }
 
-// story prints the summary of a story, or all of it, each line with its age since the birth of its job, and whose turn
-// that is. What no job is known of has no summary.
+// story prints the summary of a story, or all of it, each line with its age since the due time of its job, and whose
+// turn that is. What no job is known of has no summary.
 func (p printer) story(y *jobstory.Story, all bool) error {
 	if len(y.Lines) == 0 {
 		return errors.New("nothing is known of it here: neither the state nor the database nor the topics of the " +

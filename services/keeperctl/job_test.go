@@ -84,17 +84,17 @@ func (y *storied) ask(args ...string) (string, string, int) {
 // said, and who executed it in the end.
 func TestJobStory(t *testing.T) {
 	y := newStoried(t)
-	birth := y.made.TimeMs
+	dueSince := y.made.TimeMs
 	j := wire.Job{Job: job.Job{ID: y.id, Kind: job.Order, Key: y.key, Account: chain.Address{0xac},
 		Class:  job.ClassMarketOrder,
-		Signer: y.signer, BirthMs: birth, Evidence: job.Evidence{Reason: "market order\x1b[2J",
+		Signer: y.signer, DueSinceMs: dueSince, Evidence: job.Evidence{Reason: "market order\x1b[2J",
 			Reports: []string{chain.Address{0x99}.Hex() + "@1800000000123"}}}}
 	y.publish(wire.PriceTopic(y.s.Keeper.ChainID), nil, wire.Price{Token: chain.Address{0x99}, Min: perp.U64(41),
 		Max: perp.U64(42), TimeMs: 1_800_000_000_123, Source: "streams\x1b[1m"})
 	topic := wire.JobTopic(y.s.Keeper.ChainID)
 	y.publish(topic, y.signer[:], j)
 	y.publish(topic, y.signer[:], j)
-	j.BirthMs += 20_000
+	j.DueSinceMs += 20_000
 	y.publish(topic, y.signer[:], j) // renewed
 	y.publish(wire.LogTopic(y.s.Keeper.ChainID), y.key[:], wire.Log{Log: chain.Log{Block: 5, Index: 3,
 		Topics: []chain.Hash{{1}}}})
@@ -154,10 +154,10 @@ func TestJobSummary(t *testing.T) {
 func TestJobExecutedByAnotherRegion(t *testing.T) {
 	y := newStoried(t)
 	freeing := chain.Hash{0xdd}
-	flights, err := txstore.NewIntents(y.bench.db).InFlight(t.Context(), y.signer)
+	inFlight, err := txstore.NewIntents(y.bench.db).InFlight(t.Context(), y.signer)
 	y.must(err)
 	y.must(txstore.NewIntents(y.bench.db).Replace(t.Context(), y.fence, txm.Replacement{
-		Intent: flights[0].Intent.ID, After: flights[0].Newest().Hash, Kind: txm.Cancel,
+		Intent: inFlight[0].Intent.ID, After: inFlight[0].Newest().Hash, Kind: txm.Cancel,
 		Tx:     txm.SignedTx{Nonce: 0, Gas: txm.EmptyGas, Tip: 2, Cap: 2, Hash: freeing, Raw: []byte{2}},
 		Cancel: txm.Verdict{Outcome: job.LostRace, Reason: "its window has passed, and the Master executed it"},
 	}))
@@ -195,21 +195,21 @@ func (y *storied) wantStory(id string, parts ...string) {
 	wantTold(t, strings.Join(strings.Fields(out), " "), parts...)
 }
 
-// The story of a job that was born twice more, as nobody executed it, tells each birth with its place, what each check
-// said of it before it got its nonce, by whom and as of which block, and that another sender of this keeper took its
-// signer over while its transaction was under way. Ages are since the birth that was the newest then.
+// The story of a job that was born twice more, as nobody executed it, tells each due time with its place, what each
+// check said of it before it got its nonce, by whom and as of which block, and that another sender of this keeper took
+// its signer over while its transaction was under way. Ages are since the due time that was the newest then.
 func TestJobRenewedTwiceAndTakenOverMidWay(t *testing.T) {
 	y := newStoried(t)
 	first := y.made.TimeMs - 600_000
 	j := wire.Job{Job: job.Job{ID: y.id, Kind: job.Order, Key: y.key, Class: job.ClassMarketOrder, Signer: y.signer}}
 	topic := wire.JobTopic(y.s.Keeper.ChainID)
 	for n := range uint64(3) {
-		j.BirthMs = first + 300_000*n
+		j.DueSinceMs = first + 300_000*n
 		y.publish(topic, y.signer[:], j)
 	}
-	flights, err := txstore.NewIntents(y.bench.db).InFlight(t.Context(), y.signer)
+	inFlight, err := txstore.NewIntents(y.bench.db).InFlight(t.Context(), y.signer)
 	y.must(err)
-	intent, at := flights[0].Intent.ID, time.Now()
+	intent, at := inFlight[0].Intent.ID, time.Now()
 	y.must(txstore.NewCheckLog(y.bench.db).Save(t.Context(), []checklog.Entry{
 		{Intent: intent, At: at, Check: checklog.Gate, Verdict: "closed", Detail: "the head is 4s old",
 			By: "this keeper"},
@@ -224,7 +224,7 @@ func TestJobRenewedTwiceAndTakenOverMidWay(t *testing.T) {
 	second, err := txstore.NewLeases(y.bench.db).Acquire(t.Context(), y.signer, lease.NewOwner("sender-b"), time.Minute)
 	y.must(err)
 	y.must(txstore.NewIntents(y.bench.db).Replace(t.Context(), second, txm.Replacement{Intent: intent,
-		After: flights[0].Newest().Hash, Kind: txm.Exec,
+		After: inFlight[0].Newest().Hash, Kind: txm.Exec,
 		Tx: txm.SignedTx{Nonce: 0, Gas: 1, Tip: 2, Cap: 2, Hash: chain.Hash{0xdd}, Raw: []byte{2}}}))
 	y.wantStory(y.id, "said due perp.56.job.v1 0/0", "renewed perp.56.job.v1 0/1", "renewed perp.56.job.v1 0/2",
 		fmt.Sprintf("checked keeper.preflight_check of %d gate, closed: the head is 4s old; says this keeper", intent),
@@ -235,7 +235,7 @@ func TestJobRenewedTwiceAndTakenOverMidWay(t *testing.T) {
 		"signed again tx "+chain.Hash{0xdd}.Hex()+" nonce 0, exec", "lease term 2")
 	out, _, _ := y.ask(y.id)
 	if strings.Contains(out, "of another attempt") || strings.Contains(out, " 10m") {
-		t.Errorf("it tells of another attempt, or ages since the first of three births:\n%s", out)
+		t.Errorf("it tells of another attempt, or ages since the first of three due times:\n%s", out)
 	}
 }
 

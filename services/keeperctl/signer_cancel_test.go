@@ -18,15 +18,15 @@ func (b *bench) obey(ctx context.Context, f lease.Fence) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		flights, err := txstore.NewIntents(b.db).InFlight(ctx, b.signer)
-		for _, flight := range flights {
-			if err == nil && flight.Intent.CalledOff != "" && !flight.Leaving() {
+		inFlight, err := txstore.NewIntents(b.db).InFlight(ctx, b.signer)
+		for _, pending := range inFlight {
+			if err == nil && pending.Intent.CalledOff != "" && !pending.Leaving() {
 				raw := []byte("a payment to oneself")
 				_ = txstore.NewIntents(b.db).Replace(ctx, f, txm.Replacement{
-					Intent: flight.Intent.ID, After: flight.Newest().Hash, Kind: txm.Cancel,
-					Tx: txm.SignedTx{Nonce: flight.Intent.Nonce, Gas: txm.EmptyGas, Tip: 2, Cap: 2,
+					Intent: pending.Intent.ID, After: pending.Newest().Hash, Kind: txm.Cancel,
+					Tx: txm.SignedTx{Nonce: pending.Intent.Nonce, Gas: txm.EmptyGas, Tip: 2, Cap: 2,
 						Hash: chain.Keccak256(raw), Raw: raw},
-					Cancel: txm.Verdict{Outcome: job.Withdrawn, Reason: flight.Intent.CalledOff},
+					Cancel: txm.Verdict{Outcome: job.Withdrawn, Reason: pending.Intent.CalledOff},
 				})
 			}
 		}
@@ -48,9 +48,9 @@ func TestSignerCancel(t *testing.T) {
 	b.want("cancel @ 0 stuck", "nonce 0: SIGNED of "+job.OrderID(chain.Hash{1}, 1)+", 1 transactions signed",
 		"lease: sender-a", "error: nothing was changed",
 		"--keeperctl.yes")
-	flights, err := txstore.NewIntents(b.db).InFlight(t.Context(), b.signer)
+	inFlight, err := txstore.NewIntents(b.db).InFlight(t.Context(), b.signer)
 	b.must(err)
-	if flights[0].Intent.CalledOff != "" {
+	if inFlight[0].Intent.CalledOff != "" {
 		t.Fatal("what was only shown was done")
 	}
 	b.own.Yes = true

@@ -27,7 +27,7 @@ type witnesses interface {
 
 // fate is what became of a transaction in flight whose signer's key is lost.
 type fate struct {
-	txm.Flight
+	txm.PendingTx
 	// Spent is true when its nonce is used in a final block; otherwise its bytes may still land.
 	Spent bool
 	Ours  *txm.Receipt // of the one of our transactions that has used it; nil for none
@@ -73,16 +73,16 @@ func findLost(ctx context.Context, db *pg.DB, node witnesses, signer chain.Addre
 	if err != nil {
 		return l, err
 	}
-	flights, err := txstore.NewIntents(db).InFlight(ctx, signer)
+	inFlight, err := txstore.NewIntents(db).InFlight(ctx, signer)
 	if err != nil {
 		return l, err
 	}
-	for _, f := range flights {
+	for _, f := range inFlight {
 		if f.Intent.Nonce >= l.Next && f.Intent.Nonce < latest {
 			return l, fmt.Errorf("nonce %d of signer %s is used in a block that is not final yet: try again in a while",
 				f.Intent.Nonce, signer)
 		}
-		found := fate{Flight: f, Spent: f.Intent.Nonce < l.Next}
+		found := fate{PendingTx: f, Spent: f.Intent.Nonce < l.Next}
 		if found.Spent {
 			if found.Ours, err = settled(ctx, node, f, l.At.Number); err != nil {
 				return l, err
@@ -93,8 +93,9 @@ func findLost(ctx context.Context, db *pg.DB, node witnesses, signer chain.Addre
 	return l, nil
 }
 
-// settled finds which of a flight's transactions has used its nonce, and what it did by its logs; nil for none.
-func settled(ctx context.Context, node witnesses, f txm.Flight, final uint64) (*txm.Receipt, error) {
+// settled finds which of the transactions signed for a nonce has used it, and what it did by its logs; nil for
+// none.
+func settled(ctx context.Context, node witnesses, f txm.PendingTx, final uint64) (*txm.Receipt, error) {
 	for _, hash := range f.Hashes() {
 		r, err := node.Receipt(ctx, hash)
 		if err != nil {
@@ -123,7 +124,7 @@ func settled(ctx context.Context, node witnesses, f txm.Flight, final uint64) (*
 }
 
 // outcome reads what a mined transaction did. Why one failed nobody asks any more.
-func outcome(f txm.Flight, r evm.Receipt) (job.Outcome, string, error) {
+func outcome(f txm.PendingTx, r evm.Receipt) (job.Outcome, string, error) {
 	if mined, _ := f.Of(r.Hash); mined.Kind == txm.Cancel {
 		return f.Intent.Cancel.Outcome, f.Intent.Cancel.Reason, nil
 	} else if mined.Kind == txm.Fill {
@@ -186,7 +187,7 @@ func writeOff(ctx context.Context, db *pg.DB, node witnesses, signer chain.Addre
 		l.Open()))
 }
 
-// end ends one flight. Its job is done again if a state from after the final block shows it as due.
+// end ends one pending transaction. Its job is done again if a state from after the final block shows it as due.
 func end(ctx context.Context, intents txstore.Intents, f lease.Fence, found fate, l loss, said string) error {
 	rest := txm.Rest{RetryAfterMs: l.At.TimeMs}
 	if found.Ours != nil {

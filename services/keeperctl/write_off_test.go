@@ -44,8 +44,8 @@ func TestSignerWriteOff(t *testing.T) {
 	for _, line := range []string{"write-off @ its disk is gone", "write-off @ 3 its disk is gone"} {
 		b.want(line, "error: 2 transactions were signed and their nonces are not used", "for the nonces from 2 on")
 	}
-	if flights, err := txstore.NewIntents(b.db).InFlight(t.Context(), b.signer); err != nil || len(flights) != 4 {
-		t.Fatalf("a refusal has changed something: %v, %v", flights, err)
+	if inFlight, err := txstore.NewIntents(b.db).InFlight(t.Context(), b.signer); err != nil || len(inFlight) != 4 {
+		t.Fatalf("a refusal has changed something: %v, %v", inFlight, err)
 	}
 	b.want("write-off @ 2 its disk is gone", "written off and paused")
 	b.want("list", "@ PAUSED", "0 0 written off by alice: its disk is gone")

@@ -89,7 +89,7 @@ func checkBurst(b *testing.B, jobs []job.Job) {
 			slices.IsSortedFunc(jobs, func(x, y job.Job) int { return x.Ratio.Cmp(y.Ratio) }))
 	}
 	for _, j := range jobs {
-		if j.Kind != job.Liquidation || j.BirthMs != jobs[0].BirthMs {
+		if j.Kind != job.Liquidation || j.DueSinceMs != jobs[0].DueSinceMs {
 			b.Fatalf("%+v", j)
 		}
 	}
@@ -103,7 +103,7 @@ func BenchmarkBurstAfterARestart(b *testing.B) {
 		tick(4500)
 	}
 	for b.Loop() {
-		p.finder.births.known, p.live.markets = map[string]run{}, map[chain.Address]map[string]job.Job{}
+		p.finder.dueTimes.known, p.live.markets = map[string]run{}, map[chain.Address]map[string]job.Job{}
 		fresh, err := p.finder.findAll(b.Context(), maps.Keys(p.finder.everywhere()), p.moment())
 		if err != nil || len(fresh) != burstDue {
 			b.Fatalf("%d jobs, %v", len(fresh), err)

@@ -16,7 +16,7 @@ import (
 // finder turns what waits in markets into jobs.
 type finder struct {
 	book       *book
-	births     *births
+	dueTimes   *dueTimes
 	triggers   *triggerReports
 	spacing    *spacing
 	live       *live
@@ -154,7 +154,7 @@ func (f *finder) take(jobs []job.Job, m *due.Moment, d due.Decision, was func(*d
 	}
 	if d.PriceBorn() {
 		var again bool
-		if d.Job.BirthMs, again = f.births.of(d, m, was); again {
+		if d.Job.DueSinceMs, again = f.dueTimes.of(d, m, was); again {
 			f.unexecuted.waited(d.Job)
 		}
 	}
@@ -179,7 +179,7 @@ func (f *finder) everywhere() map[chain.Address]bool {
 // is at as it was, and the others after it.
 func (f *finder) findAll(ctx context.Context, markets iter.Seq[chain.Address], m *due.Moment) (fresh []job.Job,
 	failures error) {
-	f.births.begin()
+	f.dueTimes.begin()
 	f.triggers.begin()
 	f.sides = map[sideMoment]map[string]bool{}
 	for market := range markets {
@@ -194,7 +194,7 @@ func (f *finder) findAll(ctx context.Context, markets iter.Seq[chain.Address], m
 		began, ended := f.live.update(market, jobs)
 		fresh = append(fresh, began...)
 		for _, id := range ended {
-			f.births.ended(id)
+			f.dueTimes.ended(id)
 		}
 	}
 	return fresh, failures

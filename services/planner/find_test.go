@@ -44,7 +44,7 @@ type fixture struct {
 func newFixture() *fixture {
 	q := newQuotes(func(r bus.Record, why error) { panic(why) })
 	d := &fixture{quotes: q, at: nowMs, finder: &finder{
-		book: newBook(liquidation.ArmedRatio), births: newBirths(q), triggers: newTriggerReports(q.board),
+		book: newBook(liquidation.ArmedRatio), dueTimes: newDueTimes(q), triggers: newTriggerReports(q.board),
 		spacing: newSpacing(perp.Uint{}), others: newRemotePositions(nil),
 		live:       newLive(),
 		signers:    job.NewSigners([]chain.Address{{100}, {101}}, nil),
@@ -157,7 +157,7 @@ func TestLiquidationsComeFirst(t *testing.T) {
 	if len(got) != 3 || got[0].Account != bob || got[1].Account != alice || got[2].Kind != job.Order {
 		t.Errorf("order of jobs: %v", ids(got))
 	}
-	if got[0].Signer != job.Route(bob, []chain.Address{{100}, {101}}) || got[0].BirthMs == 0 {
+	if got[0].Signer != job.Route(bob, []chain.Address{{100}, {101}}) || got[0].DueSinceMs == 0 {
 		t.Errorf("%+v", got[0])
 	}
 }
@@ -178,8 +178,8 @@ func TestTickReachesItsMarkets(t *testing.T) {
 	}
 }
 
-// TIER-9: the birth of a price-born job is the first report of its unbroken run; a break gives a new birth.
-func TestBirthOfAPriceBornJob(t *testing.T) {
+// TIER-9: the due time of a price-born job is the first report of its unbroken run; a break gives a new due time.
+func TestDueTimeOfAPriceBornJob(t *testing.T) {
 	d := newFixture()
 	d.report(eth, dollarsPerEther(5000), nowMs+500)
 	d.load(long(alice, 1050))
@@ -187,46 +187,46 @@ func TestBirthOfAPriceBornJob(t *testing.T) {
 		d.report(eth, dollarsPerEther(usd), ms)
 		return d.jobs(t)
 	}
-	if j := at(nowMs+1_700, 4500); j[0].BirthMs != nowMs+1_000 {
-		t.Errorf("born at %d", j[0].BirthMs)
+	if j := at(nowMs+1_700, 4500); j[0].DueSinceMs != nowMs+1_000 {
+		t.Errorf("born at %d", j[0].DueSinceMs)
 	}
-	if j := at(nowMs+5_200, 4500); j[0].BirthMs != nowMs+1_000 {
-		t.Errorf("after a later report born at %d", j[0].BirthMs)
+	if j := at(nowMs+5_200, 4500); j[0].DueSinceMs != nowMs+1_000 {
+		t.Errorf("after a later report born at %d", j[0].DueSinceMs)
 	}
 	if j := at(nowMs+6_000, 5000); len(j) != 0 {
 		t.Errorf("recovered, but found %v", ids(j))
 	}
-	if j := at(nowMs+9_900, 4500); j[0].BirthMs != nowMs+9_000 {
-		t.Errorf("dipped again, born at %d", j[0].BirthMs)
+	if j := at(nowMs+9_900, 4500); j[0].DueSinceMs != nowMs+9_000 {
+		t.Errorf("dipped again, born at %d", j[0].DueSinceMs)
 	}
 }
 
-// TIER-9: whenever a planner starts, it comes to the birth that one which was always there has known since.
-func TestBirthsAgreeAfterARestart(t *testing.T) {
+// TIER-9: whenever a planner starts, it comes to the due time that one which was always there has known since.
+func TestDueTimesAgreeAfterARestart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		always := newFixture()
 		always.load(long(alice, 1050), order(perp.LimitIncrease, 4600))
 		late := newFixture()
 		late.load(long(alice, 1050), order(perp.LimitIncrease, 4600))
-		births := map[string]uint64{}
+		dueTimes := map[string]uint64{}
 		for second := range uint64(rapid.IntRange(1, 40).Draw(t, "seconds")) {
 			usd := rapid.SampledFrom([]uint64{4400, 4500, 4550, 4700, 5000}).Draw(t, "price")
 			ms := nowMs + 1000*second + rapid.Uint64Range(0, 999).Draw(t, "ms")
 			always.report(eth, dollarsPerEther(usd), ms)
 			late.report(eth, dollarsPerEther(usd), ms)
-			births = map[string]uint64{}
+			dueTimes = map[string]uint64{}
 			for _, j := range always.jobs(t) {
-				births[j.ID] = j.BirthMs
+				dueTimes[j.ID] = j.DueSinceMs
 			}
 		}
 		for _, j := range late.jobs(t) {
-			if j.BirthMs != births[j.ID] {
-				t.Fatalf("%s born at %d, for the other one at %d", j.ID, j.BirthMs, births[j.ID])
+			if j.DueSinceMs != dueTimes[j.ID] {
+				t.Fatalf("%s born at %d, for the other one at %d", j.ID, j.DueSinceMs, dueTimes[j.ID])
 			}
-			delete(births, j.ID)
+			delete(dueTimes, j.ID)
 		}
-		if len(births) > 0 {
-			t.Fatalf("not found after the restart: %v", births)
+		if len(dueTimes) > 0 {
+			t.Fatalf("not found after the restart: %v", dueTimes)
 		}
 	})
 }
@@ -435,7 +435,8 @@ func TestExpiredIsCancelled(t *testing.T) {
 	}
 	if jobs := pass(true, perp.V22c); len(jobs) != 3 || jobs[0].Class != job.ClassMarketOrder ||
 		jobs[1].ID != job.CancelID(job.Job{ID: job.OrderID(late.Key, 1), Kind: job.Order}) || jobs[1].Signer.IsZero() ||
-		jobs[1].BirthMs != nowMs-1000 || jobs[2].ID != "cancelShift:"+shift.Key.Hex() || jobs[2].BirthMs != nowMs {
+		jobs[1].DueSinceMs != nowMs-1000 || jobs[2].ID != "cancelShift:"+shift.Key.Hex() ||
+		jobs[2].DueSinceMs != nowMs {
 		t.Errorf("%+v", jobs)
 	}
 	if jobs := pass(true, perp.V22b); len(jobs) != 1 {
@@ -451,7 +452,7 @@ func TestExpiredIsCancelled(t *testing.T) {
 func TestDeleveragingsAreSaidWithEveryBlock(t *testing.T) {
 	l := newLive()
 	at := func(block uint64, kind job.Kind) job.Job {
-		return job.Job{ID: string(kind), Kind: kind, BirthMs: 5,
+		return job.Job{ID: string(kind), Kind: kind, DueSinceMs: 5,
 			Evidence: job.Evidence{Block: chain.BlockRef{Number: block}}}
 	}
 	for i, c := range []struct {

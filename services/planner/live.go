@@ -36,7 +36,7 @@ func (l *live) update(market chain.Address, jobs []job.Job) (fresh []job.Job, en
 	before := l.markets[market]
 	now := make(map[string]job.Job, len(jobs))
 	for _, j := range jobs {
-		if old, known := before[j.ID]; !known || old.BirthMs != j.BirthMs || j.Kind == job.Adl &&
+		if old, known := before[j.ID]; !known || old.DueSinceMs != j.DueSinceMs || j.Kind == job.Adl &&
 			old.Evidence.Block != j.Evidence.Block {
 			fresh = append(fresh, j)
 		}

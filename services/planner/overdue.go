@@ -69,7 +69,7 @@ func (f *finder) oldest(m *due.Moment) map[job.Kind]time.Duration {
 	nowMs, ages := max(m.Block.TimeMs, m.Seconds()*1000), map[job.Kind]time.Duration{}
 	for _, market := range f.live.markets {
 		for _, j := range market {
-			since := min(f.births.beganMs(j), nowMs)
+			since := min(f.dueTimes.beganMs(j), nowMs)
 			ages[j.Kind] = max(ages[j.Kind], time.Duration(nowMs-since)*time.Millisecond)
 		}
 	}

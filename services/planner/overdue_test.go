@@ -10,8 +10,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// LIQ-17: the age of what nobody executes grows from one rebirth to the next, and ends when its condition does.
-func TestOldestDueOutlivesRebirths(t *testing.T) {
+// LIQ-17: the age of what nobody executes grows from one renewal to the next, and ends when its condition does.
+func TestOldestDueOutlivesRenewals(t *testing.T) {
 	d := newFixture()
 	d.load(long(alice, 1050))
 	age := func(usd uint64, after time.Duration) time.Duration {

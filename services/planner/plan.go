@@ -197,13 +197,13 @@ func (p *Planner) reload(ctx context.Context) error {
 	return p.everything(ctx, false)
 }
 
-// replace goes on with another state. Jobs that were due by the one before are forgotten, with their births and with
+// replace goes on with another state. Jobs that were due by the one before are forgotten, with their due times and with
 // what was under way: they must not be published again, even where it is unknown whether they arrived, and those that
 // are still due are published with the evidence of the new one.
 func (p *Planner) replace(b *book) {
 	*p.book = *b
 	p.live.clear()
-	p.finder.births.clear()
+	p.finder.dueTimes.clear()
 	p.work.clear()
 	p.sweeping = sweeping{}
 }

@@ -120,7 +120,7 @@ func newPlanner(cfg Config, log zerolog.Logger, metrics *Metrics, store Store) *
 		},
 	}
 	p.finder = &finder{
-		book: p.book, births: newBirths(p.quotes), triggers: newTriggerReports(p.quotes.board),
+		book: p.book, dueTimes: newDueTimes(p.quotes), triggers: newTriggerReports(p.quotes.board),
 		spacing: newSpacing(cfg.Liquidation.Spacing.Factor),
 		others:  newRemotePositions(store),
 		live:    p.live, signers: cfg.signers(), unexecuted: unexecuted{metrics: metrics, log: log},

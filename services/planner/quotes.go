@@ -30,7 +30,7 @@ func newQuotes(reject func(r bus.Record, why error)) *quotes {
 		changed: make(chan struct{}, 1)}
 }
 
-// follow reads the price topic from a board's window ago until ctx ends: births of jobs are looked up in it. Records
+// follow reads the price topic from a board's window ago until ctx ends: due times of jobs are looked up in it. Records
 // that nobody can read are passed over: the sender makes dead letters of them.
 func (q *quotes) follow(ctx context.Context, client *bus.Client, topic string) error {
 	const onlyPartition = 0

@@ -124,7 +124,7 @@ func TestBrokersFailBetweenSlices(t *testing.T) {
 					try(s.finish(ctx))
 				}
 				for id, j := range s.jobs() {
-					if b.unknown[id] || b.arrived[id].BirthMs != j.BirthMs {
+					if b.unknown[id] || b.arrived[id].DueSinceMs != j.DueSinceMs {
 						t.Fatalf("%s is due, and nobody knows whether it arrived", id)
 					}
 				}
@@ -231,7 +231,7 @@ func (s *sliced) goesOn(t *testing.T, state *partitioned, b *brokers) {
 		t.Fatal(err)
 	}
 	want := anew(t, state)
-	if got := s.jobs(); !maps.EqualFunc(want, got, func(a, b job.Job) bool { return a.BirthMs == b.BirthMs }) {
+	if got := s.jobs(); !maps.EqualFunc(want, got, func(a, b job.Job) bool { return a.DueSinceMs == b.DueSinceMs }) {
 		t.Errorf("due: %v, want %v", idsOf(got), idsOf(want))
 	}
 	if got := idsOf(b.arrived); !slices.Equal(got, idsOf(want)) {

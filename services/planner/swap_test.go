@@ -69,7 +69,7 @@ func TestATickReachesLimitSwaps(t *testing.T) {
 	if jobs != 1 || born != 1 {
 		t.Fatalf("%d jobs at $4601, %d of them new", jobs, born)
 	}
-	if j := d.live.all()[0]; j.ID != job.OrderID(o.Key, 1) || !j.Frozen || j.BirthMs != nowMs+2000 {
+	if j := d.live.all()[0]; j.ID != job.OrderID(o.Key, 1) || !j.Frozen || j.DueSinceMs != nowMs+2000 {
 		t.Errorf("%+v", j)
 	}
 	d.report(usdc, perp.Pow10(24).MulDiv(perp.U64(1001), perp.U64(1000)), nowMs+3000)
@@ -77,7 +77,7 @@ func TestATickReachesLimitSwaps(t *testing.T) {
 		t.Error("it is due although its output has fallen below what it asks for")
 	}
 	d.report(usdc, perp.Pow10(24), nowMs+4000)
-	if jobs, born := look(usdc); jobs != 1 || born != 1 || d.live.all()[0].BirthMs != nowMs+4000 {
+	if jobs, born := look(usdc); jobs != 1 || born != 1 || d.live.all()[0].DueSinceMs != nowMs+4000 {
 		t.Errorf("%d jobs, %d born anew", jobs, born)
 	}
 	d.book.shard(0).removeOrder(o.Key)
@@ -88,7 +88,7 @@ func TestATickReachesLimitSwaps(t *testing.T) {
 
 // Jobs of one market whose paths differ are born by the reports of their own tokens: a moment of the past that was put
 // together for one of them is not another's.
-func TestBirthsOfDifferentPaths(t *testing.T) {
+func TestDueTimesOfDifferentPaths(t *testing.T) {
 	d, o := swapDesk()
 	own := btcMarket.MarketToken.Hash()
 	for token, amount := range map[chain.Address]perp.Uint{btc: perp.Pow10(11), usdc: perp.U64(90_000_000).
@@ -121,8 +121,8 @@ func TestBirthsOfDifferentPaths(t *testing.T) {
 		t.Fatalf("%d jobs", len(jobs))
 	}
 	for _, j := range jobs {
-		if j.BirthMs != nowMs {
-			t.Errorf("job %s is born at %d, want %d", j.ID, j.BirthMs, uint64(nowMs))
+		if j.DueSinceMs != nowMs {
+			t.Errorf("job %s is born at %d, want %d", j.ID, j.DueSinceMs, uint64(nowMs))
 		}
 	}
 }

@@ -43,6 +43,6 @@ func (o *unexecuted) see(j job.Job, nowMs uint64) {
 // waited takes a job that was due without a break for as long as jobs may be, and is renewed.
 func (o *unexecuted) waited(j job.Job) {
 	o.metrics.renewed.WithLabelValues(string(j.Kind)).Inc()
-	o.log.Error().Str("job", j.ID).Str("account", j.Account.Hex()).Uint64("renewed_ms", j.BirthMs).
+	o.log.Error().Str("job", j.ID).Str("account", j.Account.Hex()).Uint64("renewed_ms", j.DueSinceMs).
 		Msgf("no keeper has executed this job within %d s, and its condition has held all the while", longest)
 }

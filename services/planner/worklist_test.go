@@ -151,8 +151,8 @@ func TestPassInPiecesFindsWhatAWholeOneFinds(t *testing.T) {
 					t.Fatalf("in pieces due: %+v\nas a whole: %+v", got, want)
 				}
 				for id, j := range want {
-					if whole.said[id].BirthMs != j.BirthMs || pieces.said[id].BirthMs != j.BirthMs {
-						t.Fatalf("%s, born at %d, was not published", id, j.BirthMs)
+					if whole.said[id].DueSinceMs != j.DueSinceMs || pieces.said[id].DueSinceMs != j.DueSinceMs {
+						t.Fatalf("%s, born at %d, was not published", id, j.DueSinceMs)
 					}
 				}
 			},
@@ -200,7 +200,7 @@ func TestPricesComeBetweenTheSlicesOfAPass(t *testing.T) {
 	})
 }
 
-// A pass that is cut short leaves what it has not looked at as it was: what is due stays due, with its birth.
+// A pass that is cut short leaves what it has not looked at as it was: what is due stays due, with its due time.
 func TestPassEndsWithItsContext(t *testing.T) {
 	d := newFixture()
 	d.load(long(alice, 1050), order(perp.MarketIncrease, 0))
@@ -214,8 +214,8 @@ func TestPassEndsWithItsContext(t *testing.T) {
 		return
 	}
 	for i := range want {
-		if got[i].BirthMs != want[i].BirthMs {
-			t.Errorf("%s is born at %d, want %d", want[i].ID, got[i].BirthMs, want[i].BirthMs)
+		if got[i].DueSinceMs != want[i].DueSinceMs {
+			t.Errorf("%s is born at %d, want %d", want[i].ID, got[i].DueSinceMs, want[i].DueSinceMs)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func TestBacklogOfSweepsIsStoredOnce(t *testing.T) {
 	const jobs, sweeps = 20, 30
 	var records []bus.Record
 	record := func(j job.Job) {
-		j.Tokens, j.Signer, j.BirthMs = []chain.Address{{0xde, 0xad}}, by, 1 // of a token that has no report
+		j.Tokens, j.Signer, j.DueSinceMs = []chain.Address{{0xde, 0xad}}, by, 1 // of a token that has no report
 		r, err := wire.Encode(by[:], wire.Job{Job: s.found(j)[0]}, 0, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -24,8 +24,8 @@ func calledOff(t *testing.T, s *site, by chain.Address, key secret.String) {
 		t.Fatal(err)
 	}
 	s.eventually("its nonce is freed", func(ctx context.Context) bool {
-		flights, err := sn.intents.InFlight(ctx, by)
-		return err == nil && len(flights) == 1 && flights[0].Leaving()
+		inFlight, err := sn.intents.InFlight(ctx, by)
+		return err == nil && len(inFlight) == 1 && inFlight[0].Leaving()
 	})
 	w.mute.Store(false)
 	r := s.result(j.ID, 1)

@@ -25,7 +25,7 @@ func TestCancelsWhatExpired(t *testing.T) {
 	order := s.marketOrder(100)
 	cancel := s.orderJob(order, by)
 	cancel.ID, cancel.Kind, cancel.Class = job.CancelID(cancel), "cancelOrder", job.ClassCleanup
-	cancel.BirthMs, cancel.ExpiresMs, cancel.Tokens = cancel.ExpiresMs, 0, nil
+	cancel.DueSinceMs, cancel.ExpiresMs, cancel.Tokens = cancel.ExpiresMs, 0, nil
 	sn := s.sender([]secret.String{key})
 	s.say(cancel)
 	s.eventually("it is too early", func(context.Context) bool { return sn.notices.has("RequestNotYetCancellable") })

@@ -158,8 +158,8 @@ func (s Settings) bounds() tier.Bounds {
 	return tier.Bounds{Head: s.MaxLag, Skew: s.MaxLag, Watermark: s.MaxLag, Price: s.PriceMaxAge}
 }
 
-// flights are the limits of what is pending while the markets are calm.
-func (s Settings) flights() txm.Limits {
+// inFlight are the limits of what is pending while the markets are calm.
+func (s Settings) inFlight() txm.Limits {
 	return txm.Limits{Signer: s.MaxInFlight, Reserved: s.Reserved, Liquidations: s.MaxLiquidations}
 }
 

@@ -68,7 +68,7 @@ func (s *site) depositJob(by chain.Address) job.Job {
 	updated, _ := row.UpdatedAtTime.Uint64()
 	return job.Job{
 		ID: job.RequestID(job.Deposit, chain.Hash(key)), Kind: job.Deposit, Key: chain.Hash(key), Account: row.Account,
-		Market: row.Market, Tokens: s.tokens(), BirthMs: uint64(time.Now().UnixMilli()),
+		Market: row.Market, Tokens: s.tokens(), DueSinceMs: uint64(time.Now().UnixMilli()),
 		ExpiresMs: (updated + 300) * 1000, Class: job.ClassRequest, Signer: by,
 	}
 }
@@ -83,9 +83,9 @@ func (s *site) heads(sn *running, n uint64) {
 // settled reports whether the sender has done for a liquidation all it can at this head: it is in flight, and neither
 // it nor what stands before it waits for a better price.
 func (s *site) settled(ctx context.Context, sn *running, l job.Job, dear uint64) bool {
-	flights, err := sn.intents.InFlight(ctx, l.Signer)
+	inFlight, err := sn.intents.InFlight(ctx, l.Signer)
 	flies := false
-	for _, f := range flights {
+	for _, f := range inFlight {
 		if n := f.Newest(); f.Mined == nil && (n.Tip < dear || n.Sends == 0) {
 			return false
 		}
@@ -101,7 +101,7 @@ func (s *site) blocksTo(sn *running, l job.Job, dear uint64) (blocks int) {
 	s.t.Helper()
 	const waits, most = 3 * time.Second, 20
 	s.devnet.Stall(time.Hour)
-	l.BirthMs = uint64(time.Now().UnixMilli())
+	l.DueSinceMs = uint64(time.Now().UnixMilli())
 	s.say(l)
 	s.eventually("the liquidation has landed", func(context.Context) bool {
 		ctx, cancel := context.WithTimeout(s.t.Context(), waits)
@@ -143,8 +143,8 @@ func TestNothingCheapStandsBeforeALiquidation(t *testing.T) {
 			s.eventually("the gate says why it waits", func(context.Context) bool {
 				return sn.notices.has("the lane maintenance may pay")
 			})
-			if flights, err := sn.intents.InFlight(s.t.Context(), d.Signer); err != nil || len(flights) > 0 {
-				s.t.Errorf("%d in flight, %v", len(flights), err)
+			if inFlight, err := sn.intents.InFlight(s.t.Context(), d.Signer); err != nil || len(inFlight) > 0 {
+				s.t.Errorf("%d in flight, %v", len(inFlight), err)
 			}
 		}},
 		{"a deposit in flight", func(s *site, sn *running, m *dearMarket, d job.Job) {
@@ -152,8 +152,8 @@ func TestNothingCheapStandsBeforeALiquidation(t *testing.T) {
 			m.wei.Store(dear)
 			s.say(d)
 			s.eventually("the deposit is in flight", func(ctx context.Context) bool {
-				flights, err := sn.intents.InFlight(ctx, d.Signer)
-				return err == nil && len(flights) > 0
+				inFlight, err := sn.intents.InFlight(ctx, d.Signer)
+				return err == nil && len(inFlight) > 0
 			})
 			m.quiet.Store(false)
 		}},

@@ -219,20 +219,20 @@ func (s *site) outlive(d death, binary string, by chain.Address, key secret.Stri
 		})
 }
 
-// storedFor are the transactions of the signer's only flight; none where it has none.
+// storedFor are the transactions of the signer's only pending transaction; none where it has none.
 func (s *site) storedFor(by chain.Address) []chain.Hash {
 	s.t.Helper()
-	var flights []txm.Flight
+	var inFlight []txm.PendingTx
 	s.eventually("the store answers", func(ctx context.Context) (ok bool) {
 		var err error
-		flights, err = txstore.NewIntents(s.db).InFlight(ctx, by)
+		inFlight, err = txstore.NewIntents(s.db).InFlight(ctx, by)
 		return err == nil
 	})
-	if len(flights) > 1 {
-		s.t.Fatalf("in flight: %+v", flights)
+	if len(inFlight) > 1 {
+		s.t.Fatalf("in flight: %+v", inFlight)
 	}
-	if len(flights) == 0 {
+	if len(inFlight) == 0 {
 		return nil
 	}
-	return flights[0].Hashes()
+	return inFlight[0].Hashes()
 }

@@ -149,7 +149,7 @@ func TestOddAnswers(t *testing.T) {
 		})
 		spoilt := only.hits.Load()
 		only.become(says(`{"code":3,"message":"execution reverted","data":"0x"}`))
-		j.BirthMs = uint64(time.Now().UnixMilli())
+		j.DueSinceMs = uint64(time.Now().UnixMilli())
 		s.say(j)
 		s.eventually("it was asked at several heads", func(context.Context) bool { return only.hits.Load() > spoilt+6 })
 		only.become(nil)
@@ -220,8 +220,8 @@ func madeUpReceipt(s *site, by chain.Address, key secret.String) {
 	if early := s.results(j.ID); len(early) > 0 {
 		s.t.Errorf("a receipt that nobody else has was believed: %+v", early)
 	}
-	if flights, err := sn.intents.InFlight(s.t.Context(), by); err != nil || len(flights) != 1 {
-		s.t.Errorf("in flight: %+v, %v", flights, err)
+	if inFlight, err := sn.intents.InFlight(s.t.Context(), by); err != nil || len(inFlight) != 1 {
+		s.t.Errorf("in flight: %+v, %v", inFlight, err)
 	}
 	bad.become(nil)
 	w.mute.Store(false)

@@ -149,8 +149,8 @@ func loneWitness(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.eventually("one host is told of", func(context.Context) bool { return sn.notices.has("1 of 2 hosts") })
 	before := len(w.broadcasts())
 	s.eventually("it is broadcast all the same", func(context.Context) bool { return len(w.broadcasts()) > before+1 })
-	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 1 {
-		t.Errorf("in flight: %+v, %v", flights, err)
+	if inFlight, err := sn.intents.InFlight(t.Context(), by); err != nil || len(inFlight) != 1 {
+		t.Errorf("in flight: %+v, %v", inFlight, err)
 	}
 }
 

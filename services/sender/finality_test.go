@@ -114,11 +114,11 @@ func TestLiquidationDoesNotWaitForFinality(t *testing.T) {
 
 // minedInFlight counts a signer's transactions that are mined and not final.
 func (s *site) minedInFlight(ctx context.Context, by chain.Address) (n int) {
-	flights, err := txstore.NewIntents(s.db).InFlight(ctx, by)
+	inFlight, err := txstore.NewIntents(s.db).InFlight(ctx, by)
 	if err != nil {
 		return 0
 	}
-	for _, f := range flights {
+	for _, f := range inFlight {
 		if f.Intent.State == txm.Mined {
 			n++
 		}

@@ -34,8 +34,8 @@ func freedInFullBlocks(t *testing.T, s *site, by chain.Address, key secret.Strin
 		s.rival(w.broadcasts()[0], rival)
 		filler := s.fill(c.lane)
 		s.eventually("the job is given up", func(ctx context.Context) bool {
-			flights, err := txstore.NewIntents(s.db).InFlight(ctx, by)
-			return err == nil && len(flights) == 1 && flights[0].Leaving()
+			inFlight, err := txstore.NewIntents(s.db).InFlight(ctx, by)
+			return err == nil && len(inFlight) == 1 && inFlight[0].Leaving()
 		})
 		w.mute.Store(false)
 		o := s.result(j.ID, 1)

@@ -140,7 +140,7 @@ func (s *Sender) store(ctx context.Context, j job.Job) error {
 		return nil
 	}
 	s.log.Info().Str("job", j.ID).Str("account", j.Account.Hex()).Str("signer", j.Signer.Hex()).
-		Dur("age_ms", s.headTracker.Age(j.BirthMs)).Msg("queued")
+		Dur("age_ms", s.headTracker.Age(j.DueSinceMs)).Msg("queued")
 	s.manager.Wake(j.Signer)
 	return nil
 }

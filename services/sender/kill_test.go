@@ -72,8 +72,8 @@ func (s *site) mustEndOnce(j job.Job, by chain.Address, before uint64) {
 		s.t.Errorf("%d transactions for one job", got-before)
 	}
 	s.eventually("nothing is left in flight", func(ctx context.Context) bool {
-		flights, err := txstore.NewIntents(s.db).InFlight(ctx, by)
-		return err == nil && len(flights) == 0
+		inFlight, err := txstore.NewIntents(s.db).InFlight(ctx, by)
+		return err == nil && len(inFlight) == 0
 	})
 }
 

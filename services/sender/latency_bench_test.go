@@ -88,8 +88,8 @@ func BenchmarkFirstBroadcast(b *testing.B) {
 		left -= len(jobs)
 		for _, j := range jobs {
 			s.eventually("little is in flight", func(ctx context.Context) bool {
-				flights, err := sn.intents.InFlight(ctx, by)
-				return err == nil && len(flights) < 4
+				inFlight, err := sn.intents.InFlight(ctx, by)
+				return err == nil && len(inFlight) < 4
 			})
 			w.begin()
 			s.say(j)

@@ -81,8 +81,8 @@ func TestLostSignerHoldsNothing(t *testing.T) {
 	node.become(keeps(gone, s.cfg.Keeper.ChainID))
 	s.eventually("the first is in flight", func(ctx context.Context) bool {
 		s.say(jobs[0])
-		flights, err := first.intents.InFlight(ctx, gone)
-		return err == nil && len(flights) > 0
+		inFlight, err := first.intents.InFlight(ctx, gone)
+		return err == nil && len(inFlight) > 0
 	})
 	first.stop() // and the key with it
 
@@ -104,14 +104,14 @@ func TestLostSignerHoldsNothing(t *testing.T) {
 	if r := s.result(waits.ID, 1); r.Signer != other {
 		t.Errorf("the order's result: %+v", r)
 	}
-	flights, err := second.intents.InFlight(t.Context(), gone)
-	if err != nil || len(flights) != 1 {
-		t.Fatalf("in flight of the signer that is gone: %v, %v", flights, err)
+	inFlight, err := second.intents.InFlight(t.Context(), gone)
+	if err != nil || len(inFlight) != 1 {
+		t.Fatalf("in flight of the signer that is gone: %v, %v", inFlight, err)
 	}
 	// as keeperctl signer write-off does
 	operator, err := second.leases.Acquire(t.Context(), gone, lease.NewOwner("operator"), time.Minute)
 	if err == nil {
-		err = second.intents.NonceLost(t.Context(), operator, flights[0].Intent.ID,
+		err = second.intents.NonceLost(t.Context(), operator, inFlight[0].Intent.ID,
 			txm.Ending{Verdict: txm.Verdict{Outcome: job.Withdrawn, Reason: "written off"}})
 	}
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestResultOf(t *testing.T) {
-	j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Account: chain.Address{2}, BirthMs: 5}
+	j := job.Job{ID: "order:x:1", Kind: job.Order, Key: chain.Hash{1}, Account: chain.Address{2}, DueSinceMs: 5}
 	r := &txm.Receipt{TxHash: chain.Hash{3}, Block: chain.BlockRef{Number: 4, Hash: chain.Hash{4}}, GasUsed: 6,
 		GasPrice: 7}
 	e := txm.Ended{
@@ -23,7 +23,7 @@ func TestResultOf(t *testing.T) {
 	want := job.Result{
 		JobID: j.ID, Attempt: 2, Kind: job.Order, Key: j.Key, Account: j.Account, Outcome: job.Done, Reason: "executed",
 		TxHash: r.TxHash, Signer: chain.Address{8},
-		Nonce: 9, Block: r.Block, GasUsed: 6, GasPrice: 7, BirthMs: 5, AtMs: 10,
+		Nonce: 9, Block: r.Block, GasUsed: 6, GasPrice: 7, DueSinceMs: 5, AtMs: 10,
 	}
 	if got := resultOf(e); got != want {
 		t.Errorf("got %+v", got)

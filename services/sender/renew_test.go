@@ -23,23 +23,23 @@ func (s *site) impatient() {
 	s.cfg.Sender.Fee.Order.Patience = 2
 }
 
-// transactions waits until the only flight has so many.
-func (s *site) transactions(by chain.Address, n int) (f txm.Flight) {
+// transactions waits until the only pending transaction has so many.
+func (s *site) transactions(by chain.Address, n int) (f txm.PendingTx) {
 	s.t.Helper()
 	s.eventually("the transaction is replaced", func(ctx context.Context) bool {
-		flights, err := txstore.NewIntents(s.db).InFlight(ctx, by)
-		if err != nil || len(flights) != 1 || len(flights[0].Txs) < n {
+		inFlight, err := txstore.NewIntents(s.db).InFlight(ctx, by)
+		if err != nil || len(inFlight) != 1 || len(inFlight[0].Txs) < n {
 			return false
 		}
-		f = flights[0]
+		f = inFlight[0]
 		return true
 	})
 	return f
 }
 
-// mustAllBeStored demands that nothing was broadcast that the flight did not have in store (NON-13). The flight may
-// have got more since.
-func (s *site) mustAllBeStored(f txm.Flight, broadcast [][]byte) {
+// mustAllBeStored demands that nothing was broadcast that the pending transaction did not have in store (NON-13). The
+// pending transaction may have got more since.
+func (s *site) mustAllBeStored(f txm.PendingTx, broadcast [][]byte) {
 	s.t.Helper()
 	for i, a := range f.Txs {
 		if i > 0 && (a.Tip*100 < f.Txs[i-1].Tip*110 || a.Cap*100 < f.Txs[i-1].Cap*110 ||
@@ -126,8 +126,8 @@ func cancelledInFlight(t *testing.T, s *site, by chain.Address, key secret.Strin
 	_, other := s.keeper(11)
 	s.rival(w.broadcasts()[0], other)
 	s.eventually("the job is given up", func(ctx context.Context) bool {
-		flights, err := txstore.NewIntents(s.db).InFlight(ctx, by)
-		return err == nil && len(flights) == 1 && flights[0].Leaving()
+		inFlight, err := txstore.NewIntents(s.db).InFlight(ctx, by)
+		return err == nil && len(inFlight) == 1 && inFlight[0].Leaving()
 	})
 	w.mute.Store(false)
 	r := s.result(j.ID, 1)
@@ -160,8 +160,8 @@ func cancelledByHeir(t *testing.T, s *site, by chain.Address, key secret.String)
 	}
 	s.sender([]secret.String{key})
 	s.eventually("the heir gives the job up", func(ctx context.Context) bool {
-		flights, err := txstore.NewIntents(s.db).InFlight(ctx, by)
-		return err == nil && len(flights) == 1 && flights[0].Leaving()
+		inFlight, err := txstore.NewIntents(s.db).InFlight(ctx, by)
+		return err == nil && len(inFlight) == 1 && inFlight[0].Leaving()
 	})
 	s.devnet.Node().ClearFaults()
 	if r := s.result(j.ID, 1); r.Outcome != job.SkippedDone || r.GasUsed != txm.EmptyGas || r.Nonce != before {

@@ -56,8 +56,8 @@ func (s *site) executeOnTheOtherBranch(fork branchOff, by chain.Address, key sec
 	s.replace(first.Mined.Block.Number, fork)
 	if fork.style == evmnode.Drop {
 		s.eventually("the receipt is taken back", func(ctx context.Context) bool {
-			flights, err := sn.intents.InFlight(ctx, by)
-			return err == nil && len(flights) == 1 && flights[0].Mined == nil && flights[0].Intent.State == txm.Sent
+			inFlight, err := sn.intents.InFlight(ctx, by)
+			return err == nil && len(inFlight) == 1 && inFlight[0].Mined == nil && inFlight[0].Intent.State == txm.Sent
 		})
 		if _, known := s.receiptBlock(first.Mined.TxHash); known {
 			s.t.Error("the transaction is still in a block: nothing is tried here")
@@ -139,15 +139,15 @@ func (s *site) orderComesBack(by chain.Address, key secret.String) {
 	s.mustEndOnce(j, by, before)
 }
 
-// minedOf waits until the only flight of a signer is mined in another block than one that was.
-func (s *site) minedOf(sn *running, by chain.Address, not chain.Hash) (f txm.Flight) {
+// minedOf waits until the only pending transaction of a signer is mined in another block than one that was.
+func (s *site) minedOf(sn *running, by chain.Address, not chain.Hash) (f txm.PendingTx) {
 	s.t.Helper()
 	s.eventually("the transaction is mined", func(ctx context.Context) bool {
-		flights, err := sn.intents.InFlight(ctx, by)
-		if err != nil || len(flights) != 1 || flights[0].Mined == nil || flights[0].Mined.Block.Hash == not {
+		inFlight, err := sn.intents.InFlight(ctx, by)
+		if err != nil || len(inFlight) != 1 || inFlight[0].Mined == nil || inFlight[0].Mined.Block.Hash == not {
 			return false
 		}
-		f = flights[0]
+		f = inFlight[0]
 		return true
 	})
 	return f

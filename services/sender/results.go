@@ -70,7 +70,7 @@ func resultOf(e txm.Ended) job.Result {
 		JobID: i.Job.ID, Attempt: i.Attempt, Kind: i.Job.Kind, Key: i.Job.Key, Account: i.Job.Account,
 		Outcome: i.Outcome,
 		Reason:  wire.Legible(i.Reason), Signer: i.Signer,
-		Nonce: i.Nonce, BirthMs: i.Job.BirthMs, AtMs: uint64(e.EndedAt.UnixMilli()),
+		Nonce: i.Nonce, DueSinceMs: i.Job.DueSinceMs, AtMs: uint64(e.EndedAt.UnixMilli()),
 		Market: i.Job.Market, Collateral: i.Job.Collateral, IsLong: i.Job.IsLong, GivenUp: i.GivenUp,
 	}
 	if e.Receipt != nil {

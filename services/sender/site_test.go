@@ -265,7 +265,7 @@ func (s *site) orderJob(key chain.Hash, by chain.Address) job.Job {
 	return job.Job{
 		ID: job.OrderID(key, row.Changes), Kind: job.Order, Key: key, Account: row.Account, Market: row.Market,
 		Collateral: row.InitialCollateralToken,
-		IsLong:     row.IsLong, Tokens: s.tokens(), BirthMs: row.Birth.TimeMs, ExpiresMs: (updated + 300) * 1000,
+		IsLong:     row.IsLong, Tokens: s.tokens(), DueSinceMs: row.Birth.TimeMs, ExpiresMs: (updated + 300) * 1000,
 		Class: job.ClassMarketOrder, Signer: by,
 	}
 }
@@ -290,7 +290,8 @@ func (s *site) liquidationJob(by chain.Address) job.Job {
 	return job.Job{
 		ID: job.LiquidationID(key, row.Changes), Kind: job.Liquidation, Key: key, Account: account, Market: market,
 		Collateral: collateral, IsLong: true,
-		Tokens: s.tokens(), BirthMs: uint64(time.Now().UnixMilli()), Class: job.ClassLiquidation, Ratio: perp.Pow10(29),
+		Tokens: s.tokens(), DueSinceMs: uint64(time.Now().UnixMilli()), Class: job.ClassLiquidation,
+		Ratio:  perp.Pow10(29),
 		Signer: by,
 	}
 }

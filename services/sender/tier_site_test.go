@@ -165,7 +165,7 @@ func (s *site) executedAge(j job.Job) time.Duration {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return time.Duration(evmnode.MilliTime(header)-j.BirthMs) * time.Millisecond
+	return time.Duration(evmnode.MilliTime(header)-j.DueSinceMs) * time.Millisecond
 }
 
 // At the end of a window pressing stops. What somebody else has executed then is cancelled at its nonce, and so is what
@@ -184,14 +184,14 @@ func yieldedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret
 	})
 	// The guard before the window's end is for broadcasts that had begun.
 	s.eventually("what was on its way has arrived", func(context.Context) bool {
-		return time.Since(time.UnixMilli(int64(pending.BirthMs))) > s.cfg.Tier.Window
+		return time.Since(time.UnixMilli(int64(pending.DueSinceMs))) > s.cfg.Tier.Window
 	})
 	w.mute.Store(false) // what is broadcast from now on lands, and so nothing of the two jobs is
 	s.peerExecutes(r, done)
 	leaving := func(j job.Job) func(context.Context) bool {
 		return func(ctx context.Context) bool {
-			flights, err := txstore.NewIntents(s.db).InFlight(ctx, by)
-			for _, f := range flights {
+			inFlight, err := txstore.NewIntents(s.db).InFlight(ctx, by)
+			for _, f := range inFlight {
 				if f.Intent.Job.ID == j.ID && f.Leaving() {
 					return err == nil
 				}
@@ -249,8 +249,8 @@ func reorganisedInAnothersWindow(t *testing.T, s *site, by chain.Address, key se
 	s.replace(mined.Mined.Block.Number, branchOff{1, evmnode.Drop})
 	s.eventually("the receipt is taken back",
 		func(ctx context.Context) bool {
-			flights, err := r.intents.InFlight(ctx, by)
-			return err == nil && len(flights) == 1 && flights[0].Mined == nil
+			inFlight, err := r.intents.InFlight(ctx, by)
+			return err == nil && len(inFlight) == 1 && inFlight[0].Mined == nil
 		})
 	s.peerExecutes(r, j)
 	s.devnet.Resume()

@@ -216,9 +216,9 @@ func notPaidFor(answer, says string) func(*testing.T, *site, chain.Address, secr
 			depth, err := sn.intents.Depth(ctx, by)
 			return err == nil && depth == 1
 		})
-		if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 1 ||
-			len(flights[0].Txs) != 1 {
-			t.Errorf("in flight: %+v, %v", flights, err)
+		if inFlight, err := sn.intents.InFlight(t.Context(), by); err != nil || len(inFlight) != 1 ||
+			len(inFlight[0].Txs) != 1 {
+			t.Errorf("in flight: %+v, %v", inFlight, err)
 		}
 		cleared()
 		s.mustEndOnce(first, by, before)
@@ -309,8 +309,8 @@ func fatalSigner(t *testing.T, s *site, by chain.Address, key secret.String) {
 		s.say(later)
 		heads, err := sn.intents.Heads(ctx, by, txm.Pick{Limit: 9})
 		depth, err2 := sn.intents.Depth(ctx, by)
-		flights, err3 := sn.intents.InFlight(ctx, by)
-		return errors.Join(err, err2, err3) == nil && len(heads) == 0 && depth == 1 && len(flights) == 1
+		inFlight, err3 := sn.intents.InFlight(ctx, by)
+		return errors.Join(err, err2, err3) == nil && len(heads) == 0 && depth == 1 && len(inFlight) == 1
 	})
 }
 
@@ -381,8 +381,8 @@ func fencedOut(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.say(second)
 	l.on.Store(false)
 	s.eventually("the sender stands aside", func(context.Context) bool { return sn.notices.has("held by rival") })
-	if flights, err := sn.intents.InFlight(t.Context(), by); err != nil || len(flights) != 0 {
-		t.Errorf("in flight: %+v, %v", flights, err)
+	if inFlight, err := sn.intents.InFlight(t.Context(), by); err != nil || len(inFlight) != 0 {
+		t.Errorf("in flight: %+v, %v", inFlight, err)
 	}
 	if err := txstore.NewLeases(s.db).Release(t.Context(), rival); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,8 @@ func TestUnreadableRecordsArePassedOver(t *testing.T) {
 	}
 	garbage := bus.Record{Key: by[:], Value: []byte("garbage")}
 	unfit, err := wire.Encode(by[:],
-		wire.Job{Job: job.Job{ID: "of a time that never comes", Kind: job.Order, Signer: by, BirthMs: 1<<64 - 1}}, 0, 0)
+		wire.Job{Job: job.Job{ID: "of a time that never comes", Kind: job.Order, Signer: by,
+			DueSinceMs: 1<<64 - 1}}, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,10 +46,10 @@ func (l *limits) Fee() txm.Policy {
 	return p
 }
 
-// Flights are how many may be pending now. While the markets are volatile the limits follow what the chain takes; what
+// InFlight are how many may be pending now. While the markets are volatile the limits follow what the chain takes; what
 // is pending when they calm down is seen through.
-func (l *limits) Flights() txm.Limits {
-	n, most := l.settings.flights(), l.settings.Volatile
+func (l *limits) InFlight() txm.Limits {
+	n, most := l.settings.inFlight(), l.settings.Volatile
 	if l.mode() > liquidation.Normal {
 		l.mu.Lock()
 		defer l.mu.Unlock()

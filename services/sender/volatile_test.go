@@ -38,8 +38,8 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 			t.Errorf("%s: the markets are %s", what, got)
 		}
 		if fee.Liquidation.Cap != gwei*txm.Gwei ||
-			l.Flights() != (txm.Limits{Signer: signer, Reserved: settings.Reserved, Liquidations: liquidations}) {
-			t.Errorf("%s: %d wei, %+v", what, fee.Liquidation.Cap, l.Flights())
+			l.InFlight() != (txm.Limits{Signer: signer, Reserved: settings.Reserved, Liquidations: liquidations}) {
+			t.Errorf("%s: %d wei, %+v", what, fee.Liquidation.Cap, l.InFlight())
 		}
 		if fee.Order != settings.Fee.Order || fee.JobCost != settings.Fee.JobCost ||
 			fee.Budget != settings.Fee.Budget {
@@ -71,7 +71,8 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	expect("volatile, with no more slots", liquidation.Extreme, 10, 16, 10)
 }
 
-// LIQ-6: in a crash a signer can pay for its part of a thousand liquidations out of the shipped budget of a day, each of
+// LIQ-6: in a crash a signer can pay for its part of a thousand liquidations out of the shipped budget of a day, each
+// of
 // 2.4 million gas at the highest price that it may offer then.
 func TestBudgetPaysForACrash(t *testing.T) {
 	l := &limits{settings: DefaultConfig().Sender, mode: func() liquidation.Mode { return liquidation.Extreme }}

@@ -10,7 +10,8 @@ import (
 
 // refused are words of a dialect that the project spoke once: the field's words stand in their place.
 var refused = regexp.MustCompile(`(?i)\btenures?\b|take_?back\b|disown|\bcedes\b|\bpassedOver\b|foreignUse|\bOnward\b` +
-	`|\bYielding\b|\bOverMs\b|reborn|rearm_ms|tx_attempt|outbox|doubtBody|leadsTo|elsewhereMost|\bparcels?\b|surveyPrices`)
+	`|\bYielding\b|\bOverMs\b|reborn|rearm_ms|tx_attempt|outbox|doubtBody|leadsTo|elsewhereMost|\bparcels?\b` +
+	`|surveyPrices|birthMs|birth_ms|\bbirths\b|\brebirths?\b|\bonlyFlight\b|\[\]txm\.Flight\b`)
 
 // Names are the field's, in code, SQL, schemas and documents; the change log tells of the past.
 func TestNoWordOfTheDialect(t *testing.T) {

@@ -170,7 +170,7 @@ func (c *claimants) remember() {
 	for n, f := range c.fences {
 		c.exec(`WITH done AS (
 				INSERT INTO keeper.tx_intent
-					(job_id, attempt, kind, key, account, class, ratio, birth_ms, job, signer, state, nonce, token,
+					(job_id, attempt, kind, key, account, class, ratio, due_since_ms, job, signer, state, nonce, token,
 						outcome, ended_at, retry_after_ms, reported_at)
 				SELECT 'order:' || encode($1, 'hex') || ':' || n, 1, $2, decode(lpad(to_hex(n), 64, encode($1,
 					'hex')), 'hex'), $1, 3, 0, n, '{}', $1,
@@ -194,7 +194,7 @@ func (c *claimants) remember() {
 func (c *claimants) queue() {
 	for n, f := range c.fences {
 		rows, err := c.conn.Query(context.Background(), `INSERT INTO keeper.tx_intent
-				(job_id, attempt, tries, kind, key, account, class, ratio, birth_ms, job, signer, state, said_ms)
+				(job_id, attempt, tries, kind, key, account, class, ratio, due_since_ms, job, signer, state, said_ms)
 			SELECT 'order:' || encode($1, 'hex') || ':' || n, 1, 0, $2, decode(lpad(to_hex(n), 64, encode($1, 'hex')),
 				'hex'), $1, 3, 0, n, '{}', $1, 'QUEUED', 1
 			FROM generate_series($3::bigint, $4::bigint) n RETURNING

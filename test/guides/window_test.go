@@ -16,7 +16,7 @@ var windowTexts = map[string][]string{
 	"README.md":            {"the backups after {1} and {2} s"},
 	"docs/architecture.md": {"the Master's for the first {1} s"},
 	"docs/glossary.md":     {"may execute it: {1} s each"},
-	"docs/requirements.toml": {"Backup-1 at {1} s and Backup-2 at {2} s", "at the latest {2} s after its birth",
+	"docs/requirements.toml": {"Backup-1 at {1} s and Backup-2 at {2} s", "at the latest {2} s after its due time",
 		"a window of its age ({1} s, in turn"},
 	"docs/runbooks/failover.md": {"`tier.window` ({1} s)", "its first jobs at {1} s;", "comes at {1} s |",
 		"its first jobs at {2} s,", "up to {1} s late"},

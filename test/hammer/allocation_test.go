@@ -94,10 +94,10 @@ func (q *queue) copy(from, to int) {
 	q.t.Helper()
 	q.connected(func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx,
-			`INSERT INTO keeper.tx_intent (job_id, attempt, tries, kind, key, account, class, ratio, birth_ms, job,
+			`INSERT INTO keeper.tx_intent (job_id, attempt, tries, kind, key, account, class, ratio, due_since_ms, job,
 				signer, state, said_ms)
 			SELECT 'adlState:0x' || market || ':true:0', 1, 0, i.kind, decode(repeat('00', 12) || market, 'hex'),
-				i.account, i.class, i.ratio, i.birth_ms + n,
+				i.account, i.class, i.ratio, i.due_since_ms + n,
 				i.job || jsonb_build_object('id', 'adlState:0x' || market || ':true:0', 'market', '0x' || market,
 					'key', '0x' || repeat('00', 12) || market),
 				i.signer, 'QUEUED', i.said_ms

@@ -249,12 +249,12 @@ type receipt struct {
 // confirm ends what was mined, which is final on this chain, broadcasts the rest again when it is time, and returns how
 // many are left.
 func (a *allocator) confirm(ctx context.Context) (left int, err error) {
-	flights, err := txstore.NewIntents(a.db).InFlight(ctx, a.key.Address())
-	if err != nil || len(flights) == 0 {
+	inFlight, err := txstore.NewIntents(a.db).InFlight(ctx, a.key.Address())
+	if err != nil || len(inFlight) == 0 {
 		return 0, err
 	}
-	found, calls := make([]*receipt, len(flights)), make([]rpc.BatchElem, len(flights))
-	for i, f := range flights {
+	found, calls := make([]*receipt, len(inFlight)), make([]rpc.BatchElem, len(inFlight))
+	for i, f := range inFlight {
 		calls[i] = rpc.BatchElem{Method: "eth_getTransactionReceipt", Args: []any{f.Newest().Hash}, Result: &found[i]}
 	}
 	if err := a.node.BatchCallContext(ctx, calls); err != nil {
@@ -263,7 +263,7 @@ func (a *allocator) confirm(ctx context.Context) (left int, err error) {
 	var unmined []txm.SignedTx
 	group, finishing := errgroup.WithContext(ctx)
 	group.SetLimit(8)
-	for i, f := range flights {
+	for i, f := range inFlight {
 		tx := f.Newest().SignedTx
 		if found[i] != nil {
 			delete(a.sent, tx.Hash)

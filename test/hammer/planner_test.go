@@ -98,7 +98,7 @@ func jobOfMarket(id int, signer chain.Address, found job.Evidence) job.Job {
 	market := marketOf(id)
 	return job.Job{
 		ID: job.AdlStateID(market, true, 0), Kind: job.AdlState, Key: market.Hash(), Market: market, IsLong: true,
-		BirthMs: found.Block.TimeMs, Class: job.ClassAdl,
+		DueSinceMs: found.Block.TimeMs, Class: job.ClassAdl,
 		Signer: signer, Evidence: found,
 	}
 }

@@ -51,12 +51,12 @@ mutant "a filled number is not asked whether it is free" pkg/pg/txstore/intent_r
 mutant "a new token is not higher" pkg/pg/txstore/lease.go 's/ELSE fencing_token \+ 1 END/ELSE fencing_token END/' "$store"
 mutant "a lease is judged by the time before the wait" pkg/pg/txstore/lease.go \
   '/renewLease = /,/^\t\t*WHERE.*`\)/s/expires_at > clock_timestamp\(\)`/expires_at > now()`/' "$store"
-mutant "an intent is finished from any state" pkg/pg/txstore/intent_flight.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
-mutant "a receipt is recorded in any state" pkg/pg/txstore/intent_flight.go 's/t\.state = ANY \(\$12\)/(t.state = ANY ($12) OR true)/' "$store"
+mutant "an intent is finished from any state" pkg/pg/txstore/intent_pending.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
+mutant "a receipt is recorded in any state" pkg/pg/txstore/intent_pending.go 's/t\.state = ANY \(\$12\)/(t.state = ANY ($12) OR true)/' "$store"
 mutant "an intent is skipped from any state" pkg/pg/txstore/intent_queue.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
-mutant "an intent is finished on any branch (exact block)" pkg/pg/txstore/intent_flight.go \
+mutant "an intent is finished on any branch (exact block)" pkg/pg/txstore/intent_pending.go \
   '/finishIntent = /,/RETURNING/s/r\.block_hash = w\.block_hash/(r.block_hash = w.block_hash OR true)/' "$store"
-mutant "of several receipts some are recorded" pkg/pg/txstore/intent_flight.go 's/OR count\(\*\) = cardinality\(\$4::bytea\[\]\)/OR true/' "$store"
+mutant "of several receipts some are recorded" pkg/pg/txstore/intent_pending.go 's/OR count\(\*\) = cardinality\(\$4::bytea\[\]\)/OR true/' "$store"
 mutant "an attempt follows any other (exact hash)" pkg/pg/txstore/intent_replace.go 's/newest\.hash = \$5/(newest.hash = $5 OR true)/' "$store"
 mutant "a cancelled job is executed after all" pkg/pg/txstore/intent_replace.go "s/\(newest\.kind = \\\$7 OR newest\.kind = 'EXEC' AND \\\$7 = 'CANCEL'\)/true/" "$store"
 mutant "one account, two liquidations" pkg/pg/migrations/00001_keeper.sql 's/UNIQUE (INDEX tx_intent_liquidation_account)/\1/' "$store"
@@ -105,7 +105,7 @@ mutant "a delay is counted by the clock that somebody sets" services/sender/turn
   's/t\.cfg\.Clock\(\)\.Sub\(t\.began\)\./t.cfg.Clock().Round(0).Sub(t.began)./' './services/sender/turns -run TestDelayOutlivesAClockStep'
 mutant "a tier without a turn is accepted" pkg/tier/config.go 's/add\(round > turns,/add(round > turns+job.SaidEvery,/' './pkg/tier -run TestEveryTierHasATurn'
 mutant "a price-born job's life never ends" pkg/tier/turn.go 's/LifeEndsMs: j\.LifeEndsMs\(\)/LifeEndsMs: 0/' \
-  './services/sender/turns -run TestWordOfARebirthComesLate'
+  './services/sender/turns -run TestWordOfARenewalComesLate'
 mutant "a life that is over has an owner" pkg/tier/turn.go 's/j\.LifeEndsMs > 0 \&\& nowMs >= j\.LifeEndsMs/false/' './pkg/tier -run TestLifeEnds'
 mutant "the last window of a life is not cut" pkg/tier/turn.go 's/next = min\(next, j\.LifeEndsMs\)/next += 0/' './pkg/tier -run TestLifeEnds'
 mutant "a stored life that is over never ends" services/sender/turns/ask.go 's/case t\.lapsed\(turn\):/case false:/' \

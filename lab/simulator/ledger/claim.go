@@ -131,7 +131,7 @@ func (l *Ledger) Pending(_ context.Context, signer chain.Address) (int, error) {
 	})
 }
 
-// MinedBelow implements txm.Flights.
+// MinedBelow implements txm.PendingTxs.
 func (l *Ledger) MinedBelow(_ context.Context, f lease.Fence, number uint64) error {
 	return l.fenced("mined_below", f, func(a *account) bool {
 		a.mined = number

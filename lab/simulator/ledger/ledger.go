@@ -44,7 +44,7 @@ type account struct {
 	token   int64
 	expires time.Time // the zero time: nobody holds it
 	next    uint64
-	mined   uint64          // the numbers below are mined, see txm.Flights
+	mined   uint64          // the numbers below are mined, see txm.PendingTxs
 	taken   map[uint64]bool // numbers that a transaction was signed with
 
 	queue      []*intent // queued, the most urgent first

@@ -60,7 +60,7 @@ func (m Job) marshal() proto.Message {
 	p := &wirepb.Job{
 		Id: m.ID, Kind: string(m.Kind), Key: m.Key[:], Account: m.Account[:], Market: m.Market[:],
 		Collateral: m.Collateral[:],
-		IsLong:     m.IsLong, SizeDeltaUsd: uintOut(m.SizeDeltaUsd), BirthMs: m.BirthMs, ExpiresMs: m.ExpiresMs,
+		IsLong:     m.IsLong, SizeDeltaUsd: uintOut(m.SizeDeltaUsd), DueSinceMs: m.DueSinceMs, ExpiresMs: m.ExpiresMs,
 		Class: uint32(m.Class),
 		Ratio: uintOut(m.Ratio), Signer: m.Signer[:], Frozen: m.Frozen,
 		Evidence: &wirepb.Evidence{
@@ -79,8 +79,8 @@ func (m Result) marshal() proto.Message {
 		JobId: m.JobID, Attempt: m.Attempt, Kind: string(m.Kind), Key: m.Key[:], Account: m.Account[:],
 		Outcome: string(m.Outcome), Reason: m.Reason,
 		TxHash: m.TxHash[:], Signer: m.Signer[:], Nonce: m.Nonce, Block: blockOut(m.Block), GasUsed: m.GasUsed,
-		GasPrice: m.GasPrice,
-		BirthMs:  m.BirthMs, AtMs: m.AtMs, Market: m.Market[:], Collateral: m.Collateral[:], IsLong: m.IsLong,
+		GasPrice:   m.GasPrice,
+		DueSinceMs: m.DueSinceMs, AtMs: m.AtMs, Market: m.Market[:], Collateral: m.Collateral[:], IsLong: m.IsLong,
 		GivenUp:    m.GivenUp,
 		Settlement: settlementOut(m.Settlement),
 	}
@@ -99,8 +99,8 @@ func decodeJob(f *fields, p *wirepb.Job) Message {
 		ID: p.GetId(), Kind: job.Kind(p.GetKind()), Key: f.hash(p.GetKey()), Account: f.address(p.GetAccount()),
 		Market:     f.address(p.GetMarket()),
 		Collateral: f.address(p.GetCollateral()), IsLong: p.GetIsLong(), SizeDeltaUsd: f.uint(p.GetSizeDeltaUsd()),
-		BirthMs:   p.GetBirthMs(),
-		ExpiresMs: p.GetExpiresMs(), Class: job.Class(p.GetClass()), Ratio: f.uint(p.GetRatio()),
+		DueSinceMs: p.GetDueSinceMs(),
+		ExpiresMs:  p.GetExpiresMs(), Class: job.Class(p.GetClass()), Ratio: f.uint(p.GetRatio()),
 		Signer: f.address(p.GetSigner()),
 		Frozen: p.GetFrozen(),
 		Evidence: job.Evidence{
@@ -122,8 +122,8 @@ func decodeResult(f *fields, p *wirepb.Result) Message {
 		Outcome: job.Outcome(p.GetOutcome()), Reason: p.GetReason(), TxHash: f.hash(p.GetTxHash()),
 		Signer: f.address(p.GetSigner()),
 		Nonce:  p.GetNonce(), Block: f.block(p.GetBlock()), GasUsed: p.GetGasUsed(), GasPrice: p.GetGasPrice(),
-		BirthMs: p.GetBirthMs(),
-		AtMs:    p.GetAtMs(), Market: f.address(p.GetMarket()), Collateral: f.address(p.GetCollateral()),
+		DueSinceMs: p.GetDueSinceMs(),
+		AtMs:       p.GetAtMs(), Market: f.address(p.GetMarket()), Collateral: f.address(p.GetCollateral()),
 		IsLong:  p.GetIsLong(),
 		GivenUp: p.GetGivenUp(), Settlement: decodeSettlement(f, p.GetSettlement()),
 	}}

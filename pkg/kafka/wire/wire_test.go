@@ -63,7 +63,7 @@ func samples() map[string]Message {
 			ID: "liquidation:0x01:2", Kind: job.Liquidation, Key: sampleHash(16), Account: sampleAddress(17),
 			Market:     sampleAddress(18),
 			Collateral: sampleAddress(19), IsLong: true, SizeDeltaUsd: perp.U64(5),
-			Tokens: []chain.Address{sampleAddress(14)}, BirthMs: 1,
+			Tokens: []chain.Address{sampleAddress(14)}, DueSinceMs: 1,
 			ExpiresMs: 2, Class: job.ClassLiquidation, Ratio: perp.Pow10(29), Frozen: true, Signer: sampleAddress(20),
 			Evidence: job.Evidence{Block: block, Generation: 1, Reports: []string{"a", "b"},
 				Reason: "ratio 0.1 below 1"},
@@ -73,7 +73,8 @@ func samples() map[string]Message {
 			Outcome: job.LostRace,
 			Reason:  "EmptyOrder()", TxHash: sampleHash(22), Signer: sampleAddress(20), Nonce: 12, Block: block,
 			GasUsed: 3, GasPrice: 4,
-			BirthMs: 5, AtMs: 6, Market: sampleAddress(18), Collateral: sampleAddress(19), IsLong: true, GivenUp: true,
+			DueSinceMs: 5, AtMs: 6, Market: sampleAddress(18), Collateral: sampleAddress(19), IsLong: true,
+			GivenUp: true,
 			Settlement: &job.Settlement{
 				OrderKey: sampleHash(23), SizeDeltaUsd: perp.Pow10(34), SizeLeftUsd: perp.U64(1),
 				ExecutionPrice: perp.Pow10(15), PnlUsd: perp.I64(-7),

@@ -53,14 +53,14 @@ type Story struct {
 	Keys  []chain.Hash // the positions, orders and requests it is about
 	Lines []Line       // in no order until Sort
 
-	asked   string              // the id of the job that it was asked for by; empty where it was by something else
-	births  map[string][]uint64 // chain's ms, by job id: those that are known
-	mortal  map[string]bool     // jobs that are renewed while they are due
-	signers map[chain.Address]bool
-	stored  []txstore.Attempt         // as they were added
-	said    []job.Job                 // births that planners have published, likewise
-	quoted  map[string][]price.Report // that a birth of a job was first published with
-	closers map[chain.Hash]closer     // of keys that somebody closed
+	asked    string              // the id of the job that it was asked for by; empty where it was by something else
+	dueTimes map[string][]uint64 // chain's ms, by job id: those that are known
+	mortal   map[string]bool     // jobs that are renewed while they are due
+	signers  map[chain.Address]bool
+	stored   []txstore.Attempt         // as they were added
+	said     []job.Job                 // due times that planners have published, likewise
+	quoted   map[string][]price.Report // that a due time of a job was first published with
+	closers  map[chain.Hash]closer     // of keys that somebody closed
 }
 
 // Read reads what the stores of this keeper have.
@@ -89,7 +89,7 @@ func (s Source) Read(ctx context.Context, w txstore.Wanted) (*Story, error) {
 }
 
 func newStory(s Source) *Story {
-	return &Story{Source: s, births: map[string][]uint64{}, mortal: map[string]bool{},
+	return &Story{Source: s, dueTimes: map[string][]uint64{}, mortal: map[string]bool{},
 		signers: map[chain.Address]bool{}, quoted: map[string][]price.Report{}, closers: map[chain.Hash]closer{}}
 }
 
@@ -98,34 +98,34 @@ func (y *Story) Sort() {
 	slices.SortStableFunc(y.Lines, func(a, b Line) int { return a.At.Compare(b.At) })
 }
 
-// Age is how long after the birth of its job a line happened, the last one that was then over where it was renewed;
-// unknown where the birth is.
+// Age is how long after the due time of its job a line happened, the last one that was then over where it was renewed;
+// unknown where the due time is.
 func (y *Story) Age(l Line) (age time.Duration, known bool) {
-	births := y.births[l.Job]
-	if len(births) == 0 {
+	dueTimes := y.dueTimes[l.Job]
+	if len(dueTimes) == 0 {
 		return 0, false
 	}
-	birth := births[0]
-	for _, later := range births[1:] {
+	dueSince := dueTimes[0]
+	for _, later := range dueTimes[1:] {
 		if !l.At.Before(time.UnixMilli(int64(later))) {
-			birth = later
+			dueSince = later
 		}
 	}
-	return l.At.Sub(time.UnixMilli(int64(birth))), true
+	return l.At.Sub(time.UnixMilli(int64(dueSince))), true
 }
 
-// born notes a birth of a job, and returns its number among those that are known, from 1.
+// born notes a due time of a job, and returns its number among those that are known, from 1.
 func (y *Story) born(j job.Job) int {
-	id, birthMs := j.ID, j.BirthMs
+	id, dueSinceMs := j.ID, j.DueSinceMs
 	y.mortal[id] = j.LifeEndsMs() > 0
-	births := y.births[id]
-	if birthMs == 0 {
-		y.births[id] = births // the job is known all the same
+	dueTimes := y.dueTimes[id]
+	if dueSinceMs == 0 {
+		y.dueTimes[id] = dueTimes // the job is known all the same
 		return 0
 	}
-	at, known := slices.BinarySearch(births, birthMs)
+	at, known := slices.BinarySearch(dueTimes, dueSinceMs)
 	if !known {
-		y.births[id] = slices.Insert(births, at, birthMs)
+		y.dueTimes[id] = slices.Insert(dueTimes, at, dueSinceMs)
 	}
 	return at + 1
 }
@@ -216,7 +216,7 @@ func (y *Story) addAttempt(a txstore.Attempt) {
 	y.born(i.Job)
 	y.stored = append(y.stored, a)
 	y.signers[i.Signer] = true
-	y.addf(time.UnixMilli(int64(i.Job.BirthMs)), id, 0, "born", fmt.Sprintf("block %d", i.Job.Evidence.Block.Number),
+	y.addf(time.UnixMilli(int64(i.Job.DueSinceMs)), id, 0, "born", fmt.Sprintf("block %d", i.Job.Evidence.Block.Number),
 		"%s; found in generation %d, by reports %s", i.Job.Evidence.Reason, i.Job.Evidence.Generation,
 		cmp.Or(strings.Join(i.Job.Evidence.Reports, " "), "none"))
 	y.addf(a.QueuedAt, id, i.Attempt, "admitted", row, "%s of %s, for signer %s, after %d failed attempts", i.Job.Kind,

@@ -10,10 +10,10 @@ import (
 
 // The turn is that of the age, by windows of 30 s in turn; a job that is to be renewed is nobody's meanwhile.
 func TestTurnOfAnAge(t *testing.T) {
-	y := &Story{Source: Source{Tier: tier.DefaultConfig()}, births: map[string][]uint64{}, mortal: map[string]bool{}}
+	y := &Story{Source: Source{Tier: tier.DefaultConfig()}, dueTimes: map[string][]uint64{}, mortal: map[string]bool{}}
 	order, liquidation := Line{Job: "order"}, Line{Job: "liquidation"}
-	y.born(job.Job{ID: order.Job, BirthMs: 1000, ExpiresMs: 301_000})
-	y.born(job.Job{ID: liquidation.Job, BirthMs: 1000})
+	y.born(job.Job{ID: order.Job, DueSinceMs: 1000, ExpiresMs: 301_000})
+	y.born(job.Job{ID: liquidation.Job, DueSinceMs: 1000})
 	if got := y.Turn(order, time.Second); got != "-" {
 		t.Errorf("alone: %s", got)
 	}

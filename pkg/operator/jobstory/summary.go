@@ -26,9 +26,9 @@ func (y *Story) Summary() (points []Point) {
 	if !known {
 		return nil
 	}
-	due := time.UnixMilli(int64(j.BirthMs))
+	due := time.UnixMilli(int64(j.DueSinceMs))
 	since := func(at time.Time) string {
-		if j.BirthMs == 0 { // nobody knows
+		if j.DueSinceMs == 0 { // nobody knows
 			return at.UTC().Format(clock)
 		}
 		return fmt.Sprintf("%+.2f s", at.Sub(due).Seconds())
@@ -39,7 +39,7 @@ func (y *Story) Summary() (points []Point) {
 		}
 	}
 	add("job", "%s", y.describe(j))
-	if j.BirthMs > 0 {
+	if j.DueSinceMs > 0 {
 		add("due", "%s, block %d: %s", due.UTC().Format(clock), j.Evidence.Block.Number, j.Evidence.Reason)
 	}
 	add("prices", "%s", y.prices(j))
@@ -76,15 +76,15 @@ func (y *Story) newest() (j job.Job, a *txstore.Attempt, known bool) {
 		if other(s.Intent.Job.ID) {
 			continue
 		}
-		if a == nil || cmp.Or(cmp.Compare(s.Intent.Job.BirthMs, j.BirthMs), s.QueuedAt.Compare(a.QueuedAt)) >= 0 {
+		if a == nil || cmp.Or(cmp.Compare(s.Intent.Job.DueSinceMs, j.DueSinceMs), s.QueuedAt.Compare(a.QueuedAt)) >= 0 {
 			j, a = s.Intent.Job, s
 		}
 	}
 	for _, said := range y.said {
 		if other(said.ID) || a != nil && said.ID == j.ID {
-			continue // an attempt has the birth that it was made for
+			continue // an attempt has the due time that it was made for
 		}
-		if said.BirthMs > j.BirthMs || j.ID == "" {
+		if said.DueSinceMs > j.DueSinceMs || j.ID == "" {
 			j, a = said, nil
 		}
 	}
@@ -100,7 +100,7 @@ func (y *Story) describe(j job.Job) string {
 	if !j.Account.IsZero() {
 		said += fmt.Sprintf(", of %s", j.Account)
 	}
-	if n := len(y.births); n > 1 && y.asked == "" {
+	if n := len(y.dueTimes); n > 1 && y.asked == "" {
 		said += fmt.Sprintf("; the newest of %d jobs", n)
 	}
 	return said

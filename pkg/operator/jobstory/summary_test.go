@@ -25,7 +25,7 @@ var (
 	signer        = chain.Address{0x71}
 	liquidation   = job.Job{ID: "liquidation:0x01:1", Kind: job.Liquidation, Key: chain.Hash{1},
 		Account: chain.Address{0xac}, Market: namingtest.Market.MarketToken, Collateral: usdc, IsLong: true,
-		BirthMs: dueMs, Evidence: job.Evidence{Block: chain.BlockRef{Number: 75}, Reason: "margin ratio 0.00 %"}}
+		DueSinceMs: dueMs, Evidence: job.Evidence{Block: chain.BlockRef{Number: 75}, Reason: "margin ratio 0.00 %"}}
 )
 
 func after(ms int64) *time.Time {
@@ -130,7 +130,7 @@ func TestSummaryOfAPublishedJob(t *testing.T) {
 func TestSummaryOfOneOfSeveralJobs(t *testing.T) {
 	y := told(t, mined(sentOnce(), true, job.Done, ""))
 	later := liquidation
-	later.ID, later.BirthMs = "liquidation:0x01:2", dueMs+60_000
+	later.ID, later.DueSinceMs = "liquidation:0x01:2", dueMs+60_000
 	y.said = append(y.said, later)
 	y.born(later)
 	if points := y.Summary(); !strings.Contains(points[0].Said, "the newest of 2 jobs") ||

@@ -66,8 +66,8 @@ func (s Source) locate(ctx context.Context, at perp.Stamp) (where string) {
 	return where
 }
 
-// publishedBirth is one birth of a job, with what planners have published of it.
-type publishedBirth struct {
+// publishedJob is one due time of a job, with what planners have published of it.
+type publishedJob struct {
 	first, last bus.Record
 	times       int
 	job         job.Job
@@ -81,7 +81,7 @@ func (y *Story) AddTopics(ctx context.Context, since time.Time) error {
 		last := slices.MaxFunc(y.Lines, func(a, b Line) int { return a.At.Compare(b.At) }).At
 		from, to = first.Add(-beforeKnown), last.Add(afterKnown)
 	}
-	if err := y.addBirths(ctx, from, to); err != nil {
+	if err := y.addPublished(ctx, from, to); err != nil {
 		return err
 	}
 	return y.addResults(ctx, from, to)
@@ -89,14 +89,14 @@ func (y *Story) AddTopics(ctx context.Context, since time.Time) error {
 
 // about reports whether something published is of the jobs that are asked for.
 func (y *Story) about(id string, key [32]byte) bool {
-	if _, known := y.births[id]; known {
+	if _, known := y.dueTimes[id]; known {
 		return true
 	}
 	return slices.Contains(y.Keys, key)
 }
 
-func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
-	topic, births := wire.JobTopic(y.Keeper.ChainID), map[string]*publishedBirth{}
+func (y *Story) addPublished(ctx context.Context, from, to time.Time) error {
+	topic, dueTimes := wire.JobTopic(y.Keeper.ChainID), map[string]*publishedJob{}
 	var order []string
 	for part := range y.Keeper.JobPartitions {
 		err := y.scan(ctx, topic, part, from, to, func(r bus.Record) bool {
@@ -105,11 +105,11 @@ func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
 			if err != nil || !is || !y.about(j.ID, j.Key) {
 				return false
 			}
-			name := fmt.Sprint(j.ID, " ", j.BirthMs)
-			b := births[name]
+			name := fmt.Sprint(j.ID, " ", j.DueSinceMs)
+			b := dueTimes[name]
 			if b == nil {
-				b = &publishedBirth{first: r, job: j.Job}
-				births[name], order = b, append(order, name)
+				b = &publishedJob{first: r, job: j.Job}
+				dueTimes[name], order = b, append(order, name)
 			}
 			b.last, b.times = r, b.times+1
 			return false
@@ -122,7 +122,7 @@ func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
 		}
 	}
 	for _, name := range order {
-		b := births[name]
+		b := dueTimes[name]
 		y.said = append(y.said, b.job)
 		what := "said due"
 		if y.born(b.job) > 1 {
@@ -131,7 +131,7 @@ func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
 		y.addf(b.first.Time, b.job.ID, 0, what, placeOf(topic, b.first),
 			"%s; born %s, by block %d and reports %s, "+
 				"for signer %s; said %d times, last at %d/%d", b.job.Evidence.Reason,
-			time.UnixMilli(int64(b.job.BirthMs)).UTC().Format("15:04:05.000"), b.job.Evidence.Block.Number,
+			time.UnixMilli(int64(b.job.DueSinceMs)).UTC().Format("15:04:05.000"), b.job.Evidence.Block.Number,
 			strings.Join(b.job.Evidence.Reports, " "), b.job.Signer, b.times, b.last.Partition, b.last.Offset)
 		if err := y.addReports(ctx, b); err != nil {
 			return err
@@ -140,8 +140,8 @@ func (y *Story) addBirths(ctx context.Context, from, to time.Time) error {
 	return nil
 }
 
-// addReports adds the price reports that a birth was first published with, and where the topic has them.
-func (y *Story) addReports(ctx context.Context, b *publishedBirth) error {
+// addReports adds the price reports that a due time was first published with, and where the topic has them.
+func (y *Story) addReports(ctx context.Context, b *publishedJob) error {
 	topic, wanted := wire.PriceTopic(y.Keeper.ChainID), slices.Clone(b.job.Evidence.Reports)
 	if len(wanted) == 0 {
 		return nil

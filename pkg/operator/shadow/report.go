@@ -204,13 +204,13 @@ func (j *judge) trial(t Trial) {
 // endOf is the first thing that the chain shows of a trial's need after the trial began.
 func (j *judge) endOf(t Trial) (Fate, bool) {
 	for _, f := range j.fates[t.need()] {
-		if f.TimeMs+graceOfClocks >= min(t.ObservedMs, t.BirthMs) {
+		if f.TimeMs+graceOfClocks >= min(t.ObservedMs, t.DueSinceMs) {
 			return f, true
 		}
 	}
 	return Fate{}, false
 }
 
-// graceOfClocks is by how much (ms) an execution may be older than the finding and still be its end: a birth is at the
-// time of a report, which may be ahead of the block's.
+// graceOfClocks is by how much (ms) an execution may be older than the finding and still be its end: a due time is at
+// the time of a report, which may be ahead of the block's.
 const graceOfClocks = 2000

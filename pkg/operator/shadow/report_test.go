@@ -14,7 +14,8 @@ var rules = Rules{BeginMs: 100_000, EndMs: 200_000, Grace: 10_000}
 
 func found(n byte, heard, sent uint64) Trial {
 	key := chain.Hash{n}
-	t := Trial{JobID: job.OrderID(key, 1), Kind: job.Order, Key: key, BirthMs: heard * 1000, ObservedMs: heard * 1000}
+	t := Trial{JobID: job.OrderID(key, 1), Kind: job.Order, Key: key, DueSinceMs: heard * 1000,
+		ObservedMs: heard * 1000}
 	if sent > 0 {
 		t.SentBlock, t.SentMs = sent, sent*1000
 	}
@@ -65,8 +66,8 @@ func TestJudge(t *testing.T) {
 		"not due, and insisted upon": {[]Trial{reverted(found(1, 110, 0), 2)}, nil, Score{WouldRevert: 1, Wrong: 1},
 			nil, 1},
 		"due in the end": {[]Trial{{JobID: "x", Kind: job.Order, Key: chain.Hash{1}, ObservedMs: 110_000,
-			BirthMs:   110_000,
-			SentBlock: 115, SentMs: 115_000, Reverts: 2}}, []Fate{done(1, 117)},
+			DueSinceMs: 110_000,
+			SentBlock:  115, SentMs: 115_000, Reverts: 2}}, []Fate{done(1, 117)},
 			won(Score{WouldRevert: 1, Before: 1}), map[int64]int{1: 1}, 0},
 		"still waiting": {[]Trial{found(1, 110, 0)}, nil, Score{Open: 1}, nil, 0},
 	} {
@@ -82,7 +83,7 @@ func TestJudge(t *testing.T) {
 // A job that was renewed is the same job to the one execution that ends it; another job of the same key is not.
 func TestWhichTrialAnExecutionIsOf(t *testing.T) {
 	again := found(1, 150, 150)
-	again.BirthMs, again.ObservedMs = 150_000, 150_000
+	again.DueSinceMs, again.ObservedMs = 150_000, 150_000
 	r := Judge(rules, []Trial{found(1, 110, 110), again}, []Fate{done(1, 151)})
 	if got := r.Total(); got.Before != 1 || r.Distances[40] != 1 {
 		t.Errorf("%+v, %v", got, r.Distances)

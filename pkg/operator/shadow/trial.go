@@ -13,15 +13,15 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Trial is one birth of a job as the shadow met it.
+// Trial is one due time of a job as the shadow met it.
 type Trial struct {
-	JobID   string
-	BirthMs uint64 // of the job, on the chain's clock
-	Kind    job.Kind
-	Key     chain.Hash // of the position, order or request
-	Account chain.Address
-	Market  chain.Address
-	IsLong  bool
+	JobID      string
+	DueSinceMs uint64 // of the job, on the chain's clock
+	Kind       job.Kind
+	Key        chain.Hash // of the position, order or request
+	Account    chain.Address
+	Market     chain.Address
+	IsLong     bool
 
 	// ObservedMs is the chain's time when the planner's job first came.
 	ObservedMs uint64

@@ -108,7 +108,7 @@ CREATE TABLE keeper.tx_intent (
     account     bytea         NOT NULL,
     class       smallint      NOT NULL,
     ratio       numeric(78,0) NOT NULL,
-    birth_ms    bigint        NOT NULL,
+    due_since_ms    bigint        NOT NULL,
     job         jsonb         NOT NULL, -- all of it, as the planner last said it
     signer      bytea         NOT NULL REFERENCES keeper.signer,
     state       text          NOT NULL CHECK (state IN
@@ -144,7 +144,7 @@ CREATE UNIQUE INDEX tx_intent_key_in_flight ON keeper.tx_intent (key) WHERE stat
 CREATE UNIQUE INDEX tx_intent_liquidation_account ON keeper.tx_intent (account)
     WHERE kind = 'liquidation' AND slot < 16000 AND state IN ('SIGNED', 'SENT', 'MINED');
 CREATE UNIQUE INDEX tx_intent_liquidation_slot ON keeper.tx_intent (slot) WHERE slot IS NOT NULL AND state IN ('SIGNED', 'SENT', 'MINED');
-CREATE INDEX tx_intent_queue ON keeper.tx_intent (signer, class, ratio, birth_ms, job_id) WHERE state = 'QUEUED';
+CREATE INDEX tx_intent_queue ON keeper.tx_intent (signer, class, ratio, due_since_ms, job_id) WHERE state = 'QUEUED';
 CREATE INDEX tx_intent_flight ON keeper.tx_intent (signer, nonce) WHERE state IN ('SIGNED', 'SENT', 'MINED');
 CREATE INDEX tx_intent_unreported ON keeper.tx_intent (signer, id) WHERE ended_at IS NOT NULL AND reported_at IS NULL;
 -- For the daily report.
@@ -341,10 +341,10 @@ CREATE TABLE keeper.notified (
     PRIMARY KEY (audience, topic, part)
 );
 
--- What a keeper without keys would have sent (sender.mode = shadow): one row for each birth of a job that its planner found due.
+-- What a keeper without keys would have sent (sender.mode = shadow): one row for each due time of a job that its planner found due.
 CREATE TABLE keeper.shadow_trial (
     job_id     text    COLLATE "C" NOT NULL,
-    birth_ms   bigint  NOT NULL,
+    due_since_ms   bigint  NOT NULL,
     kind       text    NOT NULL,
     key        bytea   NOT NULL,
     account    bytea   NOT NULL,
@@ -358,7 +358,7 @@ CREATE TABLE keeper.shadow_trial (
     reverts    integer NOT NULL,
     outcome    text    NOT NULL, -- how it ended without being sent; empty while it is open, and when it was sent
     reason     text    NOT NULL,
-    PRIMARY KEY (job_id, birth_ms)
+    PRIMARY KEY (job_id, due_since_ms)
 );
 CREATE INDEX shadow_trial_heard ON keeper.shadow_trial (heard_ms);
 

@@ -92,7 +92,7 @@ func (s *site) round(t *testing.T) {
 	ctx, store, n := t.Context(), txstore.NewIntents(s.DB), uint64(s.next)
 	s.next++
 	key := chain.Keccak256(fmt.Append(nil, "job", n))
-	j := job.Job{ID: job.OrderID(key, 1), Kind: job.Order, Key: key, Class: job.ClassMarketOrder, BirthMs: n,
+	j := job.Job{ID: job.OrderID(key, 1), Kind: job.Order, Key: key, Class: job.ClassMarketOrder, DueSinceMs: n,
 		Signer: s.Fence.Signer, Evidence: job.Evidence{Block: chain.BlockRef{Number: n, TimeMs: 1_000_000 + n}}}
 	s.timed(t, "queue a job", func() error { _, err := store.Enqueue(ctx, j); return err })
 	var heads []txm.Intent

@@ -13,14 +13,16 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
-const listedColumns = `i.id, i.job_id, i.attempt, i.kind, i.class, i.account, i.signer, i.state, i.birth_ms, i.queued_at,
+const listedColumns = `i.id, i.job_id, i.attempt, i.kind, i.class, i.account, i.signer, i.state, i.due_since_ms,
+	i.queued_at,
 	i.ended_at, i.nonce, coalesce(i.outcome, ''), coalesce(i.reason, '')`
 
 // Those that have ended may be in the archive. Each has an index of its own; those that wait or are in flight are few
 // beside those that ended.
 var (
 	listQueued = pg.Register("list queued attempts", `SELECT `+listedColumns+` FROM keeper.tx_intent i
-		WHERE i.state = 'QUEUED' AND ($1 = '' OR i.kind = $1) ORDER BY i.class, i.ratio, i.birth_ms, i.job_id LIMIT $2`)
+		WHERE i.state = 'QUEUED' AND ($1 = '' OR i.kind = $1)
+		ORDER BY i.class, i.ratio, i.due_since_ms, i.job_id LIMIT $2`)
 	listInFlight = pg.Register("list attempts in flight", `SELECT `+listedColumns+` FROM keeper.tx_intent i
 		WHERE i.state IN `+inFlightStates+` AND ($1 = '' OR i.kind = $1) ORDER BY i.signer, i.nonce LIMIT $2`)
 	listEnded = pg.Register("list ended attempts", `SELECT `+listedColumns+` FROM keeper.every_intent i

@@ -35,7 +35,7 @@ var (
 			SELECT DISTINCT ON (i.job_id) i.* FROM keeper.tx_intent i WHERE i.kind = $1 ORDER BY i.job_id, i.attempt DESC
 		) n JOIN {state}.position p ON p.key = n.key
 		WHERE p.status = 'Active' AND p.deleted_at IS NULL AND (n.ended_at IS NULL OR n.outcome = ANY ($2))
-		ORDER BY n.ended_at IS NOT NULL, n.class, n.ratio, n.birth_ms, n.job_id`)
+		ORDER BY n.ended_at IS NOT NULL, n.class, n.ratio, n.due_since_ms, n.job_id`)
 	retryNow = pg.Register("retry now", `UPDATE keeper.tx_intent SET retry_after_ms = 0, updated_at = clock_timestamp()
 		WHERE id = ANY ($1) AND retry_after_ms > 0 AND outcome = ANY ($2)`)
 )

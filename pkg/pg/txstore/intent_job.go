@@ -22,7 +22,7 @@ type jobDocument struct {
 	IsLong       bool             `json:"isLong"`
 	SizeDeltaUsd perp.Uint        `json:"sizeDeltaUsd"`
 	Tokens       []chain.Address  `json:"tokens"`
-	BirthMs      uint64           `json:"birthMs"`
+	DueSinceMs   uint64           `json:"dueSinceMs"`
 	ExpiresMs    uint64           `json:"expiresMs"`
 	Class        job.Class        `json:"class"`
 	Ratio        perp.Uint        `json:"ratio"`
@@ -46,7 +46,8 @@ func encodeJob(j job.Job) ([]byte, error) {
 	d := jobDocument{
 		ID: pg.Escape(j.ID), Kind: j.Kind, Key: j.Key, Account: j.Account, Market: j.Market, Collateral: j.Collateral,
 		IsLong: j.IsLong, SizeDeltaUsd: j.SizeDeltaUsd,
-		Tokens: j.Tokens, BirthMs: j.BirthMs, ExpiresMs: j.ExpiresMs, Class: j.Class, Ratio: j.Ratio, Frozen: j.Frozen,
+		Tokens: j.Tokens, DueSinceMs: j.DueSinceMs, ExpiresMs: j.ExpiresMs, Class: j.Class, Ratio: j.Ratio,
+		Frozen: j.Frozen,
 		Signer: j.Signer,
 		Evidence: evidenceDocument{
 			Block: e.Block.Number, Hash: e.Block.Hash, Parent: e.Block.Parent, TimeMs: e.Block.TimeMs,
@@ -68,7 +69,8 @@ func decodeJob(text []byte) (j job.Job, err error) {
 	j = job.Job{
 		Kind: d.Kind, Key: d.Key, Account: d.Account, Market: d.Market, Collateral: d.Collateral, IsLong: d.IsLong,
 		SizeDeltaUsd: d.SizeDeltaUsd, Tokens: d.Tokens,
-		BirthMs: d.BirthMs, ExpiresMs: d.ExpiresMs, Class: d.Class, Ratio: d.Ratio, Frozen: d.Frozen, Signer: d.Signer,
+		DueSinceMs: d.DueSinceMs, ExpiresMs: d.ExpiresMs, Class: d.Class, Ratio: d.Ratio,
+		Frozen: d.Frozen, Signer: d.Signer,
 		Evidence: job.Evidence{
 			Block:      chain.BlockRef{Number: e.Block, Hash: e.Hash, Parent: e.Parent, TimeMs: e.TimeMs},
 			Generation: e.Generation, Reports: make([]string, len(e.Reports)),

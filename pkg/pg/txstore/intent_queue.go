@@ -20,12 +20,13 @@ var (
 		SELECT id, attempt, tries, state, outcome, retry_after_ms FROM keeper.tx_intent WHERE job_id = $1 ORDER BY attempt DESC
 			LIMIT 1
 	), refreshed AS (
-		UPDATE keeper.tx_intent t SET class = $5, ratio = $6, birth_ms = $7, job = $8, signer = $9, said_ms = $10,
+		UPDATE keeper.tx_intent t SET class = $5, ratio = $6, due_since_ms = $7, job = $8, signer = $9, said_ms = $10,
 			updated_at = clock_timestamp()
 		FROM newest WHERE t.id = newest.id AND t.state = 'QUEUED' AND t.said_ms <= $10
 		RETURNING t.id
 	), born AS (
-		INSERT INTO keeper.tx_intent (job_id, attempt, tries, kind, key, account, class, ratio, birth_ms, job, signer,
+		INSERT INTO keeper.tx_intent (job_id, attempt, tries, kind, key, account, class, ratio, due_since_ms, job,
+			signer,
 			state, said_ms)
 		SELECT $1, coalesce(newest.attempt, (SELECT j.attempt FROM keeper.archived_job j WHERE j.job_id = $1), 0) + 1,
 			CASE WHEN newest.outcome = ANY ($11) THEN newest.tries + 1 ELSE 0 END,
@@ -35,10 +36,10 @@ var (
 		ON CONFLICT DO NOTHING
 		RETURNING id
 	), told AS (
-		SELECT count(pg_notify('intent_queued', '')) AS births FROM born
+		SELECT count(pg_notify('intent_queued', '')) AS dueTimes FROM born
 	)
 	SELECT CASE
-		WHEN (SELECT births FROM told) > 0 THEN 'queued'
+		WHEN (SELECT dueTimes FROM told) > 0 THEN 'queued'
 		WHEN EXISTS (SELECT FROM refreshed) THEN 'refreshed'
 		WHEN EXISTS (SELECT FROM newest WHERE retry_after_ms IS NOT NULL) OR $10 <= `+archivedUpTo+` THEN 'cooling'
 		ELSE 'in_flight' END`)
@@ -60,7 +61,7 @@ var (
 				AND f.kind IN ('adl', 'adlState')
 				AND f.job ->> 'market' = i.job ->> 'market' AND f.job ->> 'isLong' = i.job ->> 'isLong'
 					AND f.state IN `+inFlightStates+`)
-		ORDER BY i.class, i.ratio, i.birth_ms, i.job_id LIMIT $3`)
+		ORDER BY i.class, i.ratio, i.due_since_ms, i.job_id LIMIT $3`)
 	selectPaused = pg.Register("why paused", `SELECT coalesce(paused_reason, '') FROM keeper.signer WHERE signer = $1`)
 	selectDepth  = pg.Register("depth of the queue",
 		`SELECT count(*) FROM keeper.tx_intent WHERE signer = $1 AND state = 'QUEUED'`)
@@ -95,7 +96,7 @@ func (s Intents) Enqueue(ctx context.Context, j job.Job) (txm.Admission, error) 
 	}
 	var a txm.Admission
 	err = s.db.Pool().QueryRow(ctx, enqueue.SQL(), pg.Escape(j.ID), j.Kind, j.Key[:], j.Account[:], j.Class,
-		j.Ratio.String(), j.BirthMs, text,
+		j.Ratio.String(), j.DueSinceMs, text,
 		j.Signer[:], j.Evidence.Block.TimeMs, failures()).Scan(&a)
 	if pg.HasCode(err, codeForeignKeyViolation) {
 		return "", fmt.Errorf("storing job %s for %s: %w", j.ID, j.Signer, txm.ErrUnknownSigner)

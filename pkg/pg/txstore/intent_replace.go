@@ -34,14 +34,15 @@ var (
 		FROM stored WHERE t.id = stored.intent AND $7 = 'CANCEL'
 	)
 	SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM stored), set_config('synchronous_commit', 'on', true)`)
-	// A number below the cursor that nobody has gets an intent of its own, which is signed from birth.
+	// A number below the cursor that nobody has gets an intent of its own, which is signed from the start.
 	fillGap = pg.Register("fill gap", `WITH `+fenceHeld+`, gap AS (
 		SELECT l.next_nonce FROM held, keeper.signer_lease l WHERE l.signer = $1 AND $4 < l.next_nonce
 			AND $4 >= `+archivedBelow+`
 			AND NOT EXISTS (SELECT FROM keeper.signer_nonce_allocation n WHERE n.signer = $1 AND n.nonce = $4
 				AND n.state <> 'RELEASED')
 	), filler AS (
-		INSERT INTO keeper.tx_intent (job_id, attempt, kind, key, account, class, ratio, birth_ms, job, signer, state,
+		INSERT INTO keeper.tx_intent (job_id, attempt, kind, key, account, class, ratio, due_since_ms, job, signer,
+			state,
 			said_ms, nonce, token)
 		SELECT $5, coalesce((SELECT max(attempt) FROM keeper.tx_intent
 			WHERE job_id = $5), 0) + 1, $6, $7, $1, $8, 0, 0, $9, $1, 'SIGNED', 0, $4, $3 FROM gap
@@ -65,7 +66,7 @@ var (
 // archivedBelow is the number below which the signer $1 has none to give: all are spent, and archived or older.
 const archivedBelow = `coalesce((SELECT o.below FROM keeper.archived_nonce o WHERE o.signer = $1), 0)`
 
-// Replace implements txm.Flights.
+// Replace implements txm.PendingTxs.
 func (s Intents) Replace(ctx context.Context, f lease.Fence, r txm.Replacement) error {
 	var setting string
 	tx, least := r.Tx, fmt.Sprintf("1.%02d", txm.MinGrowth)
@@ -83,7 +84,7 @@ func (s Intents) Replace(ctx context.Context, f lease.Fence, r txm.Replacement) 
 // indexTxSequence is the unique index that lets one transaction follow another.
 const indexTxSequence = "signed_tx_signer_nonce_seq_key"
 
-// Fill implements txm.Flights.
+// Fill implements txm.PendingTxs.
 func (s Intents) Fill(ctx context.Context, f lease.Fence, tx txm.SignedTx) error {
 	j := filler(f.Signer, tx.Nonce)
 	text, err := encodeJob(j)

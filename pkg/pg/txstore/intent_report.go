@@ -57,9 +57,10 @@ var (
 	selectFailed = pg.Register("attempts to be tried again",
 		`SELECT i.id, i.retry_after_ms FROM keeper.tx_intent i WHERE i.signer = $1 AND `+toRetry)
 	retryIntent = pg.Register("retry intent", `WITH `+fenceHeld+`, born AS (
-		INSERT INTO keeper.tx_intent (job_id, attempt, tries, kind, key, account, class, ratio, birth_ms, job, signer,
+		INSERT INTO keeper.tx_intent (job_id, attempt, tries, kind, key, account, class, ratio, due_since_ms, job,
+			signer,
 			state, said_ms)
-		SELECT i.job_id, i.attempt + 1, i.tries + 1, i.kind, i.key, i.account, i.class, i.ratio, i.birth_ms, i.job,
+		SELECT i.job_id, i.attempt + 1, i.tries + 1, i.kind, i.key, i.account, i.class, i.ratio, i.due_since_ms, i.job,
 			i.signer, 'QUEUED', i.said_ms
 		FROM keeper.tx_intent i, held WHERE i.id = $4 AND i.signer = $1 AND `+toRetry+`
 		ON CONFLICT DO NOTHING

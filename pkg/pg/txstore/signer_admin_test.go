@@ -108,10 +108,10 @@ func TestCallOff(t *testing.T) {
 	if err := signers.CallOff(t.Context(), d.Fence.Signer, 0, "alice", "a \x00 reason"); err != nil {
 		t.Fatal(err)
 	}
-	flights, err := txstore.NewIntents(d.DB).InFlight(t.Context(), d.Fence.Signer)
-	if err != nil || flights[0].Intent.CalledOff != "called off by alice: a \x00 reason" ||
-		flights[1].Intent.CalledOff != "" {
-		t.Errorf("in flight: %+v, %v", flights, err)
+	inFlight, err := txstore.NewIntents(d.DB).InFlight(t.Context(), d.Fence.Signer)
+	if err != nil || inFlight[0].Intent.CalledOff != "called off by alice: a \x00 reason" ||
+		inFlight[1].Intent.CalledOff != "" {
+		t.Errorf("in flight: %+v, %v", inFlight, err)
 	}
 	for nonce, want := range map[uint64]string{0: "waiting for its sender already: called off by alice",
 		2: "was given to no job"} {

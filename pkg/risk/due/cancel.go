@@ -28,6 +28,6 @@ func (m *Moment) Cancel(expired Decision) Decision {
 		return d.not("%s: by its owner, because contracts before v2.2c let no keeper do it", expired.Why)
 	}
 	life := uint64(job.RenewedAfter.Milliseconds())
-	d.Job.BirthMs = j.ExpiresMs + (m.Block.TimeMs-min(m.Block.TimeMs, j.ExpiresMs))/life*life
+	d.Job.DueSinceMs = j.ExpiresMs + (m.Block.TimeMs-min(m.Block.TimeMs, j.ExpiresMs))/life*life
 	return d.yes(m, "it expired in second %d, and nobody has cancelled it", j.ExpiresMs/1000)
 }

@@ -63,16 +63,17 @@ func TestCancelsWhatExpired(t *testing.T) {
 			t.Errorf("%s: a %s is due %t because %q", name, d.Job.Kind, d.Due, d.Why)
 		}
 		if d.Due && (d.Job.ID != job.CancelID(of.Job) || d.Job.Key != of.Job.Key || d.Job.Account != alice ||
-			d.Job.Class != job.ClassCleanup || d.Job.ExpiresMs != 0 || d.Job.BirthMs != nowMs-1000 || d.PriceBorn() ||
+			d.Job.Class != job.ClassCleanup || d.Job.ExpiresMs != 0 || d.Job.DueSinceMs != nowMs-1000 ||
+			d.PriceBorn() ||
 			len(d.Job.Tokens) != 0) {
 			t.Errorf("%s: %+v", name, d.Job)
 		}
 	}
 }
 
-// Every keeper comes to the same birth of a cancel, whenever it looks, and there is one for each life.
+// Every keeper comes to the same due time of a cancel, whenever it looks, and there is one for each life.
 func TestCancelsAreRenewed(t *testing.T) {
-	var births []uint64
+	var dueTimes []uint64
 	for _, lateMs := range []uint64{450, 299_999, 300_000, 301_000, 3_000_450} {
 		m := cancels(perp.V22c)
 		m.Block.TimeMs = nowMs + 300_000 + lateMs
@@ -81,9 +82,9 @@ func TestCancelsAreRenewed(t *testing.T) {
 		if !d.Due || d.Job.LifeEndsMs() <= m.Block.TimeMs {
 			t.Errorf("%d ms late: %+v", lateMs, d)
 		}
-		births = append(births, d.Job.BirthMs-nowMs)
+		dueTimes = append(dueTimes, d.Job.DueSinceMs-nowMs)
 	}
-	if want := []uint64{300_000, 300_000, 600_000, 600_000, 3_300_000}; !slices.Equal(births, want) {
-		t.Errorf("born at %v, want %v", births, want)
+	if want := []uint64{300_000, 300_000, 600_000, 600_000, 3_300_000}; !slices.Equal(dueTimes, want) {
+		t.Errorf("born at %v, want %v", dueTimes, want)
 	}
 }

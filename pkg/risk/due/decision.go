@@ -11,8 +11,8 @@ type Decision struct {
 	Due bool
 	// Why is one sentence for an operator.
 	Why string
-	// Job is what to execute. Its id, kind and key are set in any case; the rest only if it is due. BirthMs is zero for
-	// a price-born job: since when its condition has held, one moment cannot know.
+	// Job is what to execute. Its id, kind and key are set in any case; the rest only if it is due. DueSinceMs is zero
+	// for a price-born job: since when its condition has held, one moment cannot know.
 	Job job.Job
 	// Expired is true when the venue takes no report for it any more, although nobody has executed it: the job's
 	// ExpiresMs is set.
@@ -38,6 +38,6 @@ func (d Decision) yes(m *Moment, format string, args ...any) Decision {
 	return d
 }
 
-// PriceBorn reports whether the job was born by a price report and not by a block: its birth is the time of the first
-// report at which its condition holds (TIER-9).
-func (d Decision) PriceBorn() bool { return d.Due && d.Job.BirthMs == 0 }
+// PriceBorn reports whether the job was born by a price report and not by a block: its due time is the time of the
+// first report at which its condition holds (TIER-9).
+func (d Decision) PriceBorn() bool { return d.Due && d.Job.DueSinceMs == 0 }

@@ -217,7 +217,7 @@ func TestJobCarriesWhatTheSenderNeeds(t *testing.T) {
 	if !slices.Equal(j.Tokens, []chain.Address{eth, usdc, btc}) {
 		t.Errorf("tokens %v", j.Tokens)
 	}
-	if d.PriceBorn() || j.Class != job.ClassMarketOrder || j.BirthMs != nowMs-10_000 || j.ExpiresMs != nowMs-10_000+
+	if d.PriceBorn() || j.Class != job.ClassMarketOrder || j.DueSinceMs != nowMs-10_000 || j.ExpiresMs != nowMs-10_000+
 		300_000 {
 		t.Errorf("%+v", j)
 	}

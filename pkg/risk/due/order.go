@@ -34,7 +34,7 @@ func (m *Moment) Order(o perp.Order, position perp.Position) Decision {
 	return m.waitingOrder(o, position, d)
 }
 
-// marketOrder is due from its birth until the venue refuses every report of it.
+// marketOrder is due from its creation until the venue refuses every report of it.
 func (m *Moment) marketOrder(o perp.Order, d Decision) Decision {
 	window := perp.OrderWindow(o, perp.Position{}, m.expiration())
 	if m.Block.TimeMs > window.To*1000 {
@@ -43,7 +43,7 @@ func (m *Moment) marketOrder(o perp.Order, d Decision) Decision {
 	if why := m.disabled(orderMarkets(o)); why != nil {
 		return d.not("%v: the venue would cancel the order", why)
 	}
-	d.Job.Class, d.Job.BirthMs, d.Job.ExpiresMs = job.ClassMarketOrder, o.Birth.TimeMs, window.To*1000
+	d.Job.Class, d.Job.DueSinceMs, d.Job.ExpiresMs = job.ClassMarketOrder, o.Birth.TimeMs, window.To*1000
 	return d.yes(m, "market order")
 }
 

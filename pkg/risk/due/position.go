@@ -18,8 +18,8 @@ func (m *Moment) Position(p perp.Position) Decision {
 	return m.Judged(p, verdict)
 }
 
-// Liquidatable is whether a position is due by [Moment.Position], without the reason: births look at a thousand
-// positions in each of hundreds of past seconds.
+// Liquidatable is whether a position is due by [Moment.Position], without the reason: who looks for a due time looks at
+// a thousand positions in each of hundreds of past seconds.
 func (m *Moment) Liquidatable(p perp.Position) bool {
 	market, known := m.Market(p.Market)
 	index, err := m.index(market)

@@ -8,8 +8,8 @@ import (
 	"perpkeeper/pkg/perp"
 )
 
-// Request decides about executing a deposit, withdrawal or shift, of a market or of a GLV: due from its birth until it
-// expires.
+// Request decides about executing a deposit, withdrawal or shift, of a market or of a GLV: due from its creation until
+// it expires.
 func (m *Moment) Request(r perp.Request) Decision {
 	kind := job.OfRequest(r.Kind)
 	d := Decision{Job: job.Job{
@@ -30,7 +30,7 @@ func (m *Moment) Request(r perp.Request) Decision {
 	if err != nil {
 		return d.not("%v", err)
 	}
-	d.Job.Tokens, d.Job.BirthMs, d.Job.ExpiresMs = tokens, r.Birth.TimeMs, window.To*1000
+	d.Job.Tokens, d.Job.DueSinceMs, d.Job.ExpiresMs = tokens, r.Birth.TimeMs, window.To*1000
 	return d.yes(m, "request waits")
 }
 

@@ -28,17 +28,17 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 }
 
-// ExecutedBy counts an execution by a tier. Of a job that was never published here the birth is 0, and its age unknown.
-// What is no work of a keeper's is not counted, nor what somebody else did that no planner had published: owners call
-// off what is theirs, and withdraw in one transaction. A tier that stood in for one that is suspected went before its
-// window, rightly, and its age says nothing.
-func (m *Metrics) ExecutedBy(by int, e execution.Execution, birthMs uint64, stoodIn bool) {
-	if !e.Work() || by == 0 && birthMs == 0 {
+// ExecutedBy counts an execution by a tier. Of a job that was never published here the due time is 0, and its age
+// unknown. What is no work of a keeper's is not counted, nor what somebody else did that no planner had published:
+// owners call off what is theirs, and withdraw in one transaction. A tier that stood in for one that is suspected went
+// before its window, rightly, and its age says nothing.
+func (m *Metrics) ExecutedBy(by int, e execution.Execution, dueSinceMs uint64, stoodIn bool) {
+	if !e.Work() || by == 0 && dueSinceMs == 0 {
 		return
 	}
 	tier := strconv.Itoa(by)
 	m.executed.WithLabelValues(tier, string(e.Kind)).Inc()
-	if birthMs > 0 && !stoodIn {
-		m.executedAge.WithLabelValues(tier).Observe(float64(e.Block.TimeMs-min(e.Block.TimeMs, birthMs)) / 1000)
+	if dueSinceMs > 0 && !stoodIn {
+		m.executedAge.WithLabelValues(tier).Observe(float64(e.Block.TimeMs-min(e.Block.TimeMs, dueSinceMs)) / 1000)
 	}
 }

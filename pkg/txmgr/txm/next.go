@@ -6,17 +6,17 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// Observation is what the chain and its nodes show of one flight. Final and FinalNonce are asked for before the
-// receipts: a nonce that was spent in a final block then has its receipt.
+// Observation is what the chain and its nodes show of one pending transaction. Final and FinalNonce are asked for
+// before the receipts: a nonce that was spent in a final block then has its receipt.
 type Observation struct {
-	// Receipt is that of any of the flight's hashes, in a block that the node takes for canonical; nil when there is
-	// none.
+	// Receipt is that of any of the pending transaction's hashes, in a block that the node takes for canonical; nil
+	// when there is none.
 	Receipt *Receipt
 	// Head is the newest block the answering node has, Final the highest finalized one this process has ever seen.
 	Head, Final uint64
 	// FinalNonce is the signer's next nonce as of a finalized block.
 	FinalNonce uint64
-	// Missing is how long FinalNonce has been above the flight's nonce without a receipt.
+	// Missing is how long FinalNonce has been above the pending transaction's nonce without a receipt.
 	Missing time.Duration
 	// Sent is what this lease term has done about the newest transaction.
 	Sent Sending
@@ -26,7 +26,7 @@ type Observation struct {
 	Over bool
 	// InTheWay is true when it is over for good until that keeper is done, and later nonces wait for this one.
 	InTheWay bool
-	// Lane is the one that the flight is paid and pressed for, see [Inherit]; empty for its own.
+	// Lane is the one that the pending transaction is paid and pressed for, see [Inherit]; empty for its own.
 	Lane job.Lane
 }
 
@@ -57,7 +57,7 @@ const (
 	Never           // no node will ever take these bytes: the nonce has to be freed by others
 )
 
-// Step is what to do about a flight now.
+// Step is what to do about a pending transaction now.
 type Step int
 
 // The steps.
@@ -66,20 +66,20 @@ const (
 	Wait Step = iota
 	// Broadcast the newest transaction, the bytes as they are stored.
 	Broadcast
-	// Resume a flight that another lease term has left, or that no node has: cancel it if its job is no longer to be
-	// done, and else broadcast the newest transaction as it stands.
+	// Resume a pending transaction that another lease term has left, or that no node has: cancel it if its job is no
+	// longer to be done, and else broadcast the newest transaction as it stands.
 	Resume
 	// Replace the newest transaction by one that pays more, if the job is still to be done and the caps leave room, and
 	// else broadcast it again.
 	Replace
-	// Yield to the keeper whose job it is now: cancel the flight if its job is no longer to be done, or if it is in the
-	// way, and else leave it as it is.
+	// Yield to the keeper whose job it is now: cancel the pending transaction if its job is no longer to be done, or if
+	// it is in the way, and else leave it as it is.
 	Yield
 	// CancelNonce frees the nonce of bytes that no node takes, or that an operator has called off.
 	CancelNonce
 	// Record the receipt, in place of the stored one if there is one.
 	Record
-	// Unmine the stored receipt: its block left the chain. The flight is Sent again, at the same nonce.
+	// Unmine the stored receipt: its block left the chain. The pending transaction is Sent again, at the same nonce.
 	Unmine
 	// Finish the intent: its receipt's block is final.
 	Finish
@@ -93,9 +93,9 @@ var stepNames = [...]string{"wait", "broadcast", "resume", "replace", "yield", "
 // String names the step.
 func (s Step) String() string { return stepNames[s] }
 
-// Next returns what to do about a flight. The order of the cases is the policy: what the chain holds comes before what
-// we would like.
-func (p Policy) Next(f Flight, s Observation) Step {
+// Next returns what to do about a pending transaction. The order of the cases is the policy: what the chain holds comes
+// before what we would like.
+func (p Policy) Next(f PendingTx, s Observation) Step {
 	switch {
 	case s.Receipt != nil && (f.Mined == nil || !f.Mined.Same(*s.Receipt)):
 		return Record
@@ -115,10 +115,11 @@ func (p Policy) Next(f Flight, s Observation) Step {
 	return p.nextUnmined(f, s)
 }
 
-// nextUnmined returns what to do about a flight that could still be mined and is not. What is resumed is not raised at
-// once: it may be in every pool. A raise is for bytes that a node has, or calls too cheap, and not for what waits
-// behind our own, unless a liquidation waits behind it. What only frees a nonce is pressed in anybody's time.
-func (p Policy) nextUnmined(f Flight, s Observation) Step {
+// nextUnmined returns what to do about a pending transaction that could still be mined and is not. What is resumed is
+// not raised at once: it may be in every pool. A raise is for bytes that a node has, or calls too cheap, and not for
+// what waits behind our own, unless a liquidation waits behind it. What only frees a nonce is pressed in anybody's
+// time.
+func (p Policy) nextUnmined(f PendingTx, s Observation) Step {
 	patience := p.Of(s.For(f)).Patience
 	if s.For(f) == job.LiquidationLane && f.Intent.Job.Kind.Lane() != job.LiquidationLane {
 		// blocks take other signers' liquidations before it

@@ -11,7 +11,7 @@ import (
 func TestBroadcastAgainWithinTwoBlocks(t *testing.T) {
 	p := DefaultPolicy()
 	for _, kind := range []job.Kind{job.Liquidation, job.Order, job.AdlState} {
-		f := Flight{Intent: Intent{Nonce: 5, State: Sent, Job: job.Job{Kind: kind}}, Txs: []Tx{{Kind: Exec}}}
+		f := PendingTx{Intent: Intent{Nonce: 5, State: Sent, Job: job.Job{Kind: kind}}, Txs: []Tx{{Kind: Exec}}}
 		last := uint64(100)
 		for head := last; head < 200; head++ {
 			sent := Sending{Ever: true, First: 100, Last: last, Answer: Pooled}

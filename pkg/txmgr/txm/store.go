@@ -19,7 +19,7 @@ import (
 type Store interface {
 	Queue
 	Claims
-	Flights
+	PendingTxs
 	Again
 	Money
 	Reports
@@ -94,7 +94,7 @@ type Claims interface {
 	Claimed(ctx context.Context, intent int64) (chain.Hash, error)
 }
 
-// Limits of what is pending at a time: in flight, and not mined as far as two hosts agree, see Flights.MinedBelow.
+// Limits of what is pending at a time: in flight, and not mined as far as two hosts agree, see PendingTxs.MinedBelow.
 type Limits struct {
 	Signer int // transactions of one signer
 	// Reserved are those of the signer's slots that only the [job.LiquidationLane] may take: what is less urgent finds
@@ -111,18 +111,18 @@ func (l Limits) Slots(lane job.Lane) int {
 	return l.Signer - max(0, min(l.Reserved, l.Signer-1))
 }
 
-// Flights are the intents with a nonce whose fate is open.
-type Flights interface {
-	// InFlight lists a signer's flights by nonce.
-	InFlight(ctx context.Context, signer chain.Address) ([]Flight, error)
+// InFlight are the intents with a nonce whose fate is open.
+type PendingTxs interface {
+	// InFlight lists a signer's pending transactions by nonce.
+	InFlight(ctx context.Context, signer chain.Address) ([]PendingTx, error)
 	// Noted counts a broadcast of a transaction and its answer. An accepted one makes a signed intent [Sent].
 	Noted(ctx context.Context, f lease.Fence, hash chain.Hash, class string, accepted bool) error
 	// Replace stores another transaction at the nonce of an intent that was not mined yet, before anybody broadcasts
 	// it. It refuses as [Moved] if the newest transaction is not the one that the caller knows, if the price is not
 	// above it by [MinGrowth], or if an intent that is being cancelled would be executed after all.
 	Replace(ctx context.Context, f lease.Fence, r Replacement) error
-	// Fill spends a number below the cursor that was released or never given: it stores a flight of kind [Filler] with
-	// its transaction. It refuses as [Moved] where the number is taken.
+	// Fill spends a number below the cursor that was released or never given: it stores a pending transaction of kind
+	// [Filler] with its transaction. It refuses as [Moved] where the number is taken.
 	Fill(ctx context.Context, f lease.Fence, tx SignedTx) error
 	// Record stores receipts, each in place of an earlier one of the same nonce: all of them or, where an intent has
 	// moved on, none.
@@ -157,7 +157,7 @@ type Money interface {
 	Earned(ctx context.Context, signer chain.Address) (ByLane, error)
 }
 
-// Replacement is a further transaction at the nonce of a flight.
+// Replacement is a further transaction at the nonce of a pending transaction.
 type Replacement struct {
 	Intent int64
 	After  chain.Hash // the newest transaction as the caller knows it

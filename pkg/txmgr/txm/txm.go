@@ -103,8 +103,8 @@ type Receipt struct {
 // Same reports whether two receipts are of the same transaction in the same block.
 func (r Receipt) Same(o Receipt) bool { return r.TxHash == o.TxHash && r.Block.Hash == o.Block.Hash }
 
-// Flight is an intent whose nonce is given and whose fate is open.
-type Flight struct {
+// PendingTx is an intent whose nonce is given and whose fate is open.
+type PendingTx struct {
 	Intent Intent
 	Txs    []Tx // of the nonce, oldest first; never empty
 	// Age is how long ago the nonce was given when it was read, by the store's clock alone.
@@ -113,14 +113,14 @@ type Flight struct {
 }
 
 // Newest is the transaction that is broadcast: the last one pays the most.
-func (f Flight) Newest() Tx { return f.Txs[len(f.Txs)-1] }
+func (f PendingTx) Newest() Tx { return f.Txs[len(f.Txs)-1] }
 
-// Leaving reports whether the flight's job was given up: its newest transaction only frees the nonce, and no later one
-// will do the job.
-func (f Flight) Leaving() bool { return f.Newest().Kind != Exec }
+// Leaving reports whether the pending transaction's job was given up: its newest transaction only frees the nonce, and
+// no later one will do the job.
+func (f PendingTx) Leaving() bool { return f.Newest().Kind != Exec }
 
 // Of returns the transaction with a hash.
-func (f Flight) Of(hash chain.Hash) (a Tx, known bool) {
+func (f PendingTx) Of(hash chain.Hash) (a Tx, known bool) {
 	for _, a := range f.Txs {
 		if a.Hash == hash {
 			return a, true
@@ -130,7 +130,7 @@ func (f Flight) Of(hash chain.Hash) (a Tx, known bool) {
 }
 
 // Hashes are those of all transactions: any of them may have been mined.
-func (f Flight) Hashes() []chain.Hash {
+func (f PendingTx) Hashes() []chain.Hash {
 	hashes := make([]chain.Hash, len(f.Txs))
 	for i, a := range f.Txs {
 		hashes[i] = a.Hash

@@ -144,7 +144,7 @@ func TestNext(t *testing.T) {
 		"an earlier nonce was spent": {nil, Observation{Head: 9, Final: 9, FinalNonce: 5, Sent: due, Missing: p.LostAfter},
 			Broadcast},
 	} {
-		f := Flight{Intent: Intent{Nonce: 5, State: Sent, Job: job.Job{Kind: job.Order}}, Mined: c.mined}
+		f := PendingTx{Intent: Intent{Nonce: 5, State: Sent, Job: job.Job{Kind: job.Order}}, Mined: c.mined}
 		if got := p.Next(f, c.observed); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
@@ -154,12 +154,12 @@ func TestNext(t *testing.T) {
 // What an operator calls off is freed once, whoever broadcast it, unless the chain has it already.
 func TestNextOfACalledOff(t *testing.T) {
 	p := DefaultPolicy()
-	f := Flight{Intent: Intent{Nonce: 5, State: Sent, CalledOff: "ops: stuck"}, Txs: []Tx{{Kind: Exec}}}
+	f := PendingTx{Intent: Intent{Nonce: 5, State: Sent, CalledOff: "ops: stuck"}, Txs: []Tx{{Kind: Exec}}}
 	leaving := f
 	leaving.Txs = append(leaving.Txs, Tx{Kind: Cancel})
 	just := Sending{Ever: true, First: 9, Last: 9}
 	for name, c := range map[string]struct {
-		flight   Flight
+		pending  PendingTx
 		observed Observation
 		want     Step
 	}{
@@ -170,7 +170,7 @@ func TestNextOfACalledOff(t *testing.T) {
 		"being freed":                        {leaving, Observation{Head: 9, Sent: just}, Wait},
 		"being freed, by another lease term": {leaving, Observation{Head: 9}, Resume},
 	} {
-		if got := p.Next(c.flight, c.observed); got != c.want {
+		if got := p.Next(c.pending, c.observed); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
@@ -181,7 +181,7 @@ func TestPatience(t *testing.T) {
 	p := DefaultPolicy()
 	for kind, patience := range map[job.Kind]uint64{job.Liquidation: 2, job.Adl: 2, job.Order: 4, job.Deposit: 12,
 		Filler: 12} {
-		f := Flight{Intent: Intent{Job: job.Job{Kind: kind}}}
+		f := PendingTx{Intent: Intent{Job: job.Job{Kind: kind}}}
 		for passed := range patience + 2 {
 			s := Observation{Head: 100 + passed, Sent: Sending{Ever: true, First: 100, Last: 100 + passed,
 				Answer: Pooled}}
@@ -199,7 +199,7 @@ func TestRefusalsSlowThemselvesDown(t *testing.T) {
 	var got []uint64
 	for refused := range 9 {
 		s := Observation{Head: 100, Sent: Sending{Ever: true, First: 100, Last: 100, Refused: refused}}
-		for f := (Flight{Txs: []Tx{{Kind: Exec}}}); p.Next(f, s) != Resume; s.Head++ {
+		for f := (PendingTx{Txs: []Tx{{Kind: Exec}}}); p.Next(f, s) != Resume; s.Head++ {
 			if step := p.Next(f, s); step != Wait {
 				t.Fatalf("refused %d times: %s after %d blocks", refused, step, s.Head-100)
 			}
@@ -224,7 +224,7 @@ func TestNextNeverEndsEarly(t *testing.T) {
 		return receiptAt(rapid.Uint64Range(1, 6).Draw(t, label+" block"), rapid.Byte().Draw(t, label+" fork")%2)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		f := Flight{Intent: Intent{Nonce: rapid.Uint64Range(0, 3).Draw(t, "nonce")}, Mined: maybe(t, "mined")}
+		f := PendingTx{Intent: Intent{Nonce: rapid.Uint64Range(0, 3).Draw(t, "nonce")}, Mined: maybe(t, "mined")}
 		s := Observation{
 			Receipt: maybe(t, "receipt"), Head: rapid.Uint64Range(1, 6).Draw(t, "head"), Final: rapid.Uint64Range(0, 6).
 					Draw(t, "final"),

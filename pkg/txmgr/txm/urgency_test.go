@@ -43,13 +43,13 @@ func TestInheritedRaiseReachesTheMarket(t *testing.T) {
 	})
 }
 
-// A flight inherits the most urgent lane of what stands behind it, and nothing less urgent than its own.
+// A pending transaction inherits the most urgent lane of what stands behind it, and nothing less urgent than its own.
 func TestInherit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 6).Draw(t, "flights")
-		flights, presses := make([]Flight, n), make([]bool, n)
-		for i := range flights {
-			f := &flights[i]
+		n := rapid.IntRange(0, 6).Draw(t, "pending transactions")
+		inFlight, presses := make([]PendingTx, n), make([]bool, n)
+		for i := range inFlight {
+			f := &inFlight[i]
 			f.Intent.Nonce, f.Intent.Job.Kind = uint64(i), rapid.SampledFrom(someKinds).Draw(t, "kind")
 			f.Txs = []Tx{{Kind: rapid.SampledFrom([]TxKind{Exec, Exec, Cancel}).Draw(t, "attempt")}}
 			if rapid.Bool().Draw(t, "mined") {
@@ -58,21 +58,21 @@ func TestInherit(t *testing.T) {
 			presses[i] = rapid.Bool().Draw(t, "ours")
 		}
 		waiting := rapid.SampledFrom(append(job.Lanes(), "")).Draw(t, "waiting")
-		got := Inherit(flights, waiting, func(f Flight) bool { return presses[f.Intent.Nonce] })
-		for i, f := range flights {
+		got := Inherit(inFlight, waiting, func(f PendingTx) bool { return presses[f.Intent.Nonce] })
+		for i, f := range inFlight {
 			want := f.Intent.Job.Kind.Lane()
 			if waiting != "" && Above(waiting, want) {
 				want = waiting
 			}
 			for k := i + 1; k < n; k++ {
-				behind := flights[k]
+				behind := inFlight[k]
 				if lane := behind.Intent.Job.Kind.Lane(); behind.Mined == nil && !behind.Leaving() && presses[k] &&
 					Above(lane, want) {
 					want = lane
 				}
 			}
 			if got[i] != want {
-				t.Fatalf("flight %d of %v, waiting %q: %s, want %s", i, flights, waiting, got[i], want)
+				t.Fatalf("pending transaction %d of %v, waiting %q: %s, want %s", i, inFlight, waiting, got[i], want)
 			}
 		}
 	})
@@ -81,7 +81,7 @@ func TestInherit(t *testing.T) {
 // What stands before something more urgent is pressed with the patience of that.
 func TestInheritedPatience(t *testing.T) {
 	p := DefaultPolicy()
-	deposit := Flight{Intent: Intent{Job: job.Job{Kind: job.Deposit}}, Txs: []Tx{{Kind: Exec}}}
+	deposit := PendingTx{Intent: Intent{Job: job.Job{Kind: job.Deposit}}, Txs: []Tx{{Kind: Exec}}}
 	s := Observation{Head: 12, Sent: Sending{Ever: true, First: 10, Last: 11, Answer: Pooled}}
 	if got := p.Next(deposit, s); got != Wait || s.CancelsForUrgent(deposit) {
 		t.Errorf("with nothing behind it: %s, cancels for it: %t", got, s.CancelsForUrgent(deposit))

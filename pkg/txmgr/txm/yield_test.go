@@ -12,7 +12,7 @@ import (
 // what the chain holds comes first.
 func TestNextOfAnothersWindow(t *testing.T) {
 	p := DefaultPolicy()
-	order := Flight{Intent: Intent{Nonce: 5, State: Sent, Job: job.Job{Kind: job.Order}},
+	order := PendingTx{Intent: Intent{Nonce: 5, State: Sent, Job: job.Job{Kind: job.Order}},
 		Txs: []Tx{{Kind: Exec}}}
 	leaving := order
 	leaving.Txs = []Tx{{Kind: Exec}, {Kind: Cancel}}
@@ -22,7 +22,7 @@ func TestNextOfAnothersWindow(t *testing.T) {
 	mined.Mined = receiptAt(9, 0)
 	just, long := Sending{Ever: true, First: 9, Last: 9}, Sending{Ever: true, First: 1, Last: 1, Answer: Pooled}
 	for name, c := range map[string]struct {
-		flight   Flight
+		pending  PendingTx
 		observed Observation
 		want     Step
 	}{
@@ -42,18 +42,18 @@ func TestNextOfAnothersWindow(t *testing.T) {
 		"reorganised away":                  {mined, Observation{Head: 9, Sent: long}, Unmine},
 	} {
 		c.observed.Over = true
-		if got := p.Next(c.flight, c.observed); got != c.want {
+		if got := p.Next(c.pending, c.observed); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 }
 
-// Whatever a flight looks like, while its job is another's it is neither adopted nor raised nor broadcast, unless it
-// only frees its number; and whose turn it is changes nothing else.
+// Whatever a pending transaction looks like, while its job is another's it is neither adopted nor raised nor broadcast,
+// unless it only frees its number; and whose turn it is changes nothing else.
 func TestNextYieldsAndNothingElse(t *testing.T) {
 	p := DefaultPolicy()
 	rapid.Check(t, func(t *rapid.T) {
-		f := Flight{Intent: Intent{Nonce: 2, Job: job.Job{Kind: rapid.SampledFrom(job.Kinds()).Draw(t, "kind")}},
+		f := PendingTx{Intent: Intent{Nonce: 2, Job: job.Job{Kind: rapid.SampledFrom(job.Kinds()).Draw(t, "kind")}},
 			Txs: []Tx{{Kind: Exec}}}
 		if rapid.Bool().Draw(t, "leaving") {
 			f.Txs = append(f.Txs, Tx{Kind: rapid.SampledFrom([]TxKind{Cancel, Fill}).

@@ -38,12 +38,12 @@ func TestAdoptionAsksTheGate(t *testing.T) {
 		{"the gate is closed, and it is public", Shut("the state is behind"), 2},
 		{"all is well", Verdict{}, 3},
 	} {
-		flights, err := txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
-		if err != nil || len(flights) != 1 {
-			t.Fatal(flights, err)
+		inFlight, err := txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
+		if err != nil || len(inFlight) != 1 {
+			t.Fatal(inFlight, err)
 		}
 		says = c.says
-		if err := r.resume(t.Context(), flights[0], txm.Observation{}); err != nil {
+		if err := r.resume(t.Context(), inFlight[0], txm.Observation{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := node.public.Load(); got != c.sends {

@@ -62,7 +62,7 @@ func (a ages) unsettled(intent int64) bool {
 }
 
 // missingFor is how long a spent nonce has been without a receipt of ours.
-func (a ages) missingFor(f txm.Flight, s txm.Observation) time.Duration {
+func (a ages) missingFor(f txm.PendingTx, s txm.Observation) time.Duration {
 	of := a.see(f.Intent.ID)
 	switch {
 	case s.Receipt != nil || s.FinalNonce <= f.Intent.Nonce:

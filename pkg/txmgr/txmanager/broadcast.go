@@ -49,9 +49,9 @@ type sent struct {
 	hidden      int64  // the intent, if only private endpoints were given it the last time
 }
 
-// send broadcasts the bytes of a flight and notes the answer. It returns an error when the lease term is over or the
-// note could not be made; the broadcast may have been made all the same. What the nodes answer is never an error:
-// whatever is not an acceptance leaves the transaction as it was, to be broadcast again.
+// send broadcasts the bytes of a pending transaction and notes the answer. It returns an error when the lease term is
+// over or the note could not be made; the broadcast may have been made all the same. What the nodes answer is never an
+// error: whatever is not an acceptance leaves the transaction as it was, to be broadcast again.
 func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) error {
 	if err := b.term.Check("broadcast"); err != nil {
 		return err
@@ -69,7 +69,8 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 	b.log.WithLevel(level(changed, class)).Err(answer).Str("job", i.Job.ID).Uint32("attempt", i.Attempt).
 		Uint64("nonce", tx.Nonce).
 		Str("hash", tx.Hash.Hex()).
-		Str("class", string(class)).Bool("private", hidden).Dur("age_ms", b.heads.Age(i.Job.BirthMs)).Msg("broadcast")
+		Str("class", string(class)).Bool("private", hidden).
+		Dur("age_ms", b.heads.Age(i.Job.DueSinceMs)).Msg("broadcast")
 	return errors.Join(b.note(ctx, tx, class), b.stop(ctx, tx, class, answer))
 }
 
@@ -322,11 +323,11 @@ func (b *broadcast) refusal() string {
 // waiting is for how many blocks the liquidations' lane has waited for the oldest of what it has broadcast and is not
 // mined, and whether nodes say that they take no more of the signer's transactions. What is another tier's for now is
 // broadcast no more: that it does not land says nothing of what the chain takes.
-func (b *broadcast) waiting(flights []txm.Flight, mined uint64) (blocks uint64, refused bool) {
+func (b *broadcast) waiting(inFlight []txm.PendingTx, mined uint64) (blocks uint64, refused bool) {
 	head, _ := b.heads.Newest()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, f := range flights {
+	for _, f := range inFlight {
 		first := b.last[f.Txs[0].Hash].first
 		if f.Mined == nil && f.Intent.Nonce >= mined && first > 0 &&
 			f.Intent.Job.Kind.Lane() == job.LiquidationLane && !b.abandoned(f) {
@@ -345,7 +346,7 @@ func (b *broadcast) waiting(flights []txm.Flight, mined uint64) (blocks uint64, 
 const stall = 12
 
 // checkStall looks whether what is in flight lands.
-func (b *broadcast) checkStall(flights []txm.Flight) {
+func (b *broadcast) checkStall(inFlight []txm.PendingTx) {
 	head, _ := b.heads.Newest()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -353,6 +354,6 @@ func (b *broadcast) checkStall(flights []txm.Flight) {
 		first := b.last[a.Hash].first
 		return first > 0 && head.Number >= first+stall
 	}
-	b.stuck = b.shared && slices.ContainsFunc(flights,
-		func(f txm.Flight) bool { return f.Mined == nil && slices.ContainsFunc(f.Txs, late) })
+	b.stuck = b.shared && slices.ContainsFunc(inFlight,
+		func(f txm.PendingTx) bool { return f.Mined == nil && slices.ContainsFunc(f.Txs, late) })
 }

@@ -89,7 +89,8 @@ func TestRefusalsThatNobodyUnderstands(t *testing.T) {
 		held  string
 	}{
 		{evm.Ambiguous, `a says "no"`, ""}, {evm.Ambiguous, "", ""}, {evm.Ambiguous, `a says "no"`, ""},
-		{evm.Ambiguous, `a says "no"`, `(3 times: a says "no")`}, {evm.FeeCapped, `a says "fee"`, `(4 times: a says "fee")`},
+		{evm.Ambiguous, `a says "no"`, `(3 times: a says "no")`},
+		{evm.FeeCapped, `a says "fee"`, `(4 times: a says "fee")`},
 		{evm.Accepted, "", ""}, {evm.Ambiguous, `a says "seen"`, ""}, {evm.Ambiguous, `a says "seen"`, ""},
 		{evm.Ambiguous, `a says "seen"`, ""}, {evm.SerializeSigner, `a says "one"`, `(1 times: a says "one")`},
 	} {
@@ -134,14 +135,14 @@ func TestTakenAfterRefusalsIsNew(t *testing.T) {
 func TestBroadcastBeforeTheFirstHead(t *testing.T) {
 	h := headtrack.New(time.Now)
 	b := &broadcast{last: map[chain.Hash]sent{}, duty: duty{heads: h}, shared: true}
-	flight := txm.Flight{Txs: []txm.Tx{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
+	pending := txm.PendingTx{Txs: []txm.Tx{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
 	next := func(head uint64) txm.Step {
-		return txm.DefaultPolicy().Next(flight, txm.Observation{Head: head, Sent: b.sending(chain.Hash{1})})
+		return txm.DefaultPolicy().Next(pending, txm.Observation{Head: head, Sent: b.sending(chain.Hash{1})})
 	}
 	b.expect(chain.Hash{1})
 	h.Set(chain.BlockRef{Number: 100}, time.Now())
 	b.answered(chain.Hash{1}, evm.Accepted, "")
-	if b.checkStall([]txm.Flight{flight}); b.held() != "" || next(100) != txm.Broadcast {
+	if b.checkStall([]txm.PendingTx{pending}); b.held() != "" || next(100) != txm.Broadcast {
 		t.Errorf("held: %q, next: %s", b.held(), next(100))
 	}
 	b.expect(chain.Hash{1})
@@ -158,7 +159,7 @@ func TestHeirClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
 	head, _ := h.Newest()
 	head.Number += stall
 	h.Set(head, time.Now())
-	b.checkStall([]txm.Flight{{Txs: []txm.Tx{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}},
+	b.checkStall([]txm.PendingTx{{Txs: []txm.Tx{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}},
 		{SignedTx: txm.SignedTx{Hash: chain.Hash{2}}}}}})
 	if b.held() == "" {
 		t.Error("not held, though the raised transaction that was adopted does not land")
@@ -188,7 +189,7 @@ func TestClaimsNothingBehindWhatDoesNotLand(t *testing.T) {
 		head.Number += c.blocks
 		h.Set(head, time.Now())
 		b.expect(raised.Hash) // a moment ago: the nonce is as old as its first transaction
-		b.checkStall([]txm.Flight{{Txs: []txm.Tx{{SignedTx: first}, {SignedTx: raised}}, Mined: c.mined}})
+		b.checkStall([]txm.PendingTx{{Txs: []txm.Tx{{SignedTx: first}, {SignedTx: raised}}, Mined: c.mined}})
 		if held := b.held() != ""; held != c.held {
 			t.Errorf("%s: held %v (%s)", name, held, b.held())
 		}
@@ -260,21 +261,21 @@ func (lost) Ask(job.Job) Turn { return Turn{Passed: true} }
 func TestAnswersOfFormerWindowsHoldNobodyBack(t *testing.T) {
 	for _, class := range []evm.Class{evm.PauseSigner, evm.GapOrLimit, evm.SerializeSigner} {
 		for kind, released := range map[txm.TxKind]bool{txm.Exec: true, txm.Cancel: false} {
-			f := txm.Flight{Txs: []txm.Tx{{Kind: kind, SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
+			f := txm.PendingTx{Txs: []txm.Tx{{Kind: kind, SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
 			on := duty{turns: alone{}, heads: headsAt(nowMs, time.Now()), metrics: NewMetrics(prometheus.NewRegistry())}
 			b := &broadcast{duty: on, last: map[chain.Hash]sent{}}
 			c := &confirm{view: view{duty: on, broadcast: b}, ages: newAges(time.Now, time.Hour), gate: func(string) {}}
 			b.expect(chain.Hash{1})
 			b.answered(chain.Hash{1}, class, "")
-			if c.remember([]txm.Flight{f}); b.held() == "" {
+			if c.remember([]txm.PendingTx{f}); b.held() == "" {
 				t.Errorf("%s, %s: not held in our own window", class, kind)
 			}
 			c.turns = lost{}
-			c.remember([]txm.Flight{f})
+			c.remember([]txm.PendingTx{f})
 			if got := b.held() == ""; got != released || !b.sending(chain.Hash{1}).Ever {
 				t.Errorf("%s, %s: in another keeper's window it says %q", class, kind, b.held())
 			}
-			if _, refused := b.waiting([]txm.Flight{f}, 0); refused && released {
+			if _, refused := b.waiting([]txm.PendingTx{f}, 0); refused && released {
 				t.Errorf("%s, %s: the limits follow an old answer", class, kind)
 			}
 		}

@@ -86,7 +86,7 @@ func TestSlowCallsHoldNobody(t *testing.T) {
 			release := sync.OnceFunc(func() { close(answer) })
 			defer release()
 			quick := job.Job{ID: job.LiquidationID(chain.Hash{2}, 1), Kind: job.Liquidation, Key: chain.Hash{2},
-				Class: job.ClassLiquidation, BirthMs: 2, ExpiresMs: 300_002}
+				Class: job.ClassLiquidation, DueSinceMs: 2, ExpiresMs: 300_002}
 			o.claiming(c.batch, devKey(t), aBudget(&books{}, "1", "0"), marketAt(0))
 			asked, inner := make(chan struct{}), o.stages[0].Run
 			o.stages[0].Run = func(ctx context.Context, task *Task) (Verdict, error) {
@@ -147,7 +147,7 @@ func TestUrgentTasksFillTheirRoom(t *testing.T) {
 	for i := range byte(5) {
 		key := chain.Hash{i + 1}
 		o.enqueue(t, job.Job{ID: job.LiquidationID(key, 1), Kind: job.Liquidation, Key: key,
-			Account: chain.Address{i + 1}, Class: job.ClassLiquidation, BirthMs: 2, ExpiresMs: 300_002})
+			Account: chain.Address{i + 1}, Class: job.ClassLiquidation, DueSinceMs: 2, ExpiresMs: 300_002})
 	}
 	passed := make(chan error, 1)
 	go func() { passed <- o.pass(t.Context()) }()
@@ -219,7 +219,7 @@ func TestEndlessPassCounts(t *testing.T) {
 	release := sync.OnceFunc(func() { close(answer) })
 	defer release()
 	o.stages[0].Run = func(ctx context.Context, task *Task) (Verdict, error) {
-		if task.Job().BirthMs == 1 {
+		if task.Job().DueSinceMs == 1 {
 			<-answer
 		}
 		return inner(ctx, task)

@@ -39,7 +39,7 @@ func (c claim) run(ctx context.Context, tasks []*Task) (v Verdict, err error) {
 		return Verdict{}, err
 	}
 	fee := c.limits.Fee()
-	b, aside := txm.Batch{Cursor: next.Next, Limits: c.limits.Flights()}, txm.ByLane{}
+	b, aside := txm.Batch{Cursor: next.Next, Limits: c.limits.InFlight()}, txm.ByLane{}
 	defer func() {
 		if err == nil && v.Kind != Proceed {
 			c.budget.giveBack(aside)

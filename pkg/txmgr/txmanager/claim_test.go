@@ -128,7 +128,7 @@ func (o *queueTest) claiming(batch int, key signer.Signer, p *budget, m *market)
 		o.looked.Lock()
 		o.trail = append(o.trail, t.Job().ID)
 		o.looked.Unlock()
-		t.Call = Call{Gas: callGas, Data: []byte{byte(t.Job().BirthMs)}}
+		t.Call = Call{Gas: callGas, Data: []byte{byte(t.Job().DueSinceMs)}}
 		return Verdict{}, nil
 	}}}
 	o.batch = batch
@@ -149,19 +149,19 @@ func (o *queueTest) enqueue(t *testing.T, j job.Job) {
 }
 
 // claimed makes a pass and returns when those were born that have a nonce after it.
-func (o *queueTest) claimed(t *testing.T) (births []uint64) {
+func (o *queueTest) claimed(t *testing.T) (dueTimes []uint64) {
 	t.Helper()
 	if err := o.pass(t.Context()); err != nil {
 		t.Error(err)
 	}
-	flights, err := txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
+	inFlight, err := txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range flights {
-		births = append(births, f.Intent.Job.BirthMs)
+	for _, f := range inFlight {
+		dueTimes = append(dueTimes, f.Intent.Job.DueSinceMs)
 	}
-	return births
+	return dueTimes
 }
 
 // devKey is a key of no account in particular.
@@ -177,9 +177,9 @@ func devKey(t *testing.T) signer.Signer {
 }
 
 // orderAt is a market order that a planner says.
-func orderAt(n byte, birthMs uint64) job.Job {
+func orderAt(n byte, dueSinceMs uint64) job.Job {
 	return job.Job{
-		ID: job.OrderID(chain.Hash{n}, 1), Kind: job.Order, Key: chain.Hash{n}, BirthMs: birthMs,
-		ExpiresMs: birthMs + 300_000, Evidence: job.Evidence{Block: chain.BlockRef{Number: birthMs / 450}},
+		ID: job.OrderID(chain.Hash{n}, 1), Kind: job.Order, Key: chain.Hash{n}, DueSinceMs: dueSinceMs,
+		ExpiresMs: dueSinceMs + 300_000, Evidence: job.Evidence{Block: chain.BlockRef{Number: dueSinceMs / 450}},
 	}
 }

@@ -33,38 +33,39 @@ type confirm struct {
 	refused bool // they refuse something
 }
 
-// pass looks at every flight once. One that fails, or takes long, does not keep the others from being looked at.
+// pass looks at every pending transaction once. One that fails, or takes long, does not keep the others from being
+// looked at.
 func (c *confirm) pass(ctx context.Context) error {
 	before := c.broadcast.rechecks.err()
 	if lease.Lost(before) {
 		return before
 	}
-	flights, err := c.store.InFlight(ctx, c.signer)
+	inFlight, err := c.store.InFlight(ctx, c.signer)
 	if err != nil {
 		return err
 	}
-	c.remember(flights)
+	c.remember(inFlight)
 	c.renewal.ability.note(ctx, func(a *ability) {
 		if a.pays = ""; c.broadcast.penniless() {
 			a.pays = c.broadcast.refusal()
 		}
 	})
-	if len(flights) == 0 {
+	if len(inFlight) == 0 {
 		return before
 	}
-	at, err := c.observe(ctx, flights)
+	at, err := c.observe(ctx, inFlight)
 	if err != nil {
 		return err
 	}
 	problems := []error{before, at.waits}
-	for some := range slices.Chunk(c.looks(flights), looksAtOnce) {
+	for some := range slices.Chunk(c.looks(inFlight), looksAtOnce) {
 		err := errors.Join(c.see(ctx, some, at), c.record(ctx, some), c.finish(ctx, some))
 		if problems = append(problems, err); lease.Lost(err) {
 			return err
 		}
 		for _, l := range urgentFirst(some) {
 			if c.heads.Number() != at.asked {
-				if at, err = c.observe(ctx, flights); err != nil {
+				if at, err = c.observe(ctx, inFlight); err != nil {
 					return errors.Join(append(problems, err)...)
 				}
 			}
@@ -84,10 +85,11 @@ func (c *confirm) pass(ctx context.Context) error {
 }
 
 // observe asks where the chain stands, and has the slots given back of what is mined. It is asked anew at every head: a
-// pass over a hundred flights takes longer than a block, and what waits for a place is not to wait for the pass.
-func (c *confirm) observe(ctx context.Context, flights []txm.Flight) (at tip, err error) {
+// pass over a hundred pending transactions takes longer than a block, and what waits for a place is not to wait for the
+// pass.
+func (c *confirm) observe(ctx context.Context, inFlight []txm.PendingTx) (at tip, err error) {
 	asked := c.heads.Number()
-	mined, err := c.landing.look(ctx, flights)
+	mined, err := c.landing.look(ctx, inFlight)
 	if err != nil {
 		return at, err
 	}
@@ -95,7 +97,7 @@ func (c *confirm) observe(ctx context.Context, flights []txm.Flight) (at tip, er
 		return at, err
 	}
 	at.asked = asked
-	for _, f := range flights {
+	for _, f := range inFlight {
 		if c.turns.Ask(f.Intent.Job).Mine {
 			at.ours = max(at.ours, f.Intent.Nonce)
 		}
@@ -104,10 +106,10 @@ func (c *confirm) observe(ctx context.Context, flights []txm.Flight) (at tip, er
 }
 
 // remember forgets whatever is no longer in flight.
-func (c *confirm) remember(flights []txm.Flight) {
-	c.metrics.inFlight.WithLabelValues(c.signer.Hex()).Set(float64(len(flights)))
+func (c *confirm) remember(inFlight []txm.PendingTx) {
+	c.metrics.inFlight.WithLabelValues(c.signer.Hex()).Set(float64(len(inFlight)))
 	flying, intents, liquidations := map[chain.Hash]bool{}, map[int64]bool{}, 0
-	for _, f := range flights {
+	for _, f := range inFlight {
 		intents[f.Intent.ID] = true
 		c.ages.see(f.Intent.ID)
 		if f.Intent.Job.Kind == job.Liquidation {
@@ -117,7 +119,7 @@ func (c *confirm) remember(flights []txm.Flight) {
 			flying[hash] = false
 		}
 	}
-	pressed := slices.DeleteFunc(slices.Clone(flights), c.abandoned)
+	pressed := slices.DeleteFunc(slices.Clone(inFlight), c.abandoned)
 	for _, f := range pressed {
 		flying[f.Newest().Hash] = f.Mined == nil
 	}
@@ -134,10 +136,11 @@ func (c *confirm) remember(flights []txm.Flight) {
 	c.ages.keep(intents)
 }
 
-// act does what the policy decides about a flight that is not mined, or not any more. After a reorg the job may look
-// done because our own state still has the branch that was left: the same bytes are broadcast until it has not.
+// act does what the policy decides about a pending transaction that is not mined, or not any more. After a reorg the
+// job may look done because our own state still has the branch that was left: the same bytes are broadcast until it has
+// not.
 func (c *confirm) act(ctx context.Context, l *look) error {
-	f, s, step := l.Flight, l.observed, l.step
+	f, s, step := l.PendingTx, l.observed, l.step
 	if (step == txm.Resume || step == txm.Replace) && c.ages.unsettled(f.Intent.ID) {
 		step = txm.Broadcast
 	}
@@ -162,7 +165,7 @@ func (c *confirm) act(ctx context.Context, l *look) error {
 
 // watch notifies people of what waits for its receipt for too long in this lease term. How long it was queued before,
 // for its turn or its price, is no matter here.
-func (c *confirm) watch(f txm.Flight, s txm.Observation) {
+func (c *confirm) watch(f txm.PendingTx, s txm.Observation) {
 	if s.Receipt != nil || !c.ages.late(f.Intent.ID) {
 		return
 	}
@@ -171,7 +174,7 @@ func (c *confirm) watch(f txm.Flight, s txm.Observation) {
 		Msg("no receipt yet; it is broadcast again until there is one")
 }
 
-func (c *confirm) unmine(ctx context.Context, f txm.Flight, s txm.Observation) error {
+func (c *confirm) unmine(ctx context.Context, f txm.PendingTx, s txm.Observation) error {
 	failpoint.Hit("sender.unmine.before")
 	if err := c.store.Unmine(ctx, c.term.Fence(), *f.Mined); err != nil {
 		return err
@@ -188,7 +191,7 @@ func (c *confirm) unmine(ctx context.Context, f txm.Flight, s txm.Observation) e
 
 // nonceLost believes that somebody else has the key, if enough hosts say so, each for itself. While they do not,
 // whoever says it may be wrong, and the transaction is broadcast as ever.
-func (c *confirm) nonceLost(ctx context.Context, f txm.Flight, s txm.Observation) error {
+func (c *confirm) nonceLost(ctx context.Context, f txm.PendingTx, s txm.Observation) error {
 	foreign := func(one evm.Reader) bool { return c.view.foreign(ctx, one, f) }
 	if agree, need := agreement(c.node, foreign); agree < need {
 		err := fmt.Errorf("%d of %d hosts say that it was spent, and have no receipt of ours", agree, need)
@@ -210,7 +213,7 @@ func (c *confirm) nonceLost(ctx context.Context, f txm.Flight, s txm.Observation
 
 // logNonceLost logs that a nonce is somebody else's: an alarm where it has paused the signer, and no more where the
 // last resync has found that it may come.
-func (c *confirm) logNonceLost(ctx context.Context, f txm.Flight) {
+func (c *confirm) logNonceLost(ctx context.Context, f txm.PendingTx) {
 	level, text := zerolog.ErrorLevel, "somebody else uses this signer's key: the signer is paused until "+
 		"`keeperctl signer resync`"
 	if paused, err := c.store.Paused(ctx, c.signer); err == nil && paused == "" {
@@ -222,7 +225,7 @@ func (c *confirm) logNonceLost(ctx context.Context, f txm.Flight) {
 }
 
 // logged logs what became of a mined transaction. What went wrong is louder.
-func (c *confirm) logged(what string, f txm.Flight, r txm.Receipt) {
+func (c *confirm) logged(what string, f txm.PendingTx, r txm.Receipt) {
 	level := zerolog.InfoLevel
 	if r.Outcome == job.Reverted {
 		level = zerolog.WarnLevel
@@ -231,5 +234,5 @@ func (c *confirm) logged(what string, f txm.Flight, r txm.Receipt) {
 		Uint64("nonce", f.Intent.Nonce).
 		Str("hash", r.TxHash.Hex()).
 		Uint64("block", r.Block.Number).Str("outcome", string(r.Outcome)).Str("reason", r.Reason).
-		Dur("age_ms", c.heads.Age(f.Intent.Job.BirthMs)).Msg(what)
+		Dur("age_ms", c.heads.Age(f.Intent.Job.DueSinceMs)).Msg(what)
 }

@@ -31,11 +31,11 @@ func TestLateReceiptsAreTold(t *testing.T) {
 		view: view{duty: on, broadcast: &broadcast{duty: on, last: map[chain.Hash]sent{}}},
 		ages: newAges(func() time.Time { return now }, 10*time.Second),
 	}
-	f := txm.Flight{Txs: []txm.Tx{{}}}
+	f := txm.PendingTx{Txs: []txm.Tx{{}}}
 	f.Intent = txm.Intent{ID: 1, Job: job.Job{Kind: job.Liquidation}, Waited: time.Minute}
 	told := func() int { return strings.Count(log.String(), "no receipt yet") }
 	for i, want := range []int{0, 0, 1, 1} {
-		c.remember([]txm.Flight{f})
+		c.remember([]txm.PendingTx{f})
 		if c.watch(f, txm.Observation{}); told() != want {
 			t.Errorf("after %d s: told %d times", 5*i, told())
 		}
@@ -46,14 +46,14 @@ func TestLateReceiptsAreTold(t *testing.T) {
 	}
 }
 
-// inFlight is a store with flights that nobody may change.
-type inFlight struct {
+// pendingStore is a store with pending transactions that nobody may change.
+type pendingStore struct {
 	told
-	flights []txm.Flight
+	inFlight []txm.PendingTx
 }
 
-func (s *inFlight) InFlight(context.Context, chain.Address) ([]txm.Flight, error) {
-	return s.flights, nil
+func (s *pendingStore) InFlight(context.Context, chain.Address) ([]txm.PendingTx, error) {
+	return s.inFlight, nil
 }
 
 // noReceipts is a node on which nothing is mined.
@@ -79,17 +79,17 @@ func (n *noReceipts) Finalized(context.Context) (chain.BlockRef, error) {
 }
 func (n *noReceipts) Head(context.Context) (chain.BlockRef, error) { return chain.BlockRef{}, nil }
 
-// LIQ-6: a pass over many flights takes longer than a block. The slots of what is mined meanwhile are given back at
-// each head, and not at the next pass.
-func TestPlacesAreFreeWhileFlightsAreFollowed(t *testing.T) {
+// LIQ-6: a pass over many pending transactions takes longer than a block. The slots of what is mined meanwhile are
+// given back at each head, and not at the next pass.
+func TestSlotsAreFreeWhilePendingAreFollowed(t *testing.T) {
 	node, freed, pressed := &noReceipts{heads: headsAt(nowMs, time.Now())}, 0, 0
 	node.says = evm.MinedNonce{Agreed: 9, Sure: true, Newest: 9}
-	store := &inFlight{}
+	store := &pendingStore{}
 	for n := range uint64(5) {
 		signed := txm.SignedTx{Hash: chain.Hash{byte(n) + 1}}
-		f := txm.Flight{Txs: []txm.Tx{{Kind: txm.Exec, SignedTx: signed}}}
+		f := txm.PendingTx{Txs: []txm.Tx{{Kind: txm.Exec, SignedTx: signed}}}
 		f.Intent = txm.Intent{ID: int64(n) + 1, Nonce: n, Job: job.Job{Kind: job.Liquidation}}
-		store.flights = append(store.flights, f)
+		store.inFlight = append(store.inFlight, f)
 	}
 	on := newQueueTest(t, nil).duty
 	on.node, on.store, on.heads = node, store, node.heads
@@ -128,12 +128,12 @@ func (n *endingWindow) SendRaw(context.Context, []byte) error {
 }
 
 // noting is a store that takes answers to broadcasts.
-type noting struct{ inFlight }
+type noting struct{ pendingStore }
 
 func (noting) Noted(context.Context, lease.Fence, chain.Hash, string, bool) error { return nil }
 
-// TIER-9: many flights are looked at together, and broadcasting them again takes long. Each is broadcast only while the
-// turn is ours at that moment.
+// TIER-9: many pending transactions are looked at together, and broadcasting them again takes long. Each is broadcast
+// only while the turn is ours at that moment.
 func TestNothingIsBroadcastLate(t *testing.T) {
 	turns := &windows{}
 	node, store, left := &endingWindow{turns: turns}, &noting{}, 0
@@ -142,9 +142,9 @@ func TestNothingIsBroadcastLate(t *testing.T) {
 	b := &broadcast{duty: on, last: map[chain.Hash]sent{}}
 	for n := range uint64(3) {
 		signed := txm.SignedTx{Hash: chain.Hash{byte(n) + 1}, Nonce: n}
-		f := txm.Flight{Txs: []txm.Tx{{Kind: txm.Exec, SignedTx: signed}}}
+		f := txm.PendingTx{Txs: []txm.Tx{{Kind: txm.Exec, SignedTx: signed}}}
 		f.Intent = txm.Intent{ID: int64(n) + 1, Nonce: n, Job: job.Job{Kind: job.Order}}
-		store.flights = append(store.flights, f)
+		store.inFlight = append(store.inFlight, f)
 		// which is long enough ago for the same bytes once more
 		b.last[signed.Hash] = sent{first: 98, last: 98, pooled: true}
 	}
@@ -156,7 +156,7 @@ func TestNothingIsBroadcastLate(t *testing.T) {
 		return Wait("it is another keeper's"), nil
 	}
 	if err := c.pass(t.Context()); err != nil || node.broadcast != 1 || left != 2 {
-		t.Errorf("%d flights were broadcast, %d left to the other keeper; %v", node.broadcast, left, err)
+		t.Errorf("%d pending transactions were broadcast, %d left to the other keeper; %v", node.broadcast, left, err)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestWhatIsSaidOfASpentNonce(t *testing.T) {
 			metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.New(&out)}
 		c := &confirm{view: view{duty: on}, ended: func() {},
 			rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }}
-		if err := c.nonceLost(t.Context(), txm.Flight{}, txm.Observation{}); err != nil {
+		if err := c.nonceLost(t.Context(), txm.PendingTx{}, txm.Observation{}); err != nil {
 			t.Fatal(err)
 		}
 		alarm := strings.Contains(out.String(), `"critical":true`) && strings.Contains(out.String(), `"level":"error"`)
@@ -202,9 +202,9 @@ func TestReorgCallsNothingOff(t *testing.T) {
 	if claimed := o.claimOf(t, 1, devKey(t), 1e18); len(claimed) != 1 {
 		t.Fatal("nothing was claimed")
 	}
-	flights, err := txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
-	if err != nil || len(flights) != 1 {
-		t.Fatal(flights, err)
+	inFlight, err := txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
+	if err != nil || len(inFlight) != 1 {
+		t.Fatal(inFlight, err)
 	}
 	now, looked, node := time.Now(), 0, &talkative{}
 	b := &broadcast{last: map[chain.Hash]sent{}, duty: duty{term: o.term, node: node,
@@ -214,9 +214,9 @@ func TestReorgCallsNothingOff(t *testing.T) {
 		looked++
 		return Wait("premature"), nil
 	}}
-	c.ages.see(flights[0].Intent.ID).lost = now
+	c.ages.see(inFlight[0].Intent.ID).lost = now
 	for i, want := range []int{0, 1} {
-		if err := c.act(t.Context(), &look{Flight: flights[0], step: txm.Resume}); err != nil {
+		if err := c.act(t.Context(), &look{PendingTx: inFlight[0], step: txm.Resume}); err != nil {
 			t.Fatal(err)
 		}
 		if looked != want || node.public.Load() != int32(i+1) {

@@ -127,7 +127,7 @@ func (d *drain) fill(ctx, checking context.Context) (filled bool, err error) {
 	if pick.Limit <= 0 {
 		return false, nil
 	}
-	pick.Liquidations = d.limits.Flights().Liquidations
+	pick.Liquidations = d.limits.InFlight().Liquidations
 	for {
 		pick.Except = append(d.asked(), d.ids()...)
 		heads, err := d.store.Heads(ctx, d.signer, pick)

@@ -88,7 +88,7 @@ func (c counts) count(context.Context) error { c(); return nil }
 func (o *queueTest) queue(t *testing.T, ids ...string) {
 	t.Helper()
 	for i, id := range ids {
-		j := job.Job{ID: id, Kind: job.Order, Class: job.ClassMarketOrder, BirthMs: uint64(i), Signer: o.signer}
+		j := job.Job{ID: id, Kind: job.Order, Class: job.ClassMarketOrder, DueSinceMs: uint64(i), Signer: o.signer}
 		if _, err := txstore.NewIntents(o.db).Enqueue(t.Context(), j); err != nil {
 			t.Fatal(err)
 		}

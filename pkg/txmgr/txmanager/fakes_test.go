@@ -32,9 +32,9 @@ func (alone) Ended(string, job.Outcome) {}
 // limits are those by default.
 type limits struct{}
 
-func (limits) Fee() txm.Policy     { return txm.DefaultPolicy() }
-func (limits) Flights() txm.Limits { return txm.Limits{Signer: 16, Liquidations: 10} }
-func (limits) Observe(txm.Taken)   {}
+func (limits) Fee() txm.Policy      { return txm.DefaultPolicy() }
+func (limits) InFlight() txm.Limits { return txm.Limits{Signer: 16, Liquidations: 10} }
+func (limits) Observe(txm.Taken)    {}
 
 // odd is the verdict after an answer that says nothing of a job.
 func odd(reason string) Verdict { return Verdict{Kind: Retry, Reason: reason, Heads: 1} }

@@ -17,11 +17,11 @@ type gaps struct {
 	since map[uint64]uint64 // the head at which a number was first seen to be in the way
 }
 
-// pass fills the numbers that flights above them have waited for long enough, and returns whether it tried to: the
-// cursor is then old.
-func (g gaps) pass(ctx context.Context, released []uint64, flights []txm.Flight) (tried bool, err error) {
+// pass fills the numbers that pending transactions above them have waited for long enough, and returns whether it tried
+// to: the cursor is then old.
+func (g gaps) pass(ctx context.Context, released []uint64, inFlight []txm.PendingTx) (tried bool, err error) {
 	var highest uint64
-	for _, f := range flights {
+	for _, f := range inFlight {
 		highest = max(highest, f.Intent.Nonce)
 	}
 	head, _ := g.heads.Newest()

@@ -18,11 +18,11 @@ func TestGaps(t *testing.T) {
 		filled = append(filled, n)
 		return nil
 	}}
-	pass := func(want bool, flights ...uint64) {
+	pass := func(want bool, inFlight ...uint64) {
 		t.Helper()
-		var flying []txm.Flight
-		for _, n := range flights {
-			flying = append(flying, txm.Flight{Intent: txm.Intent{Nonce: n}})
+		var flying []txm.PendingTx
+		for _, n := range inFlight {
+			flying = append(flying, txm.PendingTx{Intent: txm.Intent{Nonce: n}})
 		}
 		if tried, err := g.pass(t.Context(), []uint64{3, 7}, flying); tried != want || err != nil {
 			t.Errorf("tried %t, %v", tried, err)

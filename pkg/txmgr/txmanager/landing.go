@@ -16,7 +16,7 @@ type landing struct {
 // look returns the signer's next nonce in the newest block as anybody has it, and stores below which number
 // transactions are mined as two hosts have it: these take no slots any more. Asking for the signer's nonce is asking
 // once for all of them. While too few answer, slots stay taken. What blocks take moves the limits.
-func (l *landing) look(ctx context.Context, flights []txm.Flight) (newest uint64, err error) {
+func (l *landing) look(ctx context.Context, inFlight []txm.PendingTx) (newest uint64, err error) {
 	n, err := l.node.MinedNonce(ctx, l.signer)
 	if err != nil {
 		return 0, err
@@ -31,7 +31,7 @@ func (l *landing) look(ctx context.Context, flights []txm.Flight) (newest uint64
 		}
 		l.below = &n.Agreed
 	}
-	waiting, refused := l.broadcast.waiting(flights, n.Newest)
+	waiting, refused := l.broadcast.waiting(inFlight, n.Newest)
 	l.limits.Observe(txm.Taken{Block: l.broadcast.heads.Number(), Landed: landed, Waiting: waiting, Refused: refused})
 	if landed > 0 || first && l.below != nil { // at the first look nobody knows how many landed since the last term's
 		l.freed()

@@ -97,7 +97,7 @@ func TestPlacesFollowWhatTwoHostsSay(t *testing.T) {
 // LIQ-14: what moves the limits is how long liquidations wait, since their first transaction, and whether nodes refuse.
 // One that is another tier's waits for nothing, but for what only frees its nonce.
 func TestHowLongLiquidationsWait(t *testing.T) {
-	flight := func(kind job.Kind, n uint64, hashes ...byte) (f txm.Flight) {
+	pending := func(kind job.Kind, n uint64, hashes ...byte) (f txm.PendingTx) {
 		f.Intent.Job.Kind, f.Intent.Nonce = kind, n
 		for _, h := range hashes {
 			f.Txs = append(f.Txs, txm.Tx{Kind: txm.Exec, SignedTx: txm.SignedTx{Hash: chain.Hash{h}}})
@@ -107,23 +107,23 @@ func TestHowLongLiquidationsWait(t *testing.T) {
 	b := &broadcast{duty: duty{heads: headsAt(nowMs, time.Now()), turns: alone{}}, last: map[chain.Hash]sent{
 		{1}: {first: 90}, {2}: {first: 97}, {3}: {first: 99}, {4}: {first: 80}, {5}: {},
 	}}
-	flights := []txm.Flight{
-		flight(job.Order, 3, 1), flight(job.Liquidation, 4, 2, 3), flight(job.Liquidation, 2, 4),
-		flight(job.Adl, 5, 5), flight(job.Liquidation, 6, 9),
+	inFlight := []txm.PendingTx{
+		pending(job.Order, 3, 1), pending(job.Liquidation, 4, 2, 3), pending(job.Liquidation, 2, 4),
+		pending(job.Adl, 5, 5), pending(job.Liquidation, 6, 9),
 	}
-	if blocks, refused := b.waiting(flights, 3); blocks != 3 || refused {
+	if blocks, refused := b.waiting(inFlight, 3); blocks != 3 || refused {
 		t.Errorf("%d blocks, refused %t; want the three of the raised one", blocks, refused)
 	}
 	b.last[chain.Hash{1}] = sent{class: evm.GapOrLimit}
-	if _, refused := b.waiting(flights, 3); !refused {
+	if _, refused := b.waiting(inFlight, 3); !refused {
 		t.Error("a full pool is no refusal")
 	}
 	b.turns = lost{}
-	if blocks, _ := b.waiting(flights, 3); blocks != 0 {
+	if blocks, _ := b.waiting(inFlight, 3); blocks != 0 {
 		t.Errorf("%d blocks, though all are another tier's", blocks)
 	}
-	flights[1].Txs[1].Kind = txm.Cancel
-	if blocks, _ := b.waiting(flights, 3); blocks != 3 {
+	inFlight[1].Txs[1].Kind = txm.Cancel
+	if blocks, _ := b.waiting(inFlight, 3); blocks != 3 {
 		t.Errorf("%d blocks; want the three of the one that frees its nonce", blocks)
 	}
 }

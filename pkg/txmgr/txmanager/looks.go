@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// looksAtOnce is of how many flights what the chain shows is stored in one statement.
+	// looksAtOnce is of how many pending transactions what the chain shows is stored in one statement.
 	looksAtOnce = 64
-	// sideBySide is about how many flights the nodes are asked at a time.
+	// sideBySide is about how many pending transactions the nodes are asked at a time.
 	sideBySide = 16
 )
 
-// look is what a pass sees of a flight.
+// look is what a pass sees of a pending transaction.
 type look struct {
-	txm.Flight
+	txm.PendingTx
 	observed txm.Observation
 	found    *evm.Receipt // of the one of its transactions that was mined; nil for none
 	step     txm.Step     // what it needs
@@ -35,17 +35,17 @@ type look struct {
 	unsettled, err error
 }
 
-func (c *confirm) looks(flights []txm.Flight) []*look {
-	lanes := txm.Inherit(flights, c.waiting.most(),
-		func(f txm.Flight) bool { return c.turns.Ask(f.Intent.Job).Mine })
-	looks := make([]*look, len(flights))
-	for i, f := range flights {
-		looks[i] = &look{Flight: f, observed: txm.Observation{Lane: lanes[i]}}
+func (c *confirm) looks(inFlight []txm.PendingTx) []*look {
+	lanes := txm.Inherit(inFlight, c.waiting.most(),
+		func(f txm.PendingTx) bool { return c.turns.Ask(f.Intent.Job).Mine })
+	looks := make([]*look, len(inFlight))
+	for i, f := range inFlight {
+		looks[i] = &look{PendingTx: f, observed: txm.Observation{Lane: lanes[i]}}
 	}
 	return looks
 }
 
-// each does something about several flights at a time.
+// each does something about several pending transactions at a time.
 func each(looks []*look, do func(*look)) {
 	group := errgroup.Group{}
 	group.SetLimit(sideBySide)
@@ -63,8 +63,9 @@ func that(looks []*look, need txm.Step) []*look {
 	return slices.DeleteFunc(slices.Clone(looks), func(l *look) bool { return l.err != nil || l.step != need })
 }
 
-// see finds out what flights need now. While no two endpoints agree on how many nonces were spent for good, a flight's
-// own is not: it is broadcast and replaced as ever, which costs nothing if it was, and that is reported.
+// see finds out what pending transactions need now. While no two endpoints agree on how many nonces were spent for
+// good, a pending transaction's own is not: it is broadcast and replaced as ever, which costs nothing if it was, and
+// that is reported.
 func (c *confirm) see(ctx context.Context, looks []*look, at tip) error {
 	each(looks, func(l *look) { c.view.see(ctx, l, at) })
 	var unsettled []error
@@ -73,27 +74,27 @@ func (c *confirm) see(ctx context.Context, looks []*look, at tip) error {
 			continue
 		}
 		if unsettled = append(unsettled, l.unsettled); l.unsettled == nil {
-			l.observed.Missing = c.ages.missingFor(l.Flight, l.observed)
+			l.observed.Missing = c.ages.missingFor(l.PendingTx, l.observed)
 		}
-		c.watch(l.Flight, l.observed)
+		c.watch(l.PendingTx, l.observed)
 		c.decide(l, at)
 	}
 	return errors.Join(unsettled...)
 }
 
-// decide reports what a flight needs by whose turn it is at this moment: the chain was asked for all flights of a
-// statement, and nothing is sent in another keeper's window for what it has shown in ours. What nodes answered to
-// another flight meanwhile may hold for this one.
+// decide reports what a pending transaction needs by whose turn it is at this moment: the chain was asked for all
+// pending transactions of a statement, and nothing is sent in another keeper's window for what it has shown in ours.
+// What nodes answered to another pending transaction meanwhile may hold for this one.
 func (c *confirm) decide(l *look, at tip) {
 	l.observed.Sent = c.broadcast.sending(l.Newest().Hash)
-	l.observed.Enough = c.renewal.market.enough(l.observed.For(l.Flight), l.Newest().Price())
+	l.observed.Enough = c.renewal.market.enough(l.observed.For(l.PendingTx), l.Newest().Price())
 	turn := c.turns.Ask(l.Intent.Job)
 	l.observed.Over, l.observed.InTheWay = !turn.Mine, turn.Passed && at.ours > l.Intent.Nonce
-	l.step = c.limits.Fee().Next(l.Flight, l.observed)
+	l.step = c.limits.Fee().Next(l.PendingTx, l.observed)
 }
 
-// together stores something of several flights in one statement. Where one of them has moved on, which the next pass
-// sees, each is stored by itself.
+// together stores something of several pending transactions in one statement. Where one of them has moved on, which the
+// next pass sees, each is stored by itself.
 func together(looks []*look, store func([]*look) error) (stored []*look, err error) {
 	if len(looks) == 0 {
 		return nil, nil
@@ -139,15 +140,15 @@ func (c *confirm) record(ctx context.Context, looks []*look) error {
 		c.broadcast.roomMade()
 	}
 	for _, l := range recorded {
-		age := c.heads.Age(l.Intent.Job.BirthMs)
+		age := c.heads.Age(l.Intent.Job.DueSinceMs)
 		metric.OfJob(c.metrics.landed.WithLabelValues(string(l.Intent.Job.Kind)), age.Seconds(), l.Intent.Job.ID)
-		c.logged("mined", l.Flight, *l.observed.Receipt)
+		c.logged("mined", l.PendingTx, *l.observed.Receipt)
 		// what frees a nonce fits where an execution does not
 		if mined, _ := l.Of(l.observed.Receipt.TxHash); mined.Kind == txm.Exec {
 			c.renewal.market.took(mined.Price(), l.observed.Receipt.Block.Number)
 		}
 		l.Mined = l.observed.Receipt
-		l.step = c.limits.Fee().Next(l.Flight, l.observed)
+		l.step = c.limits.Fee().Next(l.PendingTx, l.observed)
 	}
 	return err
 }
@@ -155,18 +156,18 @@ func (c *confirm) record(ctx context.Context, looks []*look) error {
 func (c *confirm) judged(ctx context.Context, l *look) (*txm.Receipt, error) {
 	r := *l.observed.Receipt
 	var err error
-	if r.Outcome, r.Reason, err = c.outcome(ctx, l.Flight, *l.found); err != nil {
+	if r.Outcome, r.Reason, err = c.outcome(ctx, l.PendingTx, *l.found); err != nil {
 		return &r, err
 	}
 	// the job is done all the same, and whoever reads the result sees that this is missing
-	if r.Settlement, err = c.settlement(l.Flight, *l.found); err != nil {
+	if r.Settlement, err = c.settlement(l.PendingTx, *l.found); err != nil {
 		c.log.Error().Err(err).Str("job", l.Intent.Job.ID).Str("hash", l.found.Hash.Hex()).
 			Msg("what the transaction came to is left out of its result")
 	}
 	return &r, nil
 }
 
-func (c *confirm) outcome(ctx context.Context, f txm.Flight, found evm.Receipt) (job.Outcome, string, error) {
+func (c *confirm) outcome(ctx context.Context, f txm.PendingTx, found evm.Receipt) (job.Outcome, string, error) {
 	mined, _ := f.Of(found.Hash)
 	switch mined.Kind {
 	case txm.Cancel:
@@ -178,8 +179,9 @@ func (c *confirm) outcome(ctx context.Context, f txm.Flight, found evm.Receipt) 
 	}
 }
 
-// settlement is what the mined one of a flight's transactions came to for the owner of a position (LIQ-11).
-func (c *confirm) settlement(f txm.Flight, found evm.Receipt) (*job.Settlement, error) {
+// settlement is what the mined one of a nonce's transactions came to for the owner of a position
+// (LIQ-11).
+func (c *confirm) settlement(f txm.PendingTx, found evm.Receipt) (*job.Settlement, error) {
 	if mined, _ := f.Of(found.Hash); !found.OK || mined.Kind == txm.Cancel || mined.Kind == txm.Fill {
 		return nil, nil //nolint:nilnil // it did nothing to a position, which is no error
 	}
@@ -204,7 +206,7 @@ func (c *confirm) finish(ctx context.Context, looks []*look) error {
 		return err
 	})
 	for _, l := range finished {
-		c.logged("final", l.Flight, *l.Mined)
+		c.logged("final", l.PendingTx, *l.Mined)
 		c.turns.Ended(l.Intent.Job.ID, l.Mined.Outcome)
 	}
 	if len(finished) > 0 {
@@ -229,7 +231,7 @@ func (v view) see(ctx context.Context, l *look, at tip) {
 	lane := l.observed.Lane
 	l.observed = at.Observation
 	l.observed.Lane = lane
-	if l.found, l.err = v.receipt(ctx, l.Flight, at); l.err != nil {
+	if l.found, l.err = v.receipt(ctx, l.PendingTx, at); l.err != nil {
 		return
 	}
 	if r := l.found; r != nil {
@@ -237,7 +239,7 @@ func (v view) see(ctx context.Context, l *look, at tip) {
 		signed, _ := l.Of(r.Hash)
 		l.observed.Receipt = &txm.Receipt{TxHash: r.Hash, Block: chain.BlockRef{Number: r.Block, Hash: r.BlockHash},
 			OK: r.OK, GasUsed: min(r.GasUsed, signed.Gas), GasPrice: min(r.GasPrice, signed.Cap)}
-	} else if l.observed.FinalNonce, l.unsettled = v.spent(ctx, l.Flight, at); !evm.Undecided(l.unsettled) {
+	} else if l.observed.FinalNonce, l.unsettled = v.spent(ctx, l.PendingTx, at); !evm.Undecided(l.unsettled) {
 		l.err, l.unsettled = l.unsettled, nil
 	}
 }

@@ -18,7 +18,7 @@ type Metrics struct {
 	queues *ttl.Metrics // of retries
 	attemptMetrics
 	sendMetrics
-	flightMetrics
+	pendingMetrics
 	moneyMetrics
 }
 
@@ -26,7 +26,7 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	in := metric.In{Registerer: reg}
 	return &Metrics{lease.NewMetrics(reg), ttl.NewMetrics(reg), newAttemptMetrics(in), newSendMetrics(in),
-		newFlightMetrics(in), newMoneyMetrics(in)}
+		newPendingMetrics(in), newMoneyMetrics(in)}
 }
 
 // attemptMetrics are of attempts, from the queue to their end.
@@ -76,8 +76,8 @@ func newSendMetrics(in metric.In) sendMetrics {
 	}
 }
 
-// flightMetrics are of transactions that wait for a block, or for theirs to be final.
-type flightMetrics struct {
+// pendingMetrics are of transactions that wait for a block, or for theirs to be final.
+type pendingMetrics struct {
 	inFlight     *prometheus.GaugeVec
 	liquidations *prometheus.GaugeVec
 	unlanded     *unlanded
@@ -85,10 +85,10 @@ type flightMetrics struct {
 	foreign      *prometheus.CounterVec
 }
 
-func newFlightMetrics(in metric.In) flightMetrics {
+func newPendingMetrics(in metric.In) pendingMetrics {
 	u := newUnlanded()
 	in.MustRegister(u)
-	return flightMetrics{
+	return pendingMetrics{
 		inFlight: in.Gauges("sender_in_flight", "Transactions of a signer whose fate is open.", "signer"),
 		liquidations: in.Gauges("sender_liquidations_in_flight",
 			"Liquidations of a signer that are not final. Those not mined are limited over all senders.", "signer"),

@@ -59,7 +59,7 @@ func TestNoNonceForWhoMayNotPay(t *testing.T) {
 }
 
 // What is in flight is pressed for the most urgent task that waits for it, and for none that waits for something else.
-func TestWhatWaitsForFlights(t *testing.T) {
+func TestWhatWaitsForPending(t *testing.T) {
 	held := ""
 	p := slots{held: func() string { return held }, waiting: new(waiting)}
 	tasks := []*Task{{Intent: txm.Intent{Job: job.Job{Kind: job.Deposit}}},

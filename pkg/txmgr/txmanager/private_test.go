@@ -136,10 +136,10 @@ func transaction(n byte, gas uint64) txm.SignedTx {
 // dearer ones at the same nonce; then it goes to both, at the next head.
 func TestPrivateUntilTheDeadline(t *testing.T) {
 	p, first, dearer := newPrivateTest(t), transaction(1, 2e6), transaction(2, 2e6)
-	flight := txm.Flight{Intent: txm.Intent{ID: 7, Job: job.Job{Kind: job.Liquidation}},
+	pending := txm.PendingTx{Intent: txm.Intent{ID: 7, Job: job.Job{Kind: job.Liquidation}},
 		Txs: []txm.Tx{{SignedTx: first, Kind: txm.Exec}}}
 	next := func() txm.Step {
-		return txm.DefaultPolicy().Next(flight, txm.Observation{Head: p.heads.Number(), Sent: p.sending(first.Hash)})
+		return txm.DefaultPolicy().Next(pending, txm.Observation{Head: p.heads.Number(), Sent: p.sending(first.Hash)})
 	}
 	expect := func(when string, tx txm.SignedTx, wantPublic, wantPrivate int) {
 		t.Helper()

@@ -11,11 +11,12 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
-// rechecksAtOnce is how many flights are looked at anew at a time, besides those that something urgent waits for.
+// rechecksAtOnce is how many pending transactions are looked at anew at a time, besides those that something urgent
+// waits for.
 const rechecksAtOnce = 4
 
-// rechecks are flights whose jobs are looked at anew. None waits for another one's slow call: a flight is left out of
-// the passes that come while it is pressed.
+// rechecks are pending transactions whose jobs are looked at anew. None waits for another one's slow call: a pending
+// transaction is left out of the passes that come while it is pressed.
 type rechecks struct {
 	beside  bool // passes do not wait for them
 	running sync.WaitGroup
@@ -76,7 +77,7 @@ func (p *rechecks) leave(intent int64, err error) {
 // urgentFirst orders looks by the lanes they are pressed for.
 func urgentFirst(looks []*look) []*look {
 	return slices.SortedStableFunc(slices.Values(looks), func(a, b *look) int {
-		la, lb := a.observed.For(a.Flight), b.observed.For(b.Flight)
+		la, lb := a.observed.For(a.PendingTx), b.observed.For(b.PendingTx)
 		switch {
 		case txm.Above(la, lb):
 			return -1
@@ -87,10 +88,10 @@ func urgentFirst(looks []*look) []*look {
 	})
 }
 
-// aside makes another transaction of a flight, whose job is looked at anew for it, beside the pass.
+// aside replaces a pending transaction, whose job is looked at anew for it, beside the pass.
 func (c *confirm) aside(ctx context.Context, l *look,
-	renew func(context.Context, txm.Flight, txm.Observation) error) error {
-	f, s, p := l.Flight, l.observed, &c.broadcast.rechecks
+	renew func(context.Context, txm.PendingTx, txm.Observation) error) error {
+	f, s, p := l.PendingTx, l.observed, &c.broadcast.rechecks
 	if !p.beside {
 		return renew(ctx, f, s)
 	}
@@ -107,12 +108,12 @@ func (c *confirm) aside(ctx context.Context, l *look,
 	return nil
 }
 
-// place waits until a flight may be pressed. It returns false when a new head has come first: what is urgent is looked
-// at again before it.
+// place waits until a pending transaction may be pressed. It returns false when a new head has come first: what is
+// urgent is looked at again before it.
 func (c *confirm) place(ctx context.Context, l *look) bool {
 	head := c.heads.Next()
 	for {
-		full := c.broadcast.rechecks.enter(l.Intent.ID, l.observed.For(l.Flight) == job.LiquidationLane)
+		full := c.broadcast.rechecks.enter(l.Intent.ID, l.observed.For(l.PendingTx) == job.LiquidationLane)
 		if full == nil {
 			return true
 		}

@@ -16,23 +16,23 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
-// Flights whose jobs take long to look at anew keep no other from being pressed: a liquidation has room of its own, and
-// what finds none is left to the next head. A flight that is pressed is not pressed again.
+// PendingTxs whose jobs take long to look at anew keep no other from being pressed: a liquidation has room of its own,
+// and what finds none is left to the next head. A pending transaction that is pressed is not pressed again.
 func TestSlowRechecksHoldNobody(t *testing.T) {
 	heads := headtrack.New(time.Now)
 	answer, asked := make(chan struct{}), make(chan int64, rechecksAtOnce+2)
 	b := &broadcast{rechecks: rechecks{beside: true}}
 	c := &confirm{view: view{duty: duty{heads: heads}, broadcast: b}}
-	renew := func(_ context.Context, f txm.Flight, _ txm.Observation) error {
+	renew := func(_ context.Context, f txm.PendingTx, _ txm.Observation) error {
 		asked <- f.Intent.ID
 		<-answer
 		return errors.New("it took long")
 	}
-	flight := func(id int64, kind job.Kind) *look {
-		return &look{Flight: txm.Flight{Intent: txm.Intent{ID: id, Job: job.Job{Kind: kind}}}}
+	pending := func(id int64, kind job.Kind) *look {
+		return &look{PendingTx: txm.PendingTx{Intent: txm.Intent{ID: id, Job: job.Job{Kind: kind}}}}
 	}
 	begin := func(id int64, kind job.Kind) {
-		if err := c.aside(t.Context(), flight(id, kind), renew); err != nil {
+		if err := c.aside(t.Context(), pending(id, kind), renew); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestWhatCannotGoOnMakesWay(t *testing.T) {
 		what string
 		err  error
 		poor bool
-		do   func(renewal, context.Context, txm.Flight, txm.Observation) error
+		do   func(renewal, context.Context, txm.PendingTx, txm.Observation) error
 	}{
 		{"its call comes to an error", errors.New("the node is away"), false, renewal.replace},
 		{"the signer cannot pay for it", nil, true, renewal.resume},
@@ -86,11 +86,11 @@ func TestWhatCannotGoOnMakesWay(t *testing.T) {
 			if claimed := o.claimOf(t, 1, devKey(t), 1e18); len(claimed) != 1 {
 				t.Fatal("nothing was claimed")
 			}
-			flights, err := txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
-			if err != nil || len(flights) != 1 {
-				t.Fatal(flights, err)
+			inFlight, err := txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
+			if err != nil || len(inFlight) != 1 {
+				t.Fatal(inFlight, err)
 			}
-			f, node := flights[0], &talkative{}
+			f, node := inFlight[0], &talkative{}
 			d := duty{term: o.term, signer: o.signer, node: node, heads: headsAt(nowMs, time.Now()), store: o.store,
 				limits: limits{}, turns: alone{}, metrics: o.metrics, log: zerolog.Nop()}
 			r := renewal{
@@ -104,9 +104,9 @@ func TestWhatCannotGoOnMakesWay(t *testing.T) {
 			if err := c.do(r, t.Context(), f, txm.Observation{Lane: job.LiquidationLane}); err != nil {
 				t.Fatal(err)
 			}
-			flights, err = txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
-			if err != nil || len(flights) != 1 || !flights[0].Leaving() || node.public.Load() != 1 {
-				t.Errorf("it does not make way: %+v, %d broadcasts, %v", flights, node.public.Load(), err)
+			inFlight, err = txstore.NewIntents(o.db).InFlight(t.Context(), o.signer)
+			if err != nil || len(inFlight) != 1 || !inFlight[0].Leaving() || node.public.Load() != 1 {
+				t.Errorf("it does not make way: %+v, %d broadcasts, %v", inFlight, node.public.Load(), err)
 			}
 		})
 	}
@@ -126,7 +126,8 @@ func TestReceiptBurnsNoMoreThanWasSigned(t *testing.T) {
 	hash := chain.Hash{1}
 	odd := evm.Receipt{Tx: chain.Tx{Hash: hash, Block: 5, GasUsed: 1 << 63, GasPrice: 1 << 63}}
 	v := view{duty: duty{node: receipts{of: odd}}, broadcast: &broadcast{}}
-	l := &look{Flight: txm.Flight{Txs: []txm.Tx{{SignedTx: txm.SignedTx{Hash: hash, Gas: 100_000, Cap: txm.Gwei}}}}}
+	signed := txm.SignedTx{Hash: hash, Gas: 100_000, Cap: txm.Gwei}
+	l := &look{PendingTx: txm.PendingTx{Txs: []txm.Tx{{SignedTx: signed}}}}
 	v.see(t.Context(), l, tip{latest: 1})
 	if r := l.observed.Receipt; l.err != nil || r == nil || r.GasUsed != 100_000 || r.GasPrice != txm.Gwei {
 		t.Errorf("noted %+v, %v", r, l.err)

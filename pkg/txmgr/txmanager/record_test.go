@@ -55,9 +55,9 @@ func (n *minedAt) SettledReceipt(context.Context, chain.Hash) (chain.Hash, bool,
 	return itsBlock, true, nil
 }
 
-// written is a store that notes what is written of flights.
+// written is a store that notes what is written of pending transactions.
 type written struct {
-	inFlight
+	pendingStore
 	moved    chain.Hash // a transaction whose intent has moved on
 	lost     bool       // the lease is another process's
 	steps    []string
@@ -97,17 +97,17 @@ func (done) Outcome(context.Context, job.Job, evm.Receipt) (job.Outcome, string,
 }
 func (done) Settlement(job.Job, evm.Receipt) (*job.Settlement, error) { return nil, nil } //nolint:nilnil // none
 
-// confirming is a confirm of so many flights that all are mined on a node.
-func confirming(t *testing.T, node *minedAt, store *written, flights int) *confirm {
+// confirming is a confirm of so many pending transactions that all are mined on a node.
+func confirming(t *testing.T, node *minedAt, store *written, inFlight int) *confirm {
 	t.Helper()
 	on := newQueueTest(t, nil).duty
 	on.node, on.store, on.heads = node, store, headsAt(nowMs, time.Now())
-	node.says = evm.MinedNonce{Agreed: uint64(flights), Sure: true, Newest: uint64(flights)}
+	node.says = evm.MinedNonce{Agreed: uint64(inFlight), Sure: true, Newest: uint64(inFlight)}
 	node.enough = make(chan struct{})
-	for n := range flights {
-		f := txm.Flight{Txs: []txm.Tx{{SignedTx: txm.SignedTx{Hash: chain.Hash{byte(n) + 1}}}}}
+	for n := range inFlight {
+		f := txm.PendingTx{Txs: []txm.Tx{{SignedTx: txm.SignedTx{Hash: chain.Hash{byte(n) + 1}}}}}
 		f.Intent = txm.Intent{ID: int64(n) + 1, Nonce: uint64(n)}
-		store.flights = append(store.flights, f)
+		store.inFlight = append(store.inFlight, f)
 	}
 	v := view{duty: on, broadcast: &broadcast{duty: on, last: map[chain.Hash]sent{}}}
 	return &confirm{
@@ -133,9 +133,10 @@ func TestFinalReceiptsAreFinishedAtOnce(t *testing.T) {
 func TestWhatFreesANonceShowsNoPrice(t *testing.T) {
 	for kind, want := range map[txm.TxKind]uint64{txm.Exec: 5, txm.Cancel: 0, txm.Fill: 0} {
 		c := confirming(t, &minedAt{final: 4}, &written{}, 1)
-		flight := txm.Flight{Txs: []txm.Tx{{Kind: kind, SignedTx: txm.SignedTx{Hash: chain.Hash{1}, Cap: txm.Gwei}}}}
-		flight.Intent = txm.Intent{ID: 1}
-		c.store.(*written).flights = []txm.Flight{flight}
+		signed := txm.SignedTx{Hash: chain.Hash{1}, Cap: txm.Gwei}
+		pending := txm.PendingTx{Txs: []txm.Tx{{Kind: kind, SignedTx: signed}}}
+		pending.Intent = txm.Intent{ID: 1}
+		c.store.(*written).inFlight = []txm.PendingTx{pending}
 		if err := c.pass(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ type renewal struct {
 	recheck func(ctx context.Context, t *Task) (Verdict, error)
 }
 
-// plan is what the next transaction of a flight is to be.
+// plan is what the next transaction at a nonce is to be.
 type plan struct {
 	kind   txm.TxKind
 	call   Call
@@ -41,11 +41,11 @@ type plan struct {
 	closed bool // nothing can be sent now, whatever the job
 }
 
-// resume looks at a flight that another lease term has left, or that no node has. Bytes that were broadcast may be
-// anywhere: they are broadcast as they stand, unless the job is done or gone. Where no broadcast was noted this is as
-// good as the first: it waits until anything may be sent. What the signer cannot pay for makes way for what is more
-// urgent: to free its nonce costs less.
-func (r renewal) resume(ctx context.Context, f txm.Flight, s txm.Observation) error {
+// resume looks at a pending transaction that another lease term has left, or that no node has. Bytes that were
+// broadcast may be anywhere: they are broadcast as they stand, unless the job is done or gone. Where no broadcast was
+// noted this is as good as the first: it waits until anything may be sent. What the signer cannot pay for makes way for
+// what is more urgent: to free its nonce costs less.
+func (r renewal) resume(ctx context.Context, f txm.PendingTx, s txm.Observation) error {
 	if s.CancelsForUrgent(f) && r.broadcast.poor(f.Newest().Hash) {
 		return r.renew(ctx, f, s, r.cancelForUrgent(ctx))
 	}
@@ -62,9 +62,9 @@ func (r renewal) resume(ctx context.Context, f txm.Flight, s txm.Observation) er
 	return r.broadcast.send(ctx, f.Intent, f.Newest().SignedTx)
 }
 
-// replace raises a flight's price, or cancels it if its job is no longer to be done. Where that cannot be the newest
-// transaction is broadcast again.
-func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Observation) error {
+// replace raises a pending transaction's price, or cancels it if its job is no longer to be done. Where that cannot be
+// the newest transaction is broadcast again.
+func (r renewal) replace(ctx context.Context, f txm.PendingTx, s txm.Observation) error {
 	m, err := r.market.now(ctx)
 	if err != nil {
 		return err
@@ -86,9 +86,10 @@ func (r renewal) replace(ctx context.Context, f txm.Flight, s txm.Observation) e
 	return r.renew(ctx, f, s, p)
 }
 
-// yield leaves a flight to itself while its job is another keeper's: it is in the pools and may land, and that is all.
-// A job that is no longer to be done gives its nonce back, and so does one that keeps jobs of ours from being mined.
-func (r renewal) yield(ctx context.Context, f txm.Flight, s txm.Observation) error {
+// yield leaves a pending transaction to itself while its job is another keeper's: it is in the pools and may land, and
+// that is all. A job that is no longer to be done gives its nonce back, and so does one that keeps jobs of ours from
+// being mined.
+func (r renewal) yield(ctx context.Context, f txm.PendingTx, s txm.Observation) error {
 	p, ready, err := r.plan(ctx, f)
 	switch {
 	case err != nil:
@@ -105,7 +106,7 @@ func (r renewal) yield(ctx context.Context, f txm.Flight, s txm.Observation) err
 
 // cancelNonce gives the nonce of bytes that no node takes, or that were called off, to a payment to oneself. If that is
 // refused for good too, somebody has to look.
-func (r renewal) cancelNonce(ctx context.Context, f txm.Flight, s txm.Observation) error {
+func (r renewal) cancelNonce(ctx context.Context, f txm.PendingTx, s txm.Observation) error {
 	if f.Leaving() {
 		reason := fmt.Sprintf("nonce %d: no node takes a payment to oneself (%s)", f.Intent.Nonce, f.Newest().Hash)
 		return errors.Join(r.store.Pause(ctx, r.term.Fence(), reason), r.repeat(ctx, f, s))
@@ -117,9 +118,9 @@ func (r renewal) cancelNonce(ctx context.Context, f txm.Flight, s txm.Observatio
 	return r.renew(ctx, f, s, r.leave(ctx, txm.Cancel, why))
 }
 
-// plan decides what a flight needs. It is not ready while nobody can tell: a job that is done may have been done by
-// this very flight, a moment ago.
-func (r renewal) plan(ctx context.Context, f txm.Flight) (p plan, ready bool, err error) {
+// plan decides what a pending transaction needs. It is not ready while nobody can tell: a job that is done may have
+// been done by this very pending transaction, a moment ago.
+func (r renewal) plan(ctx context.Context, f txm.PendingTx) (p plan, ready bool, err error) {
 	if f.Leaving() {
 		return r.leave(ctx, f.Newest().Kind, f.Intent.Cancel), true, nil
 	}
@@ -155,7 +156,7 @@ func (r renewal) leave(ctx context.Context, kind txm.TxKind, why txm.Verdict) pl
 }
 
 // renew signs, stores and broadcasts, if the caps leave room.
-func (r renewal) renew(ctx context.Context, f txm.Flight, s txm.Observation, p plan) error {
+func (r renewal) renew(ctx context.Context, f txm.PendingTx, s txm.Observation, p plan) error {
 	lane, newest := s.For(f), f.Newest()
 	m, err := r.market.now(ctx)
 	if err != nil {
@@ -195,7 +196,7 @@ func (r renewal) renew(ctx context.Context, f txm.Flight, s txm.Observation, p p
 func more(cost, before uint64) uint64 { return cost - min(cost, before) }
 
 // repeat broadcasts the newest transaction again when it is time, and ours.
-func (r renewal) repeat(ctx context.Context, f txm.Flight, s txm.Observation) error {
+func (r renewal) repeat(ctx context.Context, f txm.PendingTx, s txm.Observation) error {
 	if !r.limits.Fee().Due(s) || s.Over && !f.Leaving() {
 		return nil
 	}

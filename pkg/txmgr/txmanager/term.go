@@ -34,9 +34,9 @@ type duty struct {
 	log     zerolog.Logger
 }
 
-// abandoned reports whether a flight is another tier's for good until that one has had its window. What is claimed
-// behind it makes way for itself, see [txm.Observation]; so nobody has to wait until it lands.
-func (d duty) abandoned(f txm.Flight) bool {
+// abandoned reports whether a pending transaction is another tier's for good until that one has had its window. What is
+// claimed behind it makes way for itself, see [txm.Observation]; so nobody has to wait until it lands.
+func (d duty) abandoned(f txm.PendingTx) bool {
 	return d.turns.Ask(f.Intent.Job).Passed && !f.Leaving()
 }
 
@@ -105,7 +105,7 @@ func (w *worker) drain(renewal renewal, waiting *waiting, cursor *cursor) *drain
 // liquidations' lane.
 func (w *worker) slots(ctx context.Context) (all, urgent int, err error) {
 	pending, err := w.Intents.Pending(ctx, w.key.Address())
-	most := w.Limits.Flights()
+	most := w.Limits.InFlight()
 	return most.Slots(job.OrderLane) - pending, most.Slots(job.LiquidationLane) - pending, err
 }
 
@@ -138,11 +138,11 @@ func (n numbers) housekeeping(ctx context.Context) error {
 	if n.cursor.known == nil || len(n.cursor.known.Released) == 0 {
 		return nil
 	}
-	flights, err := n.store.InFlight(ctx, n.signer)
+	inFlight, err := n.store.InFlight(ctx, n.signer)
 	if err != nil {
 		return err
 	}
-	tried, err := n.gaps.pass(ctx, n.cursor.known.Released, flights)
+	tried, err := n.gaps.pass(ctx, n.cursor.known.Released, inFlight)
 	if tried {
 		n.cursor.lose()
 	}

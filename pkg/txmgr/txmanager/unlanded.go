@@ -34,9 +34,9 @@ func newUnlanded() *unlanded {
 }
 
 // show takes what a signer has in flight and has not left to another tier.
-func (u *unlanded) show(signer chain.Address, flights []txm.Flight) {
+func (u *unlanded) show(signer chain.Address, inFlight []txm.PendingTx) {
 	oldest := map[job.Lane]time.Duration{}
-	for _, f := range flights {
+	for _, f := range inFlight {
 		if lane := f.Intent.Job.Kind.Lane(); f.Mined == nil {
 			oldest[lane] = max(oldest[lane], f.Age)
 		}

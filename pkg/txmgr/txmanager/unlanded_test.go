@@ -23,16 +23,16 @@ func TestOldestUnlanded(t *testing.T) {
 	c := &confirm{
 		view: view{on, &broadcast{duty: on, last: map[chain.Hash]sent{}}}, ages: newAges(time.Now, time.Minute),
 	}
-	flight := func(id string, kind job.Kind, age time.Duration) txm.Flight {
-		f := txm.Flight{Txs: []txm.Tx{{Kind: txm.Exec}}, Age: age}
+	pending := func(id string, kind job.Kind, age time.Duration) txm.PendingTx {
+		f := txm.PendingTx{Txs: []txm.Tx{{Kind: txm.Exec}}, Age: age}
 		f.Intent.Job = job.Job{ID: id, Kind: kind}
 		return f
 	}
-	mined := flight("mined", job.Liquidation, time.Hour)
+	mined := pending("mined", job.Liquidation, time.Hour)
 	mined.Mined = &txm.Receipt{}
-	c.remember([]txm.Flight{mined, flight("elsewhere", job.Liquidation, time.Hour),
-		flight("one", job.Liquidation, 3*time.Second), flight("two", job.Liquidation, 2*time.Second),
-		flight("three", job.Order, time.Second)})
+	c.remember([]txm.PendingTx{mined, pending("elsewhere", job.Liquidation, time.Hour),
+		pending("one", job.Liquidation, 3*time.Second), pending("two", job.Liquidation, 2*time.Second),
+		pending("three", job.Order, time.Second)})
 	now = now.Add(15 * time.Second)
 	shown := func() map[string]float64 {
 		families, err := reg.Gather()

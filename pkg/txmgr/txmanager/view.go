@@ -9,17 +9,17 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
-// view is what the chain shows of one signer's flights.
+// view is what the chain shows of one signer's pending transactions.
 type view struct {
 	duty
 	broadcast *broadcast // knows what nodes have answered
 }
 
-// tip is where the chain stands: what is common to all flights of a pass.
+// tip is where the chain stands: what is common to all pending transactions of a pass.
 type tip struct {
 	txm.Observation
 	latest uint64 // the signer's next nonce: nothing from it on was mined
-	ours   uint64 // the highest number of a flight whose turn is ours
+	ours   uint64 // the highest number of a pending transaction whose turn is ours
 	waits  error  // why nothing can be called final; nil if something can
 	asked  uint64 // the head at which all this was asked for
 }
@@ -37,7 +37,7 @@ type settled interface {
 }
 
 // tip asks before the receipts are asked for: what is final then has its receipt. While no two endpoints agree on what
-// is final, nothing is: flights are followed all the same, none ends, and the reason is reported.
+// is final, nothing is: pending transactions are followed all the same, none ends, and the reason is reported.
 func (v view) tip(ctx context.Context, latest uint64) (at tip, err error) {
 	at.latest = latest
 	final, err := v.node.Finalized(ctx)
@@ -54,18 +54,18 @@ func (v view) tip(ctx context.Context, latest uint64) (at tip, err error) {
 	return at, err
 }
 
-// spent returns the signer's next nonce in the newest final block, if any endpoint reports that a flight's number was
-// used and there is no receipt of ours: only then does it matter.
-func (v view) spent(ctx context.Context, f txm.Flight, at tip) (uint64, error) {
+// spent returns the signer's next nonce in the newest final block, if any endpoint reports that a pending transaction's
+// number was used and there is no receipt of ours: only then does it matter.
+func (v view) spent(ctx context.Context, f txm.PendingTx, at tip) (uint64, error) {
 	if at.Final == 0 || f.Intent.Nonce >= at.latest && !v.broadcast.spent(f.Newest().Hash) {
 		return 0, nil
 	}
 	return v.node.SettledNonce(ctx, v.signer, at.Final)
 }
 
-// foreign reports whether, by an endpoint, a flight's nonce was spent in a final block, and that none of the
-// flight's transactions was mined.
-func (v view) foreign(ctx context.Context, one evm.Reader, f txm.Flight) bool {
+// foreign reports whether, by an endpoint, a nonce was spent in a final block, and that none of the transactions that
+// we signed for it was mined.
+func (v view) foreign(ctx context.Context, one evm.Reader, f txm.PendingTx) bool {
 	if next, err := one.NonceAt(ctx, v.signer, evm.Finalized); err != nil || next <= f.Intent.Nonce {
 		return false
 	}
@@ -80,7 +80,7 @@ func (v view) foreign(ctx context.Context, one evm.Reader, f txm.Flight) bool {
 // receipt finds the one transaction of the nonce that was mined, if any: the dearest is the likeliest. A nonce that the
 // chain has not reached has none; where endpoints disagree about that, it is asked for. Nor is one of the transactions
 // mined in a block that the final chain has left, whoever still has it.
-func (v view) receipt(ctx context.Context, f txm.Flight, at tip) (*evm.Receipt, error) {
+func (v view) receipt(ctx context.Context, f txm.PendingTx, at tip) (*evm.Receipt, error) {
 	if f.Mined == nil && f.Intent.Nonce >= at.latest && !v.broadcast.spent(f.Newest().Hash) {
 		return nil, nil //nolint:nilnil // as of the node's own answer: what is not mined is no error
 	}

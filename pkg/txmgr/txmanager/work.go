@@ -74,8 +74,8 @@ type Turn struct {
 type Limits interface {
 	// Fee is what may be paid.
 	Fee() txm.Policy
-	// Flights is how many transactions may be under way. Those that are when it falls are seen through.
-	Flights() txm.Limits
+	// InFlight is how many transactions may be under way. Those that are when it falls are seen through.
+	InFlight() txm.Limits
 	// Observe takes in what a block shows of what was sent.
 	Observe(t txm.Taken)
 }

@@ -45,7 +45,7 @@ func attended(t *testing.T) *site {
 func someJob(n byte) job.Job {
 	key := chain.Hash(sha256.Sum256([]byte{n}))
 	return job.Job{ID: job.OrderID(key, 1), Kind: job.Order, Key: key, Account: chain.Address(key[12:]),
-		Class: job.ClassMarketOrder, BirthMs: uint64(time.Now().UnixMilli()), Signer: signer,
+		Class: job.ClassMarketOrder, DueSinceMs: uint64(time.Now().UnixMilli()), Signer: signer,
 		Tokens: []chain.Address{{1}},
 		Evidence: job.Evidence{Block: chain.BlockRef{Number: 3, Hash: chain.Hash{3}, TimeMs: 3_000}, Generation: 1,
 			Reason: hostile}}

@@ -29,7 +29,7 @@ type stage struct {
 func (p past) road() []stage {
 	since := func(at func(pg.Landed) uint64) []mark {
 		return p.landings(func(l pg.Landed) (uint64, bool) {
-			return at(l) - min(at(l), l.BirthMs), l.Outcome == job.Done && l.Kind.Lane() != job.CleanupLane
+			return at(l) - min(at(l), l.DueSinceMs), l.Outcome == job.Done && l.Kind.Lane() != job.CleanupLane
 		})
 	}
 	return []stage{

@@ -21,7 +21,7 @@ const listLimit = 100
 // What a list of jobs can show.
 const (
 	showWaiting  = "waiting"
-	showInFlight = "flight"
+	showInFlight = "in_flight"
 	showEnded    = "ended"
 )
 
@@ -30,13 +30,13 @@ type jobsView struct {
 	Show, Kind, Outcome string
 	Kinds               []job.Kind
 	Outcomes            []job.Outcome
-	Waiting, Flight     []jobRow
+	Waiting, PendingTx  []jobRow
 	Ended               []jobRow
 	Older               string // address of the attempts that ended before those that are shown
 	Limit               int
 }
 
-// jobRow is an attempt with its age: since its birth while it lives, and from birth to end when it has ended.
+// jobRow is an attempt with its age: since its due time while it lives, and from due time to end when it has ended.
 type jobRow struct {
 	txstore.ListedAttempt
 	Age, Since time.Duration
@@ -66,7 +66,7 @@ func (c *console) jobs(ctx context.Context, ask url.Values) (any, error) {
 		show string
 		read func(context.Context, job.Kind, int) ([]txstore.ListedAttempt, error)
 		into *[]jobRow
-	}{{showWaiting, intents.QueuedAttempts, &v.Waiting}, {showInFlight, intents.AttemptsInFlight, &v.Flight}} {
+	}{{showWaiting, intents.QueuedAttempts, &v.Waiting}, {showInFlight, intents.AttemptsInFlight, &v.PendingTx}} {
 		if v.Show == "" || v.Show == part.show {
 			attempts, err := part.read(ctx, job.Kind(v.Kind), listLimit)
 			if err != nil {
@@ -119,7 +119,7 @@ type storyView struct {
 
 type storyLine struct {
 	jobstory.Line
-	Age  string // since the birth of its job; empty where that is not known
+	Age  string // since the due time of its job; empty where that is not known
 	Turn string
 	Tone string // ok, bad, or nothing
 }

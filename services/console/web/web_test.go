@@ -165,7 +165,7 @@ func (b *browser) post(from, to string, fields url.Values) (int, string) {
 }
 
 // paths are all pages that anybody signed in may see.
-var paths = []string{"/", "/jobs", "/jobs?show=waiting", "/jobs?show=flight", "/jobs?show=ended&outcome=refused",
+var paths = []string{"/", "/jobs", "/jobs?show=waiting", "/jobs?show=in_flight", "/jobs?show=ended&outcome=refused",
 	"/jobs?kind=liquidation", "/job", "/signers", "/delayed", "/delayed?status=parked", "/deadletters", "/generations",
 	"/audit", "/market", "/pnl", "/pnl?period=week&by=market"}
 

@@ -22,7 +22,8 @@ import (
 // [tier.Bounds]; this gathers what is known.
 //
 // The state is as old as the partition furthest behind. Planners judge each job by rows of all partitions, as of their
-// common block, and births must be equal in all keepers. So a partition that has stopped closes the gate for every job.
+// common block, and due times must be equal in all keepers. So a partition that has stopped closes the gate for every
+// job.
 //
 // All ages are on the chain's clock, but for that of the head itself.
 type Gate struct {

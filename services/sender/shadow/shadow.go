@@ -65,16 +65,16 @@ type Sender struct {
 
 	mu     sync.Mutex
 	next   int64
-	trials map[birth]*trial
+	trials map[dueJob]*trial
 	checks map[chain.Address]Check
 }
 
-type birth struct {
-	id      string
-	birthMs uint64
+type dueJob struct {
+	id         string
+	dueSinceMs uint64
 }
 
-// trial is one birth of a job while it is watched.
+// trial is one due time of a job while it is watched.
 type trial struct {
 	number  int64 // stands for the intent's
 	job     job.Job
@@ -90,7 +90,7 @@ type trial struct {
 
 // New asks nothing of anybody yet.
 func New(cfg Config, p Parts) *Sender {
-	return &Sender{cfg: cfg, parts: p, wake: make(chan struct{}, 1), trials: map[birth]*trial{},
+	return &Sender{cfg: cfg, parts: p, wake: make(chan struct{}, 1), trials: map[dueJob]*trial{},
 		checks: map[chain.Address]Check{}}
 }
 
@@ -99,13 +99,13 @@ func (s *Sender) Offer(j job.Job) {
 	now := max(s.parts.Head.Time(), j.Evidence.Block.TimeMs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.trials[birth{j.ID, j.BirthMs}]
+	t := s.trials[dueJob{j.ID, j.DueSinceMs}]
 	if t == nil {
 		s.next++
 		t = &trial{number: s.next, offered: s.parts.Clock(), dirty: true, kept: shadow.Trial{
-			JobID: j.ID, BirthMs: j.BirthMs, Kind: j.Kind, Key: j.Key, Account: j.Account, Market: j.Market,
+			JobID: j.ID, DueSinceMs: j.DueSinceMs, Kind: j.Kind, Key: j.Key, Account: j.Account, Market: j.Market,
 			IsLong: j.IsLong, ObservedMs: now}}
-		s.trials[birth{j.ID, j.BirthMs}] = t
+		s.trials[dueJob{j.ID, j.DueSinceMs}] = t
 	}
 	t.job = j
 	if t.closed && t.reverted > 0 && j.Evidence.Block.Number > t.reverted {
@@ -167,7 +167,7 @@ func (s *Sender) due() (due []*trial) {
 	now, head := s.parts.Clock(), s.parts.Head.Number()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.trials, func(_ birth, t *trial) bool {
+	maps.DeleteFunc(s.trials, func(_ dueJob, t *trial) bool {
 		return !t.dirty && now.Sub(t.offered) > 2*s.cfg.MaxAge
 	})
 	for _, t := range s.trials {

@@ -76,7 +76,7 @@ func (s *site) block(n uint64) {
 
 // hear is the planner's word of the one job, from the state of a block.
 func (s *site) hear(block uint64) {
-	s.sender.Offer(job.Job{ID: "order:x:1", Kind: job.Order, BirthMs: 99_000, Signer: chain.Address{7},
+	s.sender.Offer(job.Job{ID: "order:x:1", Kind: job.Order, DueSinceMs: 99_000, Signer: chain.Address{7},
 		Evidence: job.Evidence{Block: chain.BlockRef{Number: block, TimeMs: block * 1000}}})
 }
 

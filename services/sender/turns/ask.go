@@ -22,7 +22,7 @@ func (t *Tracker) Ask(j job.Job) txmanager.Turn {
 	return txmanager.Turn{Mine: turn.Mine, Passed: passed, Verdict: t.verdict(j, turn)}
 }
 
-// renewedWithinMs is for how long (ms, chain's clock) the next birth is awaited after a life is over.
+// renewedWithinMs is for how long (ms, chain's clock) the next due time is awaited after a life is over.
 const renewedWithinMs = uint64(3 * job.SaidEvery / time.Millisecond)
 
 // lapsed reports whether the life of a job is over and no planner has published the next one: its condition is gone.

@@ -52,17 +52,17 @@ type Tracker struct {
 
 // sighting is what was observed of a need.
 type sighting struct {
-	ids     []string  // of the jobs published since it was last executed, the newest last
-	birthMs uint64    // of the newest
-	done    uint64    // number of the block in which it was last executed; 0 = never
-	last    time.Time // when anything was last heard of it, by the machine's clock
+	ids        []string  // of the jobs published since it was last executed, the newest last
+	dueSinceMs uint64    // of the newest
+	done       uint64    // number of the block in which it was last executed; 0 = never
+	last       time.Time // when anything was last heard of it, by the machine's clock
 }
 
-// finding is when a job was first and last observed, and its newest birth: that of a stored job may be of a former
+// finding is when a job was first and last observed, and its newest due time: that of a stored job may be of a former
 // life.
 type finding struct {
-	firstMs, birthMs uint64 // as in tier.Job
-	last             time.Time
+	firstMs, dueSinceMs uint64 // as in tier.Job
+	last                time.Time
 }
 
 // New makes a tracker that has observed nothing yet.
@@ -122,11 +122,11 @@ func (t *Tracker) Published(j job.Job) {
 	if j.Evidence.Block.Number >= s.done && !slices.Contains(s.ids, j.ID) {
 		s.ids = append(s.ids, j.ID)
 	}
-	s.birthMs, s.last = max(s.birthMs, j.BirthMs), t.cfg.Clock()
+	s.dueSinceMs, s.last = max(s.dueSinceMs, j.DueSinceMs), t.cfg.Clock()
 	// jobs are routed to this keeper's signers, whichever process has their keys
 	t.keepers[j.Signer] = t.cfg.Tier.Priority
 	if t.evidence != nil && j.Kind.Lane() != job.CleanupLane { // keepers may leave what expired to others
-		t.evidence.Born(j.ID, j.BirthMs)
+		t.evidence.Born(j.ID, j.DueSinceMs)
 	}
 }
 
@@ -185,9 +185,9 @@ func (t *Tracker) find(j job.Job) tier.Job {
 	if !known {
 		f.firstMs = now
 	}
-	f.birthMs, f.last = max(f.birthMs, j.BirthMs), t.cfg.Clock()
+	f.dueSinceMs, f.last = max(f.dueSinceMs, j.DueSinceMs), t.cfg.Clock()
 	t.found[j.ID] = f
-	j.BirthMs = f.birthMs
+	j.DueSinceMs = f.dueSinceMs
 	return tier.Of(j, f.firstMs)
 }
 
@@ -247,7 +247,7 @@ func (t *Tracker) note(e execution.Execution) []string {
 	if t.readMs > 0 { // what was executed before we began is not counted
 		suspects := t.suspects()
 		stoodIn := slices.Contains(suspects[:min(by, len(suspects))], true) // for a tier before it
-		t.cfg.Metrics.evidence.ExecutedBy(by, e, s.birthMs, stoodIn)
+		t.cfg.Metrics.evidence.ExecutedBy(by, e, s.dueSinceMs, stoodIn)
 	}
 	ids := s.ids
 	s.ids = nil

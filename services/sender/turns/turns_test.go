@@ -55,11 +55,11 @@ func (b *bench) head(ms uint64) *bench {
 
 func (b *bench) logged(text string) bool { return strings.Contains(b.log.String(), text) }
 
-func orderAt(n byte, birthMs uint64) job.Job {
+func orderAt(n byte, dueSinceMs uint64) job.Job {
 	return job.Job{
-		ID: job.OrderID(chain.Hash{n}, 1), Kind: job.Order, Key: chain.Hash{n}, BirthMs: birthMs,
-		ExpiresMs: birthMs + 300_000, Signer: ourSigner,
-		Evidence: job.Evidence{Block: chain.BlockRef{Number: birthMs / 450}},
+		ID: job.OrderID(chain.Hash{n}, 1), Kind: job.Order, Key: chain.Hash{n}, DueSinceMs: dueSinceMs,
+		ExpiresMs: dueSinceMs + 300_000, Signer: ourSigner,
+		Evidence: job.Evidence{Block: chain.BlockRef{Number: dueSinceMs / 450}},
 	}
 }
 
@@ -71,23 +71,23 @@ func by(sender chain.Address, n byte, atMs uint64) execution.Execution {
 	}
 }
 
-const birth = 60_000_000
+const dueSince = 60_000_000
 
 // TIER-9, TIER-11: a job waits for the Master's window to pass, and is handed out then; what is stored and not claimed
 // in its window waits for the next.
 func TestTurnWaits(t *testing.T) {
-	b := newBench().head(birth)
-	j := orderAt(1, birth)
+	b := newBench().head(dueSince)
+	j := orderAt(1, dueSince)
 	if b.Admit(j) || !b.queue.Exists(j.ID) || !b.logged("waiting for the Master's window") {
 		t.Fatalf("not waiting: %s", &b.log)
 	}
 	if v := b.Ask(j).Verdict; v.Kind != txmanager.Defer || v.Pause != longestYield*time.Millisecond {
 		t.Errorf("a stored job in another's window: %+v", v)
 	}
-	if got := b.head(birth + 29_999).Ready(); got != nil {
+	if got := b.head(dueSince + 29_999).Ready(); got != nil {
 		t.Errorf("too early: %v", got)
 	}
-	if got := b.head(birth + 30_000).Ready(); len(got) != 1 || got[0].ID != j.ID || b.queue.Exists(j.ID) {
+	if got := b.head(dueSince + 30_000).Ready(); len(got) != 1 || got[0].ID != j.ID || b.queue.Exists(j.ID) {
 		t.Fatalf("its window has begun: %v", got)
 	}
 	if v := b.Ask(j).Verdict; v.Kind != txmanager.Proceed {
@@ -97,20 +97,20 @@ func TestTurnWaits(t *testing.T) {
 	if !b.logged("taking over from the Master: its window passed") {
 		t.Errorf("nothing is said of taking over: %s", &b.log)
 	}
-	b.head(birth + 57_000)
+	b.head(dueSince + 57_000)
 	if v := b.Ask(j).Verdict; v.Kind != txmanager.Defer {
 		t.Errorf("in the last 3 s of its window: %+v", v)
 	}
 	if turn := b.Ask(j); turn.Mine || turn.Passed {
 		t.Errorf("in the last 3 s of its window: %+v", turn)
 	}
-	if turn := b.head(birth + 60_000).Ask(j); turn.Mine || !turn.Passed {
+	if turn := b.head(dueSince + 60_000).Ask(j); turn.Mine || !turn.Passed {
 		t.Errorf("in the next window: %+v", turn)
 	}
 	if turn := b.Ask(job.Job{Kind: txm.Filler}); !turn.Mine || turn.Passed {
 		t.Error("filling a gap is nobody else's")
 	}
-	if v := b.head(birth + 330_001).Ask(j).Verdict; v.Kind != txmanager.Drop || v.Outcome != job.Expired {
+	if v := b.head(dueSince + 330_001).Ask(j).Verdict; v.Kind != txmanager.Drop || v.Outcome != job.Expired {
 		t.Errorf("past the venue's deadline: %+v", v)
 	}
 }
@@ -118,10 +118,10 @@ func TestTurnWaits(t *testing.T) {
 // TIER-4, TIER-10: what the chain shows ends a wait, also for words that come later and are older; and words that are
 // newer than a block that left the chain count again.
 func TestTurnEndsWithAnExecution(t *testing.T) {
-	b := newBench().head(birth)
-	j := orderAt(1, birth)
+	b := newBench().head(dueSince)
+	j := orderAt(1, dueSince)
 	b.Admit(j)
-	b.Executed([]execution.Execution{by(masterSigner, 1, birth+900)})
+	b.Executed([]execution.Execution{by(masterSigner, 1, dueSince+900)})
 	if b.queue.Exists(j.ID) || !b.logged("dropped: it was executed") {
 		t.Error("it waits for what was done")
 	}
@@ -129,7 +129,7 @@ func TestTurnEndsWithAnExecution(t *testing.T) {
 		t.Error("old words let it wait again")
 	}
 	again := j
-	again.Evidence.Block.Number = (birth + 900) / 450
+	again.Evidence.Block.Number = (dueSince + 900) / 450
 	if b.Admit(again); !b.queue.Exists(j.ID) {
 		t.Error("it is due in a newer block: its execution left the chain")
 	}
@@ -138,16 +138,16 @@ func TestTurnEndsWithAnExecution(t *testing.T) {
 // TIER-4, TIER-11: what was stored and is another's now ends as done when the other has done it, and not as expired
 // when the venue's deadline has passed.
 func TestStoredTaskEndsWithAnotherTiersExecution(t *testing.T) {
-	b := newBench().head(birth)
-	j := orderAt(1, birth)
+	b := newBench().head(dueSince)
+	j := orderAt(1, dueSince)
 	if v := b.Ask(j).Verdict; v.Kind != txmanager.Defer {
 		t.Fatalf("before: %+v", v)
 	}
-	b.Executed([]execution.Execution{by(masterSigner, 1, birth+900)})
-	if v := b.head(birth + 331_000).Ask(j).Verdict; v.Outcome != job.SkippedDone {
+	b.Executed([]execution.Execution{by(masterSigner, 1, dueSince+900)})
+	if v := b.head(dueSince + 331_000).Ask(j).Verdict; v.Outcome != job.SkippedDone {
 		t.Errorf("after: %+v", v)
 	}
-	j.Evidence.Block.Number = (birth + 900) / 450 // found again in a newer block: the execution left the chain
+	j.Evidence.Block.Number = (dueSince + 900) / 450 // found again in a newer block: the execution left the chain
 	if v := b.Ask(j).Verdict; v.Outcome != job.Expired {
 		t.Errorf("found again: %+v", v)
 	}
@@ -156,12 +156,12 @@ func TestStoredTaskEndsWithAnotherTiersExecution(t *testing.T) {
 // TIER-11: what waited for so long that the venue takes it no longer is told of. A trigger whose condition held for a
 // moment is said once, and leaves the queue without an alarm: nobody could have executed it since.
 func TestOldJobsLeaveTheQueue(t *testing.T) {
-	for end, deadline := range map[string]uint64{"ended": birth + 300_000, "lapsed": 0} {
-		b := newBench().head(birth)
-		j := orderAt(1, birth)
+	for end, deadline := range map[string]uint64{"ended": dueSince + 300_000, "lapsed": 0} {
+		b := newBench().head(dueSince)
+		j := orderAt(1, dueSince)
 		j.ExpiresMs = deadline
 		b.Admit(j)
-		if got := b.head(birth + 330_000).Ready(); got != nil || b.queue.Exists(j.ID) {
+		if got := b.head(dueSince + 330_000).Ready(); got != nil || b.queue.Exists(j.ID) {
 			t.Errorf("%s: still there: %v", end, got)
 		}
 		if alarm := b.logged("no keeper has executed this job"); alarm != (end == "ended") {
@@ -178,8 +178,8 @@ func TestTurnAfterAnAttempt(t *testing.T) {
 		job.CancelledByVenue: false, job.FrozenByVenue: false,
 		job.Reverted: true, job.Refused: true, job.Foreign: true, job.Withdrawn: true,
 	} {
-		b := newBench().head(birth)
-		j := orderAt(1, birth)
+		b := newBench().head(dueSince)
+		j := orderAt(1, dueSince)
 		b.Admit(j)
 		b.Ended(j.ID, outcome)
 		if b.queue.Exists(j.ID) != stays {
@@ -191,17 +191,17 @@ func TestTurnAfterAnAttempt(t *testing.T) {
 // TIER-10: jobs that a backup executed, and jobs that could have been, accuse the Master; the first backup then has its
 // jobs at once, and gives them back.
 func TestTurnFollowsEvidence(t *testing.T) {
-	b := newBench().head(birth)
-	b.Published(orderAt(9, birth)) // the probe of its minute
+	b := newBench().head(dueSince)
+	b.Published(orderAt(9, dueSince)) // the probe of its minute
 	news := b.Changed()
 	for n := byte(1); n <= 3; n++ {
-		b.Published(orderAt(n, birth+uint64(n)))
+		b.Published(orderAt(n, dueSince+uint64(n)))
 	}
-	b.head(birth + 31_000)
-	early := orderAt(6, birth+20_000) // said before the evidence changes
+	b.head(dueSince + 31_000)
+	early := orderAt(6, dueSince+20_000) // said before the evidence changes
 	b.Admit(early)
-	b.Executed([]execution.Execution{by(ourSigner, 1, birth+31_000), by(otherSigner, 2, birth+31_000)})
-	v, err := observed(t, b, txmanager.Verdict{}, orderAt(3, birth+3))
+	b.Executed([]execution.Execution{by(ourSigner, 1, dueSince+31_000), by(otherSigner, 2, dueSince+31_000)})
+	v, err := observed(t, b, txmanager.Verdict{}, orderAt(3, dueSince+3))
 	if err != nil || v.Kind != txmanager.Proceed || !b.logged("the Master is suspected: it missed 3 jobs") {
 		t.Fatalf("%+v, %v; %s", v, err, &b.log)
 	}
@@ -210,20 +210,20 @@ func TestTurnFollowsEvidence(t *testing.T) {
 	default:
 		t.Error("nobody was woken")
 	}
-	late := orderAt(4, birth+31_000)
+	late := orderAt(4, dueSince+31_000)
 	if b.Admit(late) {
 		t.Error("others heed a suspicion 3 s later")
 	}
-	if got := b.head(birth + 34_000).Ready(); len(got) != 2 || got[0].ID != early.ID || got[1].ID != late.ID {
+	if got := b.head(dueSince + 34_000).Ready(); len(got) != 2 || got[0].ID != early.ID || got[1].ID != late.ID {
 		t.Errorf("ready %v", got)
 	}
 	b.Taken(late)
 	if !b.logged("taking over from the Master: it is suspected") {
 		t.Errorf("%s", &b.log)
 	}
-	waiting := orderAt(5, birth+35_000)
-	b.Executed([]execution.Execution{by(masterSigner, 77, birth+35_000)})
-	if !b.logged("the Master is no longer suspected") || b.head(birth+35_000).Admit(waiting) {
+	waiting := orderAt(5, dueSince+35_000)
+	b.Executed([]execution.Execution{by(masterSigner, 77, dueSince+35_000)})
+	if !b.logged("the Master is no longer suspected") || b.head(dueSince+35_000).Admit(waiting) {
 		t.Errorf("one success clears: %s", &b.log)
 	}
 }
@@ -232,27 +232,27 @@ func TestTurnFollowsEvidence(t *testing.T) {
 // nor is what owners do themselves. A backup that does not wait, and an account that executes our jobs, are.
 func TestOnlyFaultsAreCountedAgainstTiers(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	b := newBench().head(birth)
+	b := newBench().head(dueSince)
 	b.cfg.Metrics = NewMetrics(reg)
-	b.Read(birth)
+	b.Read(dueSince)
 	stranger := chain.Address{0x77}
 	for n := byte(1); n <= 6; n++ {
-		b.Published(orderAt(n, birth+uint64(n)))
+		b.Published(orderAt(n, dueSince+uint64(n)))
 	}
-	b.Executed([]execution.Execution{by(ourSigner, 1, birth+5000)}) // without any reason
-	cancelled := by(stranger, 2, birth+5000)
+	b.Executed([]execution.Execution{by(ourSigner, 1, dueSince+5000)}) // without any reason
+	cancelled := by(stranger, 2, dueSince+5000)
 	cancelled.Result, cancelled.Reason = execution.Cancelled, "USER_INITIATED_CANCEL"
-	b.Executed([]execution.Execution{cancelled, by(stranger, 90, birth+5000), by(stranger, 3, birth+5000)})
-	b.head(birth + 31_000)
+	b.Executed([]execution.Execution{cancelled, by(stranger, 90, dueSince+5000), by(stranger, 3, dueSince+5000)})
+	b.head(dueSince + 31_000)
 	for n := byte(4); n <= 6; n++ {
-		b.Executed([]execution.Execution{by(otherSigner, n, birth+31_000)})
+		b.Executed([]execution.Execution{by(otherSigner, n, dueSince+31_000)})
 	}
 	if !b.logged("the Master is suspected") {
 		t.Fatalf("%s", &b.log)
 	}
 	for n := byte(10); n <= 12; n++ {
-		b.Published(orderAt(n, birth+32_000))
-		b.Executed([]execution.Execution{by(ourSigner, n, birth+35_000)})
+		b.Published(orderAt(n, dueSince+32_000))
+		b.Executed([]execution.Execution{by(ourSigner, n, dueSince+35_000)})
 	}
 	want := "# HELP sender_tier_executed_total Jobs executed on the chain, by the tier of the transaction's sender; " +
 		"0 is somebody else.\n" + `# TYPE sender_tier_executed_total counter
@@ -283,15 +283,15 @@ sender_tier_executed_total{kind="order",tier="3"} 3
 // A job that is published again, from a state of before its execution, gives its name to no later one: that is the next
 // job's of the same need, and accuses whoever let that one pass.
 func TestOldWordsNameNoExecution(t *testing.T) {
-	b := newBench().head(birth)
-	first, second := orderAt(1, birth), orderAt(1, birth+60_000)
+	b := newBench().head(dueSince)
+	first, second := orderAt(1, dueSince), orderAt(1, dueSince+60_000)
 	second.ID = job.OrderID(chain.Hash{1}, 2) // its owner has changed the order
 	b.Published(first)
-	b.Executed([]execution.Execution{by(masterSigner, 1, birth+900)})
+	b.Executed([]execution.Execution{by(masterSigner, 1, dueSince+900)})
 	b.Published(second)
 	b.Published(first) // the topic is read again
-	b.head(birth + 121_000)
-	b.Executed([]execution.Execution{by(otherSigner, 1, birth+121_000)})
+	b.head(dueSince + 121_000)
+	b.Executed([]execution.Execution{by(otherSigner, 1, dueSince+121_000)})
 	if one, two := b.evidence.Missed(1), b.evidence.Missed(2); one != 1 || two != 1 {
 		t.Errorf("the Master missed %d jobs and tier 2 %d", one, two)
 	}
@@ -302,24 +302,24 @@ func TestOldWordsNameNoExecution(t *testing.T) {
 func TestCancelsAccuseNobody(t *testing.T) {
 	b := newBench()
 	for n := byte(1); n <= 4; n++ {
-		birth := uint64(birth) + uint64(n)*300_000
-		expired := orderAt(n, birth-300_000)
-		j := job.Job{ID: job.CancelID(expired), Kind: "cancelOrder", Key: expired.Key, BirthMs: birth,
-			Signer: ourSigner, Evidence: job.Evidence{Block: chain.BlockRef{Number: birth / 450}}}
-		if b.head(birth).Admit(j) || !b.queue.Exists(j.ID) {
+		dueSince := uint64(dueSince) + uint64(n)*300_000
+		expired := orderAt(n, dueSince-300_000)
+		j := job.Job{ID: job.CancelID(expired), Kind: "cancelOrder", Key: expired.Key, DueSinceMs: dueSince,
+			Signer: ourSigner, Evidence: job.Evidence{Block: chain.BlockRef{Number: dueSince / 450}}}
+		if b.head(dueSince).Admit(j) || !b.queue.Exists(j.ID) {
 			t.Fatal("it does not wait for the Master's window")
 		}
-		if ready := b.head(birth + 30_000).Ready(); len(ready) != 1 {
+		if ready := b.head(dueSince + 30_000).Ready(); len(ready) != 1 {
 			t.Fatalf("ready in our window: %v", ready)
 		}
 		if v, err := observed(t, b, txmanager.Verdict{}, j); err != nil || v.Kind != txmanager.Proceed {
 			t.Fatalf("%+v, %v", v, err)
 		}
 		b.Published(expired)
-		cancelled := by(ourSigner, n, birth+31_000)
+		cancelled := by(ourSigner, n, dueSince+31_000)
 		cancelled.Result, cancelled.Reason = execution.Cancelled, "USER_INITIATED_CANCEL"
 		b.Executed([]execution.Execution{cancelled})
-		if v := b.head(birth + 61_000).Ask(j).Verdict; v.Outcome != job.SkippedDone {
+		if v := b.head(dueSince + 61_000).Ask(j).Verdict; v.Outcome != job.SkippedDone {
 			t.Errorf("after the order has ended: %+v", v)
 		}
 	}
@@ -330,11 +330,11 @@ func TestCancelsAccuseNobody(t *testing.T) {
 
 // A refused or failing recheck proves nothing.
 func TestOnlySuccessIsProof(t *testing.T) {
-	b := newBench().head(birth)
+	b := newBench().head(dueSince)
 	for n := byte(1); n <= 4; n++ {
-		j := orderAt(n, birth)
+		j := orderAt(n, dueSince)
 		b.Published(j)
-		b.head(birth + 31_000)
+		b.head(dueSince + 31_000)
 		_, _ = observed(t, b, txmanager.End(job.Refused, "poison"), j)
 	}
 	if slices.Contains(b.suspects(), true) {
@@ -344,13 +344,13 @@ func TestOnlySuccessIsProof(t *testing.T) {
 
 // TIER-9: a liquidation that is renewed begins its windows anew, also where an intent of its former life is stored.
 func TestTurnOfTheRenewed(t *testing.T) {
-	b := newBench().head(birth + 40_000)
-	old := job.Job{ID: "liquidation:x:1", Kind: job.Liquidation, BirthMs: birth}
+	b := newBench().head(dueSince + 40_000)
+	old := job.Job{ID: "liquidation:x:1", Kind: job.Liquidation, DueSinceMs: dueSince}
 	if !b.Admit(old) {
 		t.Fatal("it is the first backup's")
 	}
 	renewed := old
-	renewed.BirthMs = birth + 39_000
+	renewed.DueSinceMs = dueSince + 39_000
 	if b.Admit(renewed) {
 		t.Error("it is the Master's again")
 	}
@@ -363,8 +363,8 @@ func TestTurnOfTheRenewed(t *testing.T) {
 // everything back after a start.
 func TestTurnUnderDelay(t *testing.T) {
 	b := newBench(func(c *tier.Config) { c.Policy, c.Priority, c.Window = tier.PolicyDelay, 2, 10*time.Second }).
-		head(birth)
-	j := orderAt(1, birth)
+		head(dueSince)
+	j := orderAt(1, dueSince)
 	if b.Admit(j) || !b.logged("waiting for this tier's delay to pass") {
 		t.Fatal("it acts at once after a start")
 	}
@@ -378,7 +378,7 @@ func TestTurnUnderDelay(t *testing.T) {
 		t.Errorf("after the recovery buffer: %v", got)
 	}
 	b.at = b.at.Add(time.Hour)
-	late := orderAt(2, birth)
+	late := orderAt(2, dueSince)
 	b.Admit(late)
 	b.at = b.at.Add(10*time.Second - time.Millisecond)
 	if got := b.Ready(); got != nil {
@@ -396,7 +396,7 @@ func TestDelayOutlivesAClockStep(t *testing.T) {
 		b := newBench(func(c *tier.Config) { c.Policy, c.RecoveryBuffer = tier.PolicyDelay, 0 })
 		b.at = time.Now()
 		b.began = b.at
-		j := orderAt(1, birth)
+		j := orderAt(1, dueSince)
 		b.Admit(j)
 		(*struct{ wall uint64 })(unsafe.Pointer(&b.at)).wall += uint64(step/time.Second) << 30 // what a set clock reads
 		if b.at.Sub(b.began) != 0 || b.at.Unix() != b.began.Add(step).Unix() {
@@ -416,15 +416,15 @@ func TestDelayOutlivesAClockStep(t *testing.T) {
 // read.
 func TestGateAwaitsEvidence(t *testing.T) {
 	b := newBench()
-	if got := b.EvidenceMs(birth); got != 0 {
+	if got := b.EvidenceMs(dueSince); got != 0 {
 		t.Errorf("read up to %d", got)
 	}
-	b.Read(birth - 900)
-	b.Read(birth - 1800) // a partition may go back in a reorg
-	if got := b.EvidenceMs(birth); got != birth-900 {
+	b.Read(dueSince - 900)
+	b.Read(dueSince - 1800) // a partition may go back in a reorg
+	if got := b.EvidenceMs(dueSince); got != dueSince-900 {
 		t.Errorf("read up to %d", got)
 	}
-	if got := alone().EvidenceMs(birth); got != birth {
+	if got := alone().EvidenceMs(dueSince); got != dueSince {
 		t.Errorf("alone: %d", got)
 	}
 }
@@ -432,7 +432,7 @@ func TestGateAwaitsEvidence(t *testing.T) {
 // TIER-15: a keeper that is alone has every turn, and remembers nothing.
 func TestAloneHasEveryTurn(t *testing.T) {
 	a := alone()
-	j := orderAt(1, birth)
+	j := orderAt(1, dueSince)
 	a.Published(j)
 	if turn := a.Ask(j); !a.Admit(j) || !turn.Mine || turn.Verdict.Kind != txmanager.Proceed || len(a.needs) > 0 ||
 		len(a.found) > 0 {
@@ -443,38 +443,38 @@ func TestAloneHasEveryTurn(t *testing.T) {
 // One head that was made up turns the clock forward for as long as it is believed, and no longer: turns, and what waits
 // for them, go by the chain's time again.
 func TestTurnsAfterAMadeUpHead(t *testing.T) {
-	b := newBench().head(birth)
-	b.Admit(orderAt(1, birth))
-	b.head(birth + 3_600_000)
+	b := newBench().head(dueSince)
+	b.Admit(orderAt(1, dueSince))
+	b.head(dueSince + 3_600_000)
 	b.Ready()
 	b.at = b.at.Add(time.Second)
-	b.head(birth + 1000)
+	b.head(dueSince + 1000)
 	b.Ready()
-	if got := b.cfg.Head.Time(); got != birth+1000 {
-		t.Errorf("it is %d ms after the job's birth", got-birth)
+	if got := b.cfg.Head.Time(); got != dueSince+1000 {
+		t.Errorf("it is %d ms after the job fell due", got-dueSince)
 	}
-	if turn := b.turn(orderAt(1, birth)); turn.Mine || turn.Owner != 1 {
+	if turn := b.turn(orderAt(1, dueSince)); turn.Mine || turn.Owner != 1 {
 		t.Errorf("turn %+v", turn)
 	}
-	b.Admit(orderAt(2, birth))
+	b.Admit(orderAt(2, dueSince))
 	b.at = b.at.Add(30 * time.Second)
-	b.head(birth + 31_000)
+	b.head(dueSince + 31_000)
 	var ready []string
 	for _, j := range b.Ready() {
 		ready = append(ready, j.ID)
 	}
-	if !slices.Contains(ready, orderAt(2, birth).ID) {
+	if !slices.Contains(ready, orderAt(2, dueSince).ID) {
 		t.Errorf("ready in our window: %v", ready)
 	}
 }
 
 // What nobody speaks of any more is forgotten.
 func TestTurnsForget(t *testing.T) {
-	b := newBench().head(birth)
-	b.Published(orderAt(1, birth))
-	b.Executed([]execution.Execution{by(masterSigner, 2, birth)})
+	b := newBench().head(dueSince)
+	b.Published(orderAt(1, dueSince))
+	b.Executed([]execution.Execution{by(masterSigner, 2, dueSince)})
 	b.at = b.at.Add(remembered + 301*time.Second)
-	b.Published(orderAt(3, birth))
+	b.Published(orderAt(3, dueSince))
 	b.forget()
 	if len(b.needs) != 1 || len(b.found) != 1 {
 		t.Errorf("%d needs and %d jobs are remembered", len(b.needs), len(b.found))

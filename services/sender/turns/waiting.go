@@ -34,7 +34,7 @@ func (t *Tracker) Ready() []job.Job {
 // it no longer. Of a job without a deadline it may only mean that its condition does not hold any
 // more: whether it does the planner knows, which publishes the job again, with since when it has held.
 func (t *Tracker) expire(w tier.Waiting) {
-	age := t.cfg.Head.Age(w.Job.BirthMs)
+	age := t.cfg.Head.Age(w.Job.DueSinceMs)
 	if w.Job.ExpiresMs == 0 {
 		t.cfg.Log.Info().Str("job", w.Job.ID).Dur("age_ms", age).
 			Msg("no longer waiting for a turn: it comes back if a " +

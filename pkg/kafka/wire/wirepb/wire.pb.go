@@ -983,7 +983,7 @@ type Job struct {
 	IsLong        bool                   `protobuf:"varint,7,opt,name=is_long,json=isLong,proto3" json:"is_long,omitempty"`
 	SizeDeltaUsd  []byte                 `protobuf:"bytes,8,opt,name=size_delta_usd,json=sizeDeltaUsd,proto3" json:"size_delta_usd,omitempty"`
 	Tokens        [][]byte               `protobuf:"bytes,9,rep,name=tokens,proto3" json:"tokens,omitempty"`
-	BirthMs       uint64                 `protobuf:"varint,10,opt,name=birth_ms,json=birthMs,proto3" json:"birth_ms,omitempty"`
+	DueSinceMs    uint64                 `protobuf:"varint,10,opt,name=due_since_ms,json=dueSinceMs,proto3" json:"due_since_ms,omitempty"`
 	ExpiresMs     uint64                 `protobuf:"varint,11,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"`
 	Class         uint32                 `protobuf:"varint,12,opt,name=class,proto3" json:"class,omitempty"`
 	Ratio         []byte                 `protobuf:"bytes,13,opt,name=ratio,proto3" json:"ratio,omitempty"`
@@ -1087,9 +1087,9 @@ func (x *Job) GetTokens() [][]byte {
 	return nil
 }
 
-func (x *Job) GetBirthMs() uint64 {
+func (x *Job) GetDueSinceMs() uint64 {
 	if x != nil {
-		return x.BirthMs
+		return x.DueSinceMs
 	}
 	return 0
 }
@@ -1221,7 +1221,7 @@ type Result struct {
 	Block         *Block                 `protobuf:"bytes,11,opt,name=block,proto3" json:"block,omitempty"`
 	GasUsed       uint64                 `protobuf:"varint,12,opt,name=gas_used,json=gasUsed,proto3" json:"gas_used,omitempty"`
 	GasPrice      uint64                 `protobuf:"varint,13,opt,name=gas_price,json=gasPrice,proto3" json:"gas_price,omitempty"`
-	BirthMs       uint64                 `protobuf:"varint,14,opt,name=birth_ms,json=birthMs,proto3" json:"birth_ms,omitempty"`
+	DueSinceMs    uint64                 `protobuf:"varint,14,opt,name=due_since_ms,json=dueSinceMs,proto3" json:"due_since_ms,omitempty"`
 	AtMs          uint64                 `protobuf:"varint,15,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
 	Market        []byte                 `protobuf:"bytes,16,opt,name=market,proto3" json:"market,omitempty"`
 	Collateral    []byte                 `protobuf:"bytes,17,opt,name=collateral,proto3" json:"collateral,omitempty"`
@@ -1353,9 +1353,9 @@ func (x *Result) GetGasPrice() uint64 {
 	return 0
 }
 
-func (x *Result) GetBirthMs() uint64 {
+func (x *Result) GetDueSinceMs() uint64 {
 	if x != nil {
-		return x.BirthMs
+		return x.DueSinceMs
 	}
 	return 0
 }
@@ -1710,7 +1710,7 @@ const file_wire_proto_rawDesc = "" +
 	"\atime_ms\x18\x06 \x01(\x04R\x06timeMs\x12\x16\n" +
 	"\x06source\x18\a \x01(\tR\x06source\x12\x1f\n" +
 	"\vreceived_ms\x18\b \x01(\x04R\n" +
-	"receivedMs\"\xb4\x03\n" +
+	"receivedMs\"\xbb\x03\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x10\n" +
@@ -1722,9 +1722,10 @@ const file_wire_proto_rawDesc = "" +
 	"collateral\x12\x17\n" +
 	"\ais_long\x18\a \x01(\bR\x06isLong\x12$\n" +
 	"\x0esize_delta_usd\x18\b \x01(\fR\fsizeDeltaUsd\x12\x16\n" +
-	"\x06tokens\x18\t \x03(\fR\x06tokens\x12\x19\n" +
-	"\bbirth_ms\x18\n" +
-	" \x01(\x04R\abirthMs\x12\x1d\n" +
+	"\x06tokens\x18\t \x03(\fR\x06tokens\x12 \n" +
+	"\fdue_since_ms\x18\n" +
+	" \x01(\x04R\n" +
+	"dueSinceMs\x12\x1d\n" +
 	"\n" +
 	"expires_ms\x18\v \x01(\x04R\texpiresMs\x12\x14\n" +
 	"\x05class\x18\f \x01(\rR\x05class\x12\x14\n" +
@@ -1738,7 +1739,7 @@ const file_wire_proto_rawDesc = "" +
 	"generation\x18\x02 \x01(\rR\n" +
 	"generation\x12\x18\n" +
 	"\areports\x18\x03 \x03(\tR\areports\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xb7\x04\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xbe\x04\n" +
 	"\x06Result\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x12\n" +
@@ -1753,8 +1754,9 @@ const file_wire_proto_rawDesc = "" +
 	" \x01(\x04R\x05nonce\x12/\n" +
 	"\x05block\x18\v \x01(\v2\x19.perpkeeper.wire.v1.BlockR\x05block\x12\x19\n" +
 	"\bgas_used\x18\f \x01(\x04R\agasUsed\x12\x1b\n" +
-	"\tgas_price\x18\r \x01(\x04R\bgasPrice\x12\x19\n" +
-	"\bbirth_ms\x18\x0e \x01(\x04R\abirthMs\x12\x13\n" +
+	"\tgas_price\x18\r \x01(\x04R\bgasPrice\x12 \n" +
+	"\fdue_since_ms\x18\x0e \x01(\x04R\n" +
+	"dueSinceMs\x12\x13\n" +
 	"\x05at_ms\x18\x0f \x01(\x04R\x04atMs\x12\x16\n" +
 	"\x06market\x18\x10 \x01(\fR\x06market\x12\x1e\n" +
 	"\n" +

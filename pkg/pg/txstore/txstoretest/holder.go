@@ -39,7 +39,7 @@ func New(t *testing.T, jobs int) Holder {
 	intents := txstore.NewIntents(d.DB)
 	for i := range jobs {
 		k := chain.Hash{byte(i + 1)}
-		j := job.Job{ID: job.OrderID(k, 1), Kind: job.Order, Key: k, Class: job.ClassMarketOrder, BirthMs: uint64(i),
+		j := job.Job{ID: job.OrderID(k, 1), Kind: job.Order, Key: k, Class: job.ClassMarketOrder, DueSinceMs: uint64(i),
 			Signer: signer}
 		if _, err := intents.Enqueue(t.Context(), j); err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 type Config struct {
 	// Roster maps signers to keepers, by their tiers from 1.
 	Roster map[chain.Address]int
-	// From is the first block that counts. Earlier ones may be given for the births of requests and the winners of
+	// From is the first block that counts. Earlier ones may be given for the due times of requests and the winners of
 	// races.
 	From uint64
 	// Patience is how long (ms of chain time) after the last event of a job its account is kept open for transactions

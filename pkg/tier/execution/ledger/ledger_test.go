@@ -256,7 +256,7 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestOnlyTheRangeCounts: what is before it gives births and winners, and is in no sum.
+// TestOnlyTheRangeCounts: what is before it gives due times and winners, and is in no sum.
 func TestOnlyTheRangeCounts(t *testing.T) {
 	s := begin(t, 4)
 	s.block(asked("early"), asked("late"), asked("gone"), asked("raced"))

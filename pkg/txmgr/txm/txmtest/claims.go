@@ -19,11 +19,11 @@ func claimStores(b *bench) {
 		if tx.Nonce != uint64(i) {
 			b.Errorf("claim %d got number %d", i, tx.Nonce)
 		}
-		f := b.flights(signer)[i]
+		f := b.inFlight(signer)[i]
 		a := f.Newest()
 		if f.Intent.State != txm.Signed || f.Intent.Nonce != tx.Nonce || f.Intent.Job.ID != intent.Job.ID ||
 			f.Mined != nil || len(f.Txs) != 1 {
-			b.Errorf("stored flight %+v", f)
+			b.Errorf("stored pending transaction %+v", f)
 		}
 		if a.Hash != tx.Hash || !bytes.Equal(a.Raw, tx.Raw) || a.Nonce != tx.Nonce || a.Gas != tx.Gas ||
 			a.Tip != tx.Tip || a.Cap != tx.Cap ||
@@ -42,7 +42,7 @@ func staleClaim(b *bench) {
 	successor := old.succeed()
 	_, err := old.claim(intent)
 	b.mustBeLost("a former owner's claim", err)
-	none(b, "stored by a former owner", b.flights(signer))
+	none(b, "stored by a former owner", b.inFlight(signer))
 	successor.mustClaim(intent)
 }
 
@@ -60,7 +60,7 @@ func takenNumber(b *bench) {
 	naive := &node{bench: b, owner: successor.owner, fence: successor.fence, cursor: stale}
 	_, err := naive.claim(intents[1])
 	b.mustBeRefused("claiming a taken number", err, txm.CursorMoved)
-	b.onlyFlight(signer, txm.Signed)
+	b.onlyPending(signer, txm.Signed)
 }
 
 // S3: two goroutines of one process, one promised number.
@@ -84,7 +84,7 @@ func oneCursor(b *bench) {
 	if won.Load() != 1 {
 		b.Errorf("%d claims of one number succeeded", won.Load())
 	}
-	b.onlyFlight(signer, txm.Signed)
+	b.onlyPending(signer, txm.Signed)
 }
 
 // S4: what was mined is given to nobody, not even as a gap.
@@ -111,7 +111,7 @@ func nothingByTime(b *bench) {
 	if n.cursor.Promise() != tx.Nonce+1 {
 		b.Errorf("the successor is promised %d", n.cursor.Promise())
 	}
-	if adopted := b.onlyFlight(signer, txm.Signed).Newest(); adopted.Hash != tx.Hash ||
+	if adopted := b.onlyPending(signer, txm.Signed).Newest(); adopted.Hash != tx.Hash ||
 		!bytes.Equal(adopted.Raw, tx.Raw) {
 		b.Errorf("adopted %+v", adopted)
 	}
@@ -229,7 +229,7 @@ func liquidationLimit(b *bench) {
 	nodes[1].mustClaim(late)
 }
 
-func flightLimit(b *bench) {
+func pendingLimit(b *bench) {
 	n, signer := b.sender()
 	var first txm.SignedTx
 	for i := range limits.Signer {
@@ -239,7 +239,7 @@ func flightLimit(b *bench) {
 	}
 	late := b.queue(anOrder(signer, 99))[0]
 	_, err := n.claim(late)
-	b.mustBeRefused("one flight too many", err, txm.SignerFull)
+	b.mustBeRefused("one pending transaction too many", err, txm.SignerFull)
 	n.land(first)
 	n.mustClaim(late)
 }

@@ -139,12 +139,12 @@ func (r *ring) fight(ctx context.Context, rnd *rand.Rand) {
 
 func (r *ring) done(ctx context.Context) bool {
 	depth, err := r.Intents.Depth(ctx, r.signer)
-	flights, err2 := r.Intents.InFlight(ctx, r.signer)
+	inFlight, err2 := r.Intents.InFlight(ctx, r.signer)
 	if err := errors.Join(err, err2); err != nil && ctx.Err() == nil {
 		r.Error(err)
 		return true
 	}
-	return depth+len(flights) == 0
+	return depth+len(inFlight) == 0
 }
 
 // serve is one lease term. It adopts what is in flight, then claims until the lease is lost.
@@ -218,11 +218,11 @@ func (r *ring) batch(n *node, intents []txm.Intent) (b txm.Batch, after nonce.Cu
 
 // confirm broadcasts what is in flight again and finishes what was mined.
 func (r *ring) confirm(ctx context.Context, n *node, rnd *rand.Rand) error {
-	flights, err := r.Intents.InFlight(ctx, r.signer)
+	inFlight, err := r.Intents.InFlight(ctx, r.signer)
 	if err != nil {
 		return err
 	}
-	for _, f := range flights {
+	for _, f := range inFlight {
 		tx := f.Newest().SignedTx
 		r.ledger.broadcast(tx)
 		if !r.ledger.has(tx.Hash, tx.Nonce) {

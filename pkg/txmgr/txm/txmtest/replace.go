@@ -33,7 +33,7 @@ func replaced(b *bench) {
 	intent, first := queued.ID, n.mustClaim(queued)
 	second := dearer(first, txm.Exec, 77, 99)
 	b.must(n.Intents.Replace(ctx, n.fence, after(intent, first, second, txm.Exec, txm.Verdict{})))
-	f := b.onlyFlight(signer, txm.Signed)
+	f := b.onlyPending(signer, txm.Signed)
 	if a := f.Newest(); len(f.Txs) != 2 || a.Hash != second.Hash || string(a.Raw) != string(second.Raw) ||
 		a.Seq != 2 || a.Kind != txm.Exec ||
 		a.Nonce != first.Nonce {
@@ -83,7 +83,7 @@ func raceToReplace(b *bench) {
 		})
 	}
 	group.Wait()
-	if f := b.onlyFlight(signer, txm.Signed); stored.Load() != 1 || len(f.Txs) != 2 {
+	if f := b.onlyPending(signer, txm.Signed); stored.Load() != 1 || len(f.Txs) != 2 {
 		b.Errorf("%d raises were stored, %d transactions", stored.Load(), len(f.Txs))
 	}
 }
@@ -102,7 +102,7 @@ func cancelled(b *bench) {
 	b.mustBeRefused("executing after all", n.Intents.Replace(ctx, n.fence, again), txm.Moved)
 	b.must(n.Intents.Replace(ctx, n.fence,
 		after(intent, second, third, txm.Cancel, txm.Verdict{Outcome: job.SkippedDone, Reason: "done"})))
-	f := b.onlyFlight(signer, txm.Signed)
+	f := b.onlyPending(signer, txm.Signed)
 	if !f.Leaving() || f.Intent.Cancel != recovered || len(f.Txs) != 3 {
 		b.Errorf("cancelled: %+v", f)
 	}
@@ -132,17 +132,17 @@ func filled(b *bench) {
 	mined, taken := queued.ID, n.mustClaim(queued) // number 3
 	gap := sign(0, signer, 1)
 	b.must(n.Intents.Fill(ctx, fence, gap))
-	flights := b.flights(signer)
-	if len(flights) != 2 || flights[0].Intent.Nonce != 1 || flights[0].Newest().Kind != txm.Fill ||
-		!flights[0].Leaving() ||
-		flights[0].Intent.Job.Kind != txm.Filler || flights[0].Newest().Hash != gap.Hash {
-		b.Fatalf("in flight: %+v", flights)
+	inFlight := b.inFlight(signer)
+	if len(inFlight) != 2 || inFlight[0].Intent.Nonce != 1 || inFlight[0].Newest().Kind != txm.Fill ||
+		!inFlight[0].Leaving() ||
+		inFlight[0].Intent.Job.Kind != txm.Filler || inFlight[0].Newest().Hash != gap.Hash {
+		b.Fatalf("in flight: %+v", inFlight)
 	}
 	for what, n2 := range map[string]uint64{"twice": 1, "with a job": taken.Nonce, "at the cursor": 4, "above it": 9} {
 		b.mustBeRefused("filling a number "+what, n.Intents.Fill(ctx, fence, sign(99, signer, n2)), txm.Moved)
 	}
 	raise := dearer(gap, txm.Fill, 200, 200)
-	b.must(n.Intents.Replace(ctx, fence, after(flights[0].Intent.ID, gap, raise, txm.Fill, txm.Verdict{})))
+	b.must(n.Intents.Replace(ctx, fence, after(inFlight[0].Intent.ID, gap, raise, txm.Fill, txm.Verdict{})))
 	n.land(raise)
 	b.ended(signer, 0)
 	b.mustBeRefused("filling what was spent", n.Intents.Fill(ctx, fence, sign(98, signer, 1)), txm.Moved)
@@ -226,11 +226,11 @@ func batches(b *bench) {
 	more := b.queue(anOrder(signer, 5), aLiquidation(signer, 2, 2), anOrder(signer, 6))
 	b.must(n.Intents.Claim(ctx, n.fence, batch(intents, 0, 1, 2, 3)))
 	n.cursor.Next = 4
-	flights := b.flights(signer)
-	for i, f := range flights {
+	inFlight := b.inFlight(signer)
+	for i, f := range inFlight {
 		if f.Intent.ID != intents[i].ID || f.Intent.Nonce != uint64(i) || f.Newest().
 			Hash != sign(intents[i].ID, signer, uint64(i)).Hash {
-			b.Errorf("flight %d: %+v", i, f)
+			b.Errorf("pending transaction %d: %+v", i, f)
 		}
 	}
 	b.mustBeRefused("two liquidations of one account, one in a batch",
@@ -247,7 +247,7 @@ func batches(b *bench) {
 	}
 	b.mustBeRefused("a batch with a number that is taken", n.Intents.Claim(ctx, n.fence, batch(free, 3, 4)),
 		txm.CursorMoved)
-	if len(flights) != 4 || len(b.flights(signer)) != 4 || len(b.heads(signer)) != 2 {
+	if len(inFlight) != 4 || len(b.inFlight(signer)) != 4 || len(b.heads(signer)) != 2 {
 		b.Error("a refused batch left something behind")
 	}
 	b.must(n.Intents.Claim(ctx, n.fence, batch(free, 4, 5)))
@@ -263,8 +263,8 @@ func batches(b *bench) {
 		narrow.Claims[i].Kind = job.Order
 	}
 	b.mustBeRefused("liquidations that are called orders", n.Intents.Claim(ctx, n.fence, narrow), txm.Moved)
-	if got := b.flights(signer); len(got) != 6 ||
-		!slices.IsSortedFunc(got, func(a, c txm.Flight) int { return int(a.Intent.Nonce) - int(c.Intent.Nonce) }) {
+	if got := b.inFlight(signer); len(got) != 6 ||
+		!slices.IsSortedFunc(got, func(a, c txm.PendingTx) int { return int(a.Intent.Nonce) - int(c.Intent.Nonce) }) {
 		b.Errorf("in flight: %+v", got)
 	}
 }

@@ -47,8 +47,8 @@ func minedFreesSlots(b *bench) {
 	}
 	b.must(n.Intents.MinedBelow(ctx, n.fence, landed.Nonce+1))
 	b.pending(signer, limits.Signer-1)
-	if flights := b.flights(signer); len(flights) != limits.Signer || flights[0].Intent.Job.ID != first.ID {
-		b.Errorf("%d in flight, want all %d", len(flights), limits.Signer)
+	if inFlight := b.inFlight(signer); len(inFlight) != limits.Signer || inFlight[0].Intent.Job.ID != first.ID {
+		b.Errorf("%d in flight, want all %d", len(inFlight), limits.Signer)
 	}
 	n.mustClaim(again)
 	b.pending(signer, limits.Signer)

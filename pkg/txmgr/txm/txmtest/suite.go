@@ -63,7 +63,7 @@ var tests = map[string]func(*bench){
 	"one transaction per order":                                    oneTransactionPerOrder,
 	"one deleveraging of a side":                                   oneDeleveragingOfASide,
 	"so many liquidations per keeper":                              liquidationLimit,
-	"so many flights per signer":                                   flightLimit,
+	"so many pending transactions per signer":                      pendingLimit,
 	"what is mined by agreement frees its slot":                    minedFreesSlots,
 	"a reorg takes slots again":                                    reorgTakesSlots,
 	"slots are kept for liquidations":                              reservedSlots,
@@ -174,8 +174,9 @@ func anOrder(signer chain.Address, key byte) job.Job {
 	k := chain.Hash{key}
 	return job.Job{
 		ID: job.OrderID(k, 1), Kind: job.Order, Key: k, Account: chain.Address{key}, Class: job.ClassMarketOrder,
-		BirthMs: 1_700_000_000_000,
-		Tokens:  []chain.Address{{1}, {2}}, Signer: signer, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: now},
+		DueSinceMs: 1_700_000_000_000,
+		Tokens:     []chain.Address{{1}, {2}}, Signer: signer,
+		Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: now},
 			Reports: []string{"a"}, Reason: "due"},
 	}
 }
@@ -263,14 +264,14 @@ func (n *node) mustClaim(intent *txm.Intent) txm.SignedTx {
 	return tx
 }
 
-// flights lists what is in flight.
-func (b *bench) flights(signer chain.Address) []txm.Flight {
+// inFlight lists what is in flight.
+func (b *bench) inFlight(signer chain.Address) []txm.PendingTx {
 	b.Helper()
-	flights, err := b.Intents.InFlight(b.Context(), signer)
+	inFlight, err := b.Intents.InFlight(b.Context(), signer)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return flights
+	return inFlight
 }
 
 // ended demands how many ended attempts have not been published, and returns them.
@@ -291,14 +292,14 @@ func (b *bench) depth(signer chain.Address, want int) {
 	}
 }
 
-// onlyFlight demands that one intent is in flight, in a state.
-func (b *bench) onlyFlight(signer chain.Address, want txm.State) txm.Flight {
+// onlyPending demands that one intent is in flight, in a state.
+func (b *bench) onlyPending(signer chain.Address, want txm.State) txm.PendingTx {
 	b.Helper()
-	flights := b.flights(signer)
-	if len(flights) != 1 || flights[0].Intent.State != want {
-		b.Fatalf("in flight: %+v, want one that is %s", flights, want)
+	inFlight := b.inFlight(signer)
+	if len(inFlight) != 1 || inFlight[0].Intent.State != want {
+		b.Fatalf("in flight: %+v, want one that is %s", inFlight, want)
 	}
-	return flights[0]
+	return inFlight[0]
 }
 
 // settlement is what the receipts of this suite came to, with a text as contracts may give it.

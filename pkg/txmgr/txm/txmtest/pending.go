@@ -35,10 +35,10 @@ func staleWrites(b *bench) {
 	} {
 		b.mustBeLost(what, write())
 	}
-	flights := b.flights(signer)
-	if len(flights) != 2 || flights[0].Intent.State != txm.Signed || flights[0].Newest().Sends != 0 ||
-		flights[1].Intent.State != txm.Mined {
-		b.Errorf("a former owner moved something: %+v", flights)
+	inFlight := b.inFlight(signer)
+	if len(inFlight) != 2 || inFlight[0].Intent.State != txm.Signed || inFlight[0].Newest().Sends != 0 ||
+		inFlight[1].Intent.State != txm.Mined {
+		b.Errorf("a former owner moved something: %+v", inFlight)
 	}
 	if heads := b.heads(signer); len(heads) != 1 || heads[0].ID != intents[3].ID {
 		b.Errorf("queued: %+v", heads)
@@ -58,7 +58,7 @@ func ownPast(b *bench) {
 	b.mustBeLost("a late write of an earlier lease term", n.Intents.Record(b.Context(), past.fence, minedAt(tx, 4, 0)))
 	_, err := past.claim(intents[1])
 	b.mustBeLost("a late claim of an earlier lease term", err)
-	b.onlyFlight(signer, txm.Signed)
+	b.onlyPending(signer, txm.Signed)
 	n.land(tx)
 }
 
@@ -67,42 +67,42 @@ func receipts(b *bench) {
 	n, signer := b.sender()
 	ctx := b.Context()
 	tx := n.mustClaim(b.queue(anOrder(signer, 1))[0])
-	for before := b.onlyFlight(signer, txm.Signed).Age; b.onlyFlight(signer, txm.Signed).Age <= before; {
+	for before := b.onlyPending(signer, txm.Signed).Age; b.onlyPending(signer, txm.Signed).Age <= before; {
 		if before < 0 || before > time.Minute {
-			b.Fatalf("a flight that has just begun is %s old", before)
+			b.Fatalf("a pending transaction that has just begun is %s old", before)
 		}
 	}
 
 	b.must(n.Intents.Noted(ctx, n.fence, tx.Hash, "ambiguous", false))
-	if f := b.onlyFlight(signer, txm.Signed); f.Newest().Sends != 1 || f.Newest().LastClass != "ambiguous" {
+	if f := b.onlyPending(signer, txm.Signed); f.Newest().Sends != 1 || f.Newest().LastClass != "ambiguous" {
 		b.Errorf("noted: %+v", f.Newest())
 	}
 	b.must(n.Intents.Noted(ctx, n.fence, tx.Hash, "accepted", true))
-	b.onlyFlight(signer, txm.Sent)
+	b.onlyPending(signer, txm.Sent)
 
 	first, second := minedAt(tx, 4, 0), minedAt(tx, 4, 1)
 	second.OK, second.Outcome, second.Reason = false, job.LostRace, "EmptyOrder"
 	b.must(n.Intents.Record(ctx, n.fence, first))
-	if f := b.onlyFlight(signer, txm.Mined); f.Mined == nil || !reflect.DeepEqual(*f.Mined, first) {
+	if f := b.onlyPending(signer, txm.Mined); f.Mined == nil || !reflect.DeepEqual(*f.Mined, first) {
 		b.Errorf("recorded %+v, want %+v", f.Mined, first)
 	}
 	b.must(n.Intents.Noted(ctx, n.fence, tx.Hash, "known", true)) // a late answer takes nothing back
-	b.onlyFlight(signer, txm.Mined)
+	b.onlyPending(signer, txm.Mined)
 	b.must(n.Intents.Unmine(ctx, n.fence, first))
-	if f := b.onlyFlight(signer, txm.Sent); f.Mined != nil || f.Newest().Hash != tx.Hash ||
+	if f := b.onlyPending(signer, txm.Sent); f.Mined != nil || f.Newest().Hash != tx.Hash ||
 		f.Intent.Nonce != tx.Nonce {
 		b.Errorf("taken back: %+v", f)
 	}
 	b.must(n.Intents.Record(ctx, n.fence, first))
 	b.must(n.Intents.Record(ctx, n.fence, second)) // the branch changed between two looks
-	if f := b.onlyFlight(signer, txm.Mined); !reflect.DeepEqual(*f.Mined, second) {
+	if f := b.onlyPending(signer, txm.Mined); !reflect.DeepEqual(*f.Mined, second) {
 		b.Errorf("recorded %+v, want %+v", f.Mined, second)
 	}
 	b.mustBeRefused("finishing on the branch that is gone",
 		n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: first, Rest: settled}), txm.Moved)
 	b.mustBeRefused("taking back the branch that is gone", n.Intents.Unmine(ctx, n.fence, first), txm.Moved)
 	b.must(n.Intents.Finish(ctx, n.fence, txm.FinalReceipt{Receipt: second, Rest: settled}))
-	none(b, "in flight after the end", b.flights(signer))
+	none(b, "in flight after the end", b.inFlight(signer))
 }
 
 // Several receipts are stored, and end their intents, in one statement: all of them or none.
@@ -123,13 +123,13 @@ func batchOfReceipts(b *bench) {
 	unknown.TxHash[0]++
 	b.mustBeRefused("a receipt of an unknown transaction beside others",
 		n.Intents.Record(ctx, n.fence, receipts[0], receipts[1], unknown), txm.Moved)
-	for _, f := range b.flights(signer) {
+	for _, f := range b.inFlight(signer) {
 		if f.Intent.State != txm.Signed || f.Mined != nil {
 			b.Errorf("stored beside what was refused: %+v", f)
 		}
 	}
 	b.must(n.Intents.Record(ctx, n.fence, receipts...))
-	for i, f := range b.flights(signer) {
+	for i, f := range b.inFlight(signer) {
 		if f.Intent.State != txm.Mined || f.Mined == nil || !reflect.DeepEqual(*f.Mined, receipts[i]) {
 			b.Errorf("recorded %+v, want %+v", f.Mined, receipts[i])
 		}
@@ -138,11 +138,11 @@ func batchOfReceipts(b *bench) {
 	elsewhere.Block.Hash[5]++
 	b.mustBeRefused("finishing one on another branch beside others",
 		n.Intents.Finish(ctx, n.fence, finals[0], finals[1], elsewhere), txm.Moved)
-	if flights := b.flights(signer); len(flights) != 3 {
-		b.Errorf("ended beside what was refused: %+v", flights)
+	if inFlight := b.inFlight(signer); len(inFlight) != 3 {
+		b.Errorf("ended beside what was refused: %+v", inFlight)
 	}
 	b.must(n.Intents.Finish(ctx, n.fence, finals...))
-	none(b, "in flight after the end", b.flights(signer))
+	none(b, "in flight after the end", b.inFlight(signer))
 	for i, e := range b.ended(signer, 3) {
 		if e.Intent.State != txm.Final(receipts[i].Outcome) || e.Intent.GivenUp != (i == 1) ||
 			e.Intent.Outcome != receipts[i].Outcome {
@@ -186,7 +186,7 @@ func foreign(b *bench) {
 	end := txm.Ending{Verdict: txm.Verdict{Outcome: job.Foreign, Reason: "nonce 0 was spent by somebody else"},
 		Rest: txm.Rest{RetryAfterMs: now}}
 	b.must(n.Intents.NonceLost(ctx, n.fence, intent.ID, end))
-	none(b, "still in flight", b.flights(signer))
+	none(b, "still in flight", b.inFlight(signer))
 	b.say(found(j, 1), txm.NewAttempt)
 	none(b, "to do for a paused signer", b.heads(signer))
 	if i := b.ended(signer, 1)[0].Intent; i.Outcome != job.Foreign || i.State != txm.Foreign {

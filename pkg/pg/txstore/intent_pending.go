@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	selectFlights = pg.Register("flights", `SELECT `+intentColumns+`, `+receiptColumns+`,
+	selectPendingTxs = pg.Register("transactions in flight", `SELECT `+intentColumns+`, `+receiptColumns+`,
 		a.hash, a.kind, a.raw, a.tip, a.cap, a.gas, a.seq, a.sends, coalesce(a.last_class, ''),
 		(extract(epoch FROM clock_timestamp() - a.created_at) * 1000000)::bigint
 		FROM keeper.tx_intent i JOIN keeper.signed_tx a ON `+txsOf("i")+` LEFT JOIN keeper.tx_receipt r
@@ -102,26 +102,26 @@ var (
 		SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM told)`)
 )
 
-// InFlight implements txm.Flights.
-func (s Intents) InFlight(ctx context.Context, signer chain.Address) ([]txm.Flight, error) {
-	rows, err := pg.List(ctx, s.db, fmt.Sprintf("listing the flights of signer %s", signer), scanFlight,
-		selectFlights.SQL(), signer[:])
+// InFlight implements txm.PendingTxs.
+func (s Intents) InFlight(ctx context.Context, signer chain.Address) ([]txm.PendingTx, error) {
+	rows, err := pg.List(ctx, s.db, fmt.Sprintf("listing the pending transactions of signer %s", signer), scanPending,
+		selectPendingTxs.SQL(), signer[:])
 	if err != nil {
 		return nil, err
 	}
-	var flights []txm.Flight
+	var inFlight []txm.PendingTx
 	for _, f := range rows {
-		if n := len(flights); n > 0 && flights[n-1].Intent.ID == f.Intent.ID {
-			flights[n-1].Txs = append(flights[n-1].Txs, f.Txs...)
+		if n := len(inFlight); n > 0 && inFlight[n-1].Intent.ID == f.Intent.ID {
+			inFlight[n-1].Txs = append(inFlight[n-1].Txs, f.Txs...)
 		} else {
-			flights = append(flights, f)
+			inFlight = append(inFlight, f)
 		}
 	}
-	return flights, nil
+	return inFlight, nil
 }
 
-// scanFlight reads a row: one transaction, with its intent and receipt beside it.
-func scanFlight(row pgx.CollectableRow) (f txm.Flight, err error) {
+// scanPending reads a row: one transaction, with its intent and receipt beside it.
+func scanPending(row pgx.CollectableRow) (f txm.PendingTx, err error) {
 	var i intentRow
 	var r receiptRow
 	var a txm.Tx
@@ -138,7 +138,7 @@ func scanFlight(row pgx.CollectableRow) (f txm.Flight, err error) {
 	return f, err
 }
 
-// Noted implements txm.Flights.
+// Noted implements txm.PendingTxs.
 func (s Intents) Noted(ctx context.Context, f lease.Fence, hash chain.Hash, class string, accepted bool) error {
 	return fenced(ctx, s.db, "noted", f, noteBroadcast, hash[:], class, accepted)
 }
@@ -159,7 +159,7 @@ func refusedBatch(op string, err error) error {
 	return err
 }
 
-// Record implements txm.Flights.
+// Record implements txm.PendingTxs.
 func (s Intents) Record(ctx context.Context, f lease.Fence, receipts ...txm.Receipt) error {
 	c, err := receiptColumnsOf(receipts)
 	if err != nil {
@@ -171,12 +171,12 @@ func (s Intents) Record(ctx context.Context, f lease.Fence, receipts ...txm.Rece
 		c.gasUsed, c.gasPrices, c.outcomes, c.reasons, from, c.settlements))
 }
 
-// Unmine implements txm.Flights.
+// Unmine implements txm.PendingTxs.
 func (s Intents) Unmine(ctx context.Context, f lease.Fence, r txm.Receipt) error {
 	return fenced(ctx, s.db, "unmine", f, unmineReceipt, r.TxHash[:], r.Block.Hash[:])
 }
 
-// Finish implements txm.Flights. Every state that a receipt leads to has the same before it.
+// Finish implements txm.PendingTxs. Every state that a receipt leads to has the same before it.
 func (s Intents) Finish(ctx context.Context, f lease.Fence, finals ...txm.FinalReceipt) error {
 	c := finalColumnsOf(finals)
 	return refusedBatch("finish", fenced(ctx, s.db, "finish", f, finishIntent, c.hashes, c.blockHashes, c.states,
@@ -184,18 +184,18 @@ func (s Intents) Finish(ctx context.Context, f lease.Fence, finals ...txm.FinalR
 		c.givenUp, predecessors(txm.FinalOK)))
 }
 
-// NonceLost implements txm.Flights.
+// NonceLost implements txm.PendingTxs.
 func (s Intents) NonceLost(ctx context.Context, f lease.Fence, intent int64, e txm.Ending) error {
 	return fenced(ctx, s.db, "nonce_lost", f, loseNonce, intent, e.Outcome, pg.Escape(e.Reason), e.RetryAfterMs,
 		e.GivenUp, predecessors(txm.Foreign))
 }
 
-// Pause implements txm.Flights. The reason may be a node's answer, byte for byte.
+// Pause implements txm.PendingTxs. The reason may be a node's answer, byte for byte.
 func (s Intents) Pause(ctx context.Context, f lease.Fence, reason string) error {
 	return fenced(ctx, s.db, "pause", f, pauseSigner, pg.Escape(reason))
 }
 
-// Unable implements txm.Flights. The reason may be a remote signer's answer, byte for byte.
+// Unable implements txm.PendingTxs. The reason may be a remote signer's answer, byte for byte.
 func (s Intents) Unable(ctx context.Context, f lease.Fence, reason string, believed time.Duration) error {
 	return fenced(ctx, s.db, "unable", f, unableSigner, pg.Escape(reason), believed.Microseconds())
 }
@@ -222,7 +222,7 @@ var minedBelow = pg.Register("mined below", `WITH moved AS (
 // beyondSlots is above any number of liquidations that can be configured, and half of what a slot can be.
 const beyondSlots = `16000`
 
-// MinedBelow implements txm.Flights.
+// MinedBelow implements txm.PendingTxs.
 func (s Intents) MinedBelow(ctx context.Context, f lease.Fence, number uint64) error {
 	return fenced(ctx, s.db, "mined_below", f, minedBelow, number)
 }

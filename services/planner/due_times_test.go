@@ -22,16 +22,16 @@ func inBitcoin() perp.Position {
 	return p
 }
 
-// TIER-3, TIER-9: keepers find the same jobs and agree on births whichever token's report makes the job due, however
+// TIER-3, TIER-9: keepers find the same jobs and agree on due times whichever token's report makes the job due, however
 // many reports they look at in one pass, how long ever it is due, and whenever they started.
-func TestKeepersAgreeOnBirths(t *testing.T) {
+func TestKeepersAgreeOnDueTimes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		born := func(d *fixture) map[string]uint64 {
-			births := map[string]uint64{}
+			dueTimes := map[string]uint64{}
 			for _, j := range d.jobs(t) {
-				births[j.ID] = j.BirthMs
+				dueTimes[j.ID] = j.DueSinceMs
 			}
-			return births
+			return dueTimes
 		}
 		eager, lazy, late := newFixture(), newFixture(), newFixture()
 		keepers := []*fixture{eager, lazy, late}
@@ -65,9 +65,9 @@ func TestKeepersAgreeOnBirths(t *testing.T) {
 			if len(got) != len(want) {
 				t.Fatalf("the one that %s finds %v, want %v", name, got, want)
 			}
-			for id, birth := range want {
-				if got[id] != birth {
-					t.Fatalf("%s born at %d for the one that %s, want %d", id, got[id]-nowMs, name, birth-nowMs)
+			for id, dueSince := range want {
+				if got[id] != dueSince {
+					t.Fatalf("%s born at %d for the one that %s, want %d", id, got[id]-nowMs, name, dueSince-nowMs)
 				}
 			}
 		}
@@ -79,7 +79,7 @@ func TestOldJobsAreRenewed(t *testing.T) {
 	d := newFixture()
 	d.load(long(alice, 1050))
 	first := d.jobs(t)
-	if len(first) != 1 || first[0].BirthMs != nowMs {
+	if len(first) != 1 || first[0].DueSinceMs != nowMs {
 		t.Fatalf("%+v", first)
 	}
 	for second := uint64(1); second <= 700; second++ {
@@ -95,8 +95,8 @@ func TestOldJobsAreRenewed(t *testing.T) {
 			want = now / longest * longest
 		}
 		again := second == longest || second > longest && now%longest == 0
-		if j := d.live.all()[0]; j.BirthMs != want*1000 || (len(fresh) == 1) != again {
-			t.Fatalf("second %d: born at %d, want %d; said again: %v", second, j.BirthMs, want*1000, ids(fresh))
+		if j := d.live.all()[0]; j.DueSinceMs != want*1000 || (len(fresh) == 1) != again {
+			t.Fatalf("second %d: born at %d, want %d; said again: %v", second, j.DueSinceMs, want*1000, ids(fresh))
 		}
 		alarms := 0.0 // one when it is renewed, and not at every look
 		if second >= longest {
@@ -138,7 +138,7 @@ func TestMomentsAreNoAlarm(t *testing.T) {
 
 // TIER-9: the report that makes a job due bears it, also that of the collateral's token, and a later one of the index
 // token does not bear it again.
-func TestBirthByTheCollateralsReport(t *testing.T) {
+func TestDueTimeByTheCollateralsReport(t *testing.T) {
 	d := newFixture()
 	c := d.changes(inBitcoin())
 	c.Markets.Changed = []perp.Market{mixedMarket}
@@ -147,11 +147,11 @@ func TestBirthByTheCollateralsReport(t *testing.T) {
 		t.Fatalf("due already: %v", ids(early))
 	}
 	d.report(btc, perp.U64(7).Mul(perp.Pow10(26)), nowMs+5_000)
-	if j := d.jobs(t); len(j) != 1 || j[0].BirthMs != nowMs+5_000 {
+	if j := d.jobs(t); len(j) != 1 || j[0].DueSinceMs != nowMs+5_000 {
 		t.Fatalf("%+v", j)
 	}
 	d.report(eth, dollarsPerEther(4500), nowMs+6_000)
-	if j := d.jobs(t); len(j) != 1 || j[0].BirthMs != nowMs+5_000 {
+	if j := d.jobs(t); len(j) != 1 || j[0].DueSinceMs != nowMs+5_000 {
 		t.Fatalf("after a report of the index token: %+v", j)
 	}
 }

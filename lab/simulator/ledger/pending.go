@@ -14,18 +14,18 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
-// InFlight implements txm.Flights.
-func (l *Ledger) InFlight(_ context.Context, signer chain.Address) ([]txm.Flight, error) {
-	return ask(l, func() (flights []txm.Flight, err error) {
+// InFlight implements txm.PendingTxs.
+func (l *Ledger) InFlight(_ context.Context, signer chain.Address) ([]txm.PendingTx, error) {
+	return ask(l, func() (inFlight []txm.PendingTx, err error) {
 		a := l.accounts[signer]
 		if a == nil {
 			return nil, nil
 		}
 		for _, i := range a.flying {
-			flights = append(flights, txm.Flight{Intent: l.read(i), Txs: slices.Clone(i.txs),
+			inFlight = append(inFlight, txm.PendingTx{Intent: l.read(i), Txs: slices.Clone(i.txs),
 				Mined: copied(i.receipt), Age: l.clock().Sub(i.signedAt)})
 		}
-		return flights, nil
+		return inFlight, nil
 	})
 }
 
@@ -45,7 +45,7 @@ func (l *Ledger) of(signer chain.Address, hash chain.Hash) *intent {
 	return nil
 }
 
-// Noted implements txm.Flights.
+// Noted implements txm.PendingTxs.
 func (l *Ledger) Noted(_ context.Context, f lease.Fence, hash chain.Hash, class string, accepted bool) error {
 	return l.fenced("noted", f, func(*account) bool {
 		i := l.of(f.Signer, hash)
@@ -62,7 +62,7 @@ func (l *Ledger) Noted(_ context.Context, f lease.Fence, hash chain.Hash, class 
 	})
 }
 
-// Record implements txm.Flights.
+// Record implements txm.PendingTxs.
 func (l *Ledger) Record(_ context.Context, f lease.Fence, receipts ...txm.Receipt) error {
 	return l.fenced("record", f, func(a *account) bool {
 		for _, r := range receipts {
@@ -89,7 +89,7 @@ func (l *Ledger) recorded(signer chain.Address, r txm.Receipt) *intent {
 	return nil
 }
 
-// Unmine implements txm.Flights.
+// Unmine implements txm.PendingTxs.
 func (l *Ledger) Unmine(_ context.Context, f lease.Fence, r txm.Receipt) error {
 	return l.fenced("unmine", f, func(a *account) bool {
 		i := l.recorded(f.Signer, r)
@@ -102,7 +102,7 @@ func (l *Ledger) Unmine(_ context.Context, f lease.Fence, r txm.Receipt) error {
 	})
 }
 
-// Finish implements txm.Flights.
+// Finish implements txm.PendingTxs.
 func (l *Ledger) Finish(_ context.Context, f lease.Fence, finals ...txm.FinalReceipt) error {
 	return l.fenced("finish", f, func(a *account) bool {
 		for _, r := range finals {
@@ -119,7 +119,7 @@ func (l *Ledger) Finish(_ context.Context, f lease.Fence, finals ...txm.FinalRec
 	})
 }
 
-// NonceLost implements txm.Flights.
+// NonceLost implements txm.PendingTxs.
 func (l *Ledger) NonceLost(_ context.Context, f lease.Fence, id int64, e txm.Ending) error {
 	return l.fenced("nonce_lost", f, func(a *account) bool {
 		i := l.intents[id]
@@ -135,7 +135,7 @@ func (l *Ledger) NonceLost(_ context.Context, f lease.Fence, id int64, e txm.End
 	})
 }
 
-// Pause implements txm.Flights.
+// Pause implements txm.PendingTxs.
 func (l *Ledger) Pause(_ context.Context, f lease.Fence, reason string) error {
 	return l.fenced("pause", f, func(a *account) bool {
 		a.pause(reason)
@@ -143,7 +143,7 @@ func (l *Ledger) Pause(_ context.Context, f lease.Fence, reason string) error {
 	})
 }
 
-// Unable implements txm.Flights.
+// Unable implements txm.PendingTxs.
 func (l *Ledger) Unable(_ context.Context, f lease.Fence, reason string, believed time.Duration) error {
 	return l.fenced("unable", f, func(a *account) bool {
 		if a.unableUntil = (time.Time{}); reason != "" {
@@ -160,7 +160,7 @@ func (a *account) pause(reason string) {
 	}
 }
 
-// Replace implements txm.Flights.
+// Replace implements txm.PendingTxs.
 func (l *Ledger) Replace(_ context.Context, f lease.Fence, r txm.Replacement) error {
 	return l.fenced("replace", f, func(*account) bool {
 		i := l.intents[r.Intent]
@@ -186,7 +186,7 @@ func (l *Ledger) Replace(_ context.Context, f lease.Fence, r txm.Replacement) er
 // least is the lowest price that nodes take in place of another.
 func least(price uint64) uint64 { return price + (price*txm.MinGrowth+99)/100 }
 
-// Fill implements txm.Flights.
+// Fill implements txm.PendingTxs.
 func (l *Ledger) Fill(_ context.Context, f lease.Fence, tx txm.SignedTx) error {
 	return l.fenced("fill", f, func(a *account) bool {
 		if tx.Nonce >= a.next || a.taken[tx.Nonce] || l.byTx[tx.Hash] != nil {
