@@ -58,7 +58,7 @@ type Receiver struct {
 
 // RefusedError means that a receiver answered, and refused a message.
 type RefusedError struct {
-	Status int    // of HTTP, or of SMTP
+	Status int    // of HTTP
 	Body   string // the beginning of its answer
 }
 

@@ -8,19 +8,15 @@ import (
 	"time"
 
 	"perpkeeper/pkg/notify"
-	"perpkeeper/pkg/notify/email"
 	"perpkeeper/pkg/notify/slack"
-	"perpkeeper/pkg/notify/telegram"
 	"perpkeeper/pkg/notify/webhook"
 )
 
 // Config is the [notify] section. Nobody is notified of anything by default. Every list of a [notify.Plugin] is a
 // plug-in: a new one is a line here.
 type Config struct {
-	Webhook  []webhook.Config  `toml:"webhook" help:"programs that are posted signed JSON"`
-	Telegram []telegram.Config `toml:"telegram" help:"chats of Telegram"`
-	Slack    []slack.Config    `toml:"slack" help:"channels of Slack, by incoming webhooks"`
-	Email    []email.Config    `toml:"email" help:"mailboxes, by SMTP"`
+	Webhook []webhook.Config `toml:"webhook" help:"programs that are posted signed JSON"`
+	Slack   []slack.Config   `toml:"slack" help:"channels of Slack, by incoming webhooks"`
 	// Timeout: how long a receiver may take to answer.
 	Timeout time.Duration `toml:"-"`
 	// Attempts counts answers that refuse a message. A receiver that does not answer is waited for.

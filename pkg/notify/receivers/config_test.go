@@ -11,7 +11,6 @@ import (
 
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/notify/slack"
-	"perpkeeper/pkg/notify/telegram"
 	"perpkeeper/pkg/notify/webhook"
 	"perpkeeper/pkg/secret"
 )
@@ -41,9 +40,9 @@ func TestConfig(t *testing.T) {
 func TestReceivers(t *testing.T) {
 	c := DefaultConfig()
 	c.Webhook = []webhook.Config{{Name: "owner", Audience: notify.Owner}, {Name: "operator", Audience: notify.Operator}}
-	c.Telegram = []telegram.Config{{Name: "phone", Audience: notify.Operator}}
+	c.Slack = []slack.Config{{Name: "channel", Audience: notify.Operator}}
 	for audience, want := range map[notify.Audience][]string{
-		notify.Owner: {"owner"}, notify.Operator: {"operator", "phone"},
+		notify.Owner: {"owner"}, notify.Operator: {"operator", "channel"},
 	} {
 		var names []string
 		for _, r := range c.For(audience) {
