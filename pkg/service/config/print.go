@@ -105,53 +105,30 @@ func quoteTOML(text string) string {
 // Each visits every value in the order of the structures as text, lists comma separated, secrets masked.
 func (s *Set) Each(visit func(key, value string)) {
 	for _, root := range s.roots {
-		root.walk(func(n *node) { each(n, visit) })
-	}
-}
-
-func each(n *node, visit func(key, value string)) {
-	if n.settable() && (n.holds == nil || n.value.String() != "") {
-		visit(n.key, text(n))
-	}
-	if n.kind != tables {
-		return
-	}
-	for i := range n.value.Len() {
-		if row, err := rowOf(n, i, n.value.Index(i)); err == nil {
-			row.walk(func(c *node) { each(c, visit) })
-		}
+		root.each(func(n *node) {
+			if n.settable() && (n.holds == nil || n.value.String() != "") {
+				visit(n.key, text(n))
+			}
+		})
 	}
 }
 
 // Secrets are the texts of all secrets in force, for whoever has to keep them out of what is shown: handle with care.
 func (s *Set) Secrets() (texts []string) {
-	for _, root := range s.roots {
-		root.walk(func(n *node) { texts = append(texts, n.secrets()...) })
-	}
-	return texts
-}
-
-// secrets are those that a node holds, and the rows of tables.
-func (n *node) secrets() (texts []string) {
 	reveal := func(v reflect.Value) {
 		if r, is := reflect.TypeAssert[revealer](v); is {
 			texts = append(texts, r.Reveal())
 		}
 	}
-	switch n.kind {
-	case scalar:
-		reveal(n.value)
-	case list:
-		for i := range n.value.Len() {
-			reveal(n.value.Index(i))
-		}
-	case tables:
-		for i := range n.value.Len() {
-			if row, err := rowOf(n, i, n.value.Index(i)); err == nil {
-				row.walk(func(c *node) { texts = append(texts, c.secrets()...) })
+	for _, root := range s.roots {
+		root.each(func(n *node) {
+			if n.kind == scalar {
+				reveal(n.value)
 			}
-		}
-	case section: // is walked by its keys
+			for i := 0; n.kind == list && i < n.value.Len(); i++ {
+				reveal(n.value.Index(i))
+			}
+		})
 	}
 	return texts
 }

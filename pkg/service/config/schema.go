@@ -56,6 +56,18 @@ func (n *node) walk(visit func(*node)) {
 	}
 }
 
+// each visits the node and everything below it, parents first, with what stands in the rows of tables.
+func (n *node) each(visit func(*node)) {
+	n.walk(func(c *node) {
+		visit(c)
+		for i := 0; c.kind == tables && i < c.value.Len(); i++ {
+			if row, err := rowOf(c, i, c.value.Index(i)); err == nil {
+				row.each(visit)
+			}
+		}
+	})
+}
+
 const envPrefix = "PERPKEEPER_"
 
 var (

@@ -39,22 +39,12 @@ func (s *Set) validate(bad map[string]bool) []error {
 }
 
 // judge collects the verdicts on a node and everything below it.
-func judge(n *node) []string {
-	var lines []string
-	if v, ok := reflect.TypeAssert[validator](n.value.Addr()); ok && n.kind == section {
-		lines = append(lines, verdict(n, v)...)
-	}
-	for _, c := range n.nodes {
-		lines = append(lines, judge(c)...)
-	}
-	if n.kind != tables {
-		return lines
-	}
-	for i := range n.value.Len() {
-		if row, err := rowOf(n, i, n.value.Index(i)); err == nil {
-			lines = append(lines, judge(row)...)
+func judge(root *node) (lines []string) {
+	root.each(func(n *node) {
+		if v, ok := reflect.TypeAssert[validator](n.value.Addr()); ok && n.kind == section {
+			lines = append(lines, verdict(n, v)...)
 		}
-	}
+	})
 	return lines
 }
 
