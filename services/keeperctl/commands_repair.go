@@ -62,7 +62,7 @@ func rebuilding() []command {
 			verbs: []command{
 				{use: "list", short: "list the generations and how far they are", data: true},
 				{use: "compare A B", short: "compare two of them table by table, in one snapshot", data: true},
-				{use: "switch N|back", short: "have readers use another one"},
+				{use: "switch N", short: "have readers use another one"},
 				{use: "drop N", short: "give one up for good"},
 			},
 		},

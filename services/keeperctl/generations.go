@@ -112,7 +112,7 @@ func (d generationCommands) compare(ctx context.Context, numbers []string) error
 }
 
 func (d generationCommands) switchTo(ctx context.Context, args []string) error {
-	number, err := d.toServe(ctx, args[0])
+	number, err := generationNumber(args[0])
 	if err != nil {
 		return err
 	}
@@ -123,16 +123,5 @@ func (d generationCommands) switchTo(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return sayf(d.out, "readers use generation %d (the way back: keeperctl generations switch back)\n", number)
-}
-
-func (d generationCommands) toServe(ctx context.Context, to string) (int, error) {
-	if to != "back" {
-		return generationNumber(to)
-	}
-	way, err := generation.Back(ctx, d.db)
-	if err == nil {
-		err = way.Refusal()
-	}
-	return way.To, err
+	return sayf(d.out, "readers use generation %d (the way back: keeperctl generations switch N)\n", number)
 }

@@ -39,7 +39,6 @@ var pages = []page{
 	{"/signers", "signers", []string{`works`, `final`}},
 	{"/delayed", "delayed", []string{`daily_report`, `Last scans`, `\w+/\d+\s+20\d\d-`}},
 	{"/deadletters", "deadletters", []string{`refused: the venue says`}},
-	{"/generations", "generations", []string{`active`}},
 	{"/audit", "audit", []string{`signer pause`, `anna`}},
 }
 

@@ -101,47 +101,6 @@ func MustExist(ctx context.Context, db *pg.DB, number int) error {
 	return fmt.Errorf("generation %d does not exist (keeperctl generations list shows those that do)", number)
 }
 
-// mostBack is how many blocks back the way back may lead. Statevm keeps both generations up to date; one that stands
-// further down has halted, or nobody keeps it.
-const mostBack = 100
-
-// Way is the way back: to the generation that readers used before.
-type Way struct {
-	From, To           int    // To is 0 where there is none
-	FromBlock, ToBlock uint64 // 0 where this build cannot read them
-}
-
-// Refusal is why the way must not be gone just like that.
-func (w Way) Refusal() error {
-	switch {
-	case w.To == 0:
-		return errors.New("there has been no other generation to go back to")
-	case w.FromBlock > w.ToBlock+mostBack:
-		return fmt.Errorf("generation %d stands at block %d, %d blocks back (keeperctl generations switch %d does it "+
-			"all the same)", w.To, w.ToBlock, w.FromBlock-w.ToBlock, w.To)
-	}
-	return nil
-}
-
-// Back looks at the way back.
-func Back(ctx context.Context, db *pg.DB) (w Way, err error) {
-	active, err := Active(ctx, db)
-	if err != nil {
-		return w, err
-	}
-	w.From = active.Number
-	if w.To, err = db.PreviousGeneration(ctx); err != nil || w.To == 0 || !active.Fits() {
-		return w, err
-	}
-	from, err := db.ProgressOf(ctx, w.From)
-	if err != nil {
-		return w, err
-	}
-	to, err := db.ProgressOf(ctx, w.To)
-	w.FromBlock, w.ToBlock = from.Watermark.Number, to.Watermark.Number
-	return w, err
-}
-
 // Compare compares two generations as soon as both stand at the same place, see [pg.DB.Compare]. It reads all rows of
 // both. patience is for how long they may come to stand there; comparing takes as long as it takes.
 func Compare(ctx context.Context, db *pg.DB, a, b int, patience time.Duration) (c pg.Comparison, err error) {
@@ -233,6 +192,3 @@ func (p Progress) Next(now Progress) Progress {
 	}
 	return now
 }
-
-// Percent is how much is done, of a hundred.
-func (p Progress) Percent() int64 { return min(100*p.Done/max(p.Total, 1), 100) }

@@ -3,7 +3,6 @@ package generation_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,42 +46,6 @@ func TestPatienceIsForStandingLevel(t *testing.T) {
 		t.Errorf("differing in %v, %v", c.Differing(), err)
 	}
 	must(generation.Switch(t.Context(), db, 2, "", time.Nanosecond))
-}
-
-// The way back leads to a generation that is kept up to date: readers are not sent far back just like that (the kind of
-// console/generations).
-func TestTheWayBackIsShort(t *testing.T) {
-	db := pgtest.DB(t)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err := db.AddGeneration(t.Context(), nil)
-	must(err)
-	grow := func(number, blocks int) {
-		t.Helper()
-		p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: number, Partitions: 1})
-		must(err)
-		tip := chain.BlockRef{Number: 6, Hash: chain.Hash{6}}
-		for n := range blocks {
-			tip = chain.BlockRef{Number: tip.Number + 1, Hash: chain.Hash{byte(tip.Number + 1)}, Parent: tip.Hash}
-			must(p.Commit(t.Context(), pg.Commit{Next: int64(n + 1), Blocks: []pg.AppliedBlock{{BlockRef: tip}}}))
-		}
-	}
-	grow(1, 1)
-	if way, err := generation.Back(t.Context(), db); err != nil || way.Refusal() == nil {
-		t.Errorf("there has been no other: %+v, %v", way, err)
-	}
-	grow(2, 102)
-	must(db.Switch(t.Context(), 2, "ahead"))
-	way, err := generation.Back(t.Context(), db)
-	must(err)
-	const says = "generation 1 stands at block 7, 101 blocks back"
-	if refusal := way.Refusal(); refusal == nil || !strings.HasPrefix(refusal.Error(), says) {
-		t.Errorf("%+v: %v, want %s", way, refusal, says)
-	}
 }
 
 // A generation of a log topic of another number of partitions stands still: it is not being filled.

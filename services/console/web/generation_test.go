@@ -11,17 +11,6 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 )
 
-// It is seen how far a generation is that is being filled.
-func TestFillingIsShown(t *testing.T) {
-	s := newSite(t)
-	_, err := s.db.AddGeneration(t.Context(), nil)
-	s.must(err)
-	s.records(wire.LogTopic(s.deps.Keeper.ChainID), 4)
-	if _, page := s.as("vera").get("/generations"); !strings.Contains(page, "0 of 4 records") {
-		t.Errorf("%s", page)
-	}
-}
-
 // records gives a topic that many records in partition 0, which nobody reads.
 func (s *site) records(topic string, n int) {
 	s.t.Helper()

@@ -48,7 +48,6 @@ func TestPagesHoldNames(t *testing.T) {
 		"/audit":               {"by 0xA14c09…5B30"},
 		"/deadletters":         {"order: 0x"},
 		"/pnl?by=signer":       nil,
-		"/generations":         nil,
 		"/delayed":             nil,
 		"/jobs?show=waiting":   nil,
 		"/positions?sort=size": nil,

@@ -46,7 +46,6 @@ func (c *console) allPages() []page {
 		{"/signers", "Signers", "signers", true, quick, c.signers},
 		{"/delayed", "Delayed", "delayed", true, quick, c.delayed},
 		{"/deadletters", "Dead letters", "deadletters", true, slow, c.deadLetters},
-		{"/generations", "Generations", "generations", true, 2 * time.Second, c.generations},
 		{"/pnl", "P&L", "pnl", true, slow, c.pnl},
 		{"/audit", "Audit", "audit", true, quick, c.audit},
 	}

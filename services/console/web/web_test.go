@@ -166,7 +166,7 @@ func (b *browser) post(from, to string, fields url.Values) (int, string) {
 
 // paths are all pages that anybody signed in may see.
 var paths = []string{"/", "/jobs", "/jobs?show=waiting", "/jobs?show=in_flight", "/jobs?show=ended&outcome=refused",
-	"/jobs?kind=liquidation", "/job", "/signers", "/delayed", "/delayed?status=parked", "/deadletters", "/generations",
+	"/jobs?kind=liquidation", "/job", "/signers", "/delayed", "/delayed?status=parked", "/deadletters",
 	"/audit", "/market", "/pnl", "/pnl?period=week&by=market"}
 
 // No page breaks with an empty database, and none is shown to who is not signed in.
