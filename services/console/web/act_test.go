@@ -1,11 +1,8 @@
 package web_test
 
 import (
-	"bufio"
-	"context"
 	"crypto/sha256"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"strings"
@@ -278,68 +275,33 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// Who watches a page is told when it changes, and only the page's own part.
+// A page that is open is told what has changed, and only its own part; when its session has ended it is led away.
 func TestUpdatesComeByThemselves(t *testing.T) {
 	s := attended(t)
 	otto := s.as("otto")
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute) // guards against a hang
-	defer stop()
-	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/live?page=/signers", nil)
-	s.must(err)
-	answer, err := otto.Client.Do(ask)
-	s.must(err)
-	defer answer.Body.Close()
-	if got := answer.Header.Get("Content-Type"); got != "text/event-stream" {
-		t.Fatal(got)
+	again := func() (int, string, string) {
+		ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/signers?", nil)
+		s.must(err)
+		ask.Header.Set("HX-Request", "true")
+		answer, err := otto.Client.Do(ask)
+		s.must(err)
+		status, page := otto.read(answer)
+		return status, page, answer.Header.Get("HX-Redirect")
 	}
-	lines := bufio.NewScanner(answer.Body)
-	until := func(text string) {
-		t.Helper()
-		for lines.Scan() {
-			if strings.Contains(lines.Text(), "<html") {
-				t.Fatal("an update is a whole page")
-			}
-			if strings.Contains(lines.Text(), text) {
-				return
-			}
+	if _, page, _ := again(); !strings.Contains(page, "works") || strings.Contains(page, "<html") {
+		t.Fatalf("an update is\n%s", page)
+	}
+	_, err := txstore.NewSigners(s.db).Pause(t.Context(), signer, "from elsewhere")
+	s.must(err)
+	for began, told := time.Now(), false; !told; {
+		_, page, _ := again()
+		if told = strings.Contains(page, "from elsewhere"); !told && time.Since(began) > time.Minute {
+			t.Fatalf("it is never told:\n%s", page)
 		}
-		t.Fatalf("%q never came: %v", text, lines.Err())
 	}
-	until("works")
-	_, err = txstore.NewSigners(s.db).Pause(t.Context(), signer, "from elsewhere")
-	s.must(err)
-	until("from elsewhere")
 	otto.post("/", "/signout", url.Values{})
-	for lines.Scan() { // ends when the session has
-	}
-	if ctx.Err() != nil {
-		t.Error("a session that ended is told on")
-	}
-}
-
-// A stream goes on for longer than the server lets an ordinary answer take.
-func TestStreamsOutliveTheServersTimeout(t *testing.T) {
-	s := newSite(t)
-	otto := s.as("otto")
-	slow := httptest.NewUnstartedServer(s.Config.Handler)
-	slow.Config.WriteTimeout = 300 * time.Millisecond
-	slow.Start()
-	defer slow.Close()
-	defer slow.CloseClientConnections()
-	ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet, slow.URL+"/live?page=/jobs", nil)
-	s.must(err)
-	here, err := url.Parse(s.URL)
-	s.must(err)
-	for _, c := range otto.Jar.Cookies(here) {
-		ask.AddCookie(c)
-	}
-	answer, err := http.DefaultClient.Do(ask)
-	s.must(err)
-	defer answer.Body.Close()
-	began := time.Now()
-	for lines := bufio.NewScanner(answer.Body); time.Since(began) < 3*slow.Config.WriteTimeout; {
-		if !lines.Scan() {
-			t.Fatalf("the stream ended after %s: %v", time.Since(began), lines.Err())
-		}
+	if status, page, to := again(); status != http.StatusUnauthorized || to != "/signin" ||
+		strings.Contains(page, "elsewhere") {
+		t.Errorf("a session that ended: %d, led to %q\n%s", status, to, page)
 	}
 }

@@ -8,7 +8,7 @@
 // done and after. Text from outside is written by html/template alone. No page has script or style in it: the policy
 // that browsers are given allows files of this process and nothing else, and nothing is fetched from anywhere else.
 //
-// However many browsers look at a page, its stores are asked once a moment: see live.go. A page whose store is away
+// However many browsers look at a page, its stores are asked once a moment. A page whose store is away
 // says so in its place.
 //
 // # Not guaranteed

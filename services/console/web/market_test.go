@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/kafka/wire"
 )
 
@@ -16,5 +17,16 @@ func TestUnusableReportsArePassedOver(t *testing.T) {
 	status, page := s.as("vera").get("/market")
 	if status != http.StatusOK || strings.Contains(page, "cannot be read") {
 		t.Errorf("%d\n%s", status, page)
+	}
+}
+
+// records gives a topic that many records in partition 0, which nobody reads.
+func (s *site) records(topic string, n int) {
+	s.t.Helper()
+	for range n {
+		r, err := wire.Encode([]byte("key"), wire.Price{Token: chain.Address{1}}, 0, 0)
+		s.must(err)
+		_, err = s.client.Producer(topic).Produce(s.t.Context(), 0, []wire.Record{r})
+		s.must(err)
 	}
 }

@@ -1,12 +1,11 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
+	"sync"
 	"time"
 
 	"perpkeeper/services/console/signin"
@@ -67,28 +66,87 @@ type notFoundError struct{ error }
 // badQuestionError reports that a page was asked for what makes no sense.
 type badQuestionError struct{ error }
 
-// servePage writes a page whole, with its view of now.
+// servePage writes a page with its view of now; to a browser that has it open, its view alone, of a moment ago at most.
 func (c *console) servePage(w http.ResponseWriter, r *http.Request, s signin.Session, p page) {
-	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), pageTimeout)
 	defer cancel()
-	ask := r.URL.Query()
-	shown := shownPage{Title: p.Title, Path: p.Href(), Nav: c.nav(), Me: s, At: c.Now()}
-	shown.Live = "/live?" + topicQuery(p, ask).Encode()
-	status := http.StatusOK
+	ask := known(r.URL.Query())
+	shown := shownPage{Title: p.Title, Path: p.Href(), Nav: c.nav(), Me: s, At: c.Now(), Every: p.every}
+	shown.Live = p.Href() + "?" + ask.Encode()
+	load := func() (any, error) {
+		c.Names.Learn(ctx)
+		return p.load(ctx, ask)
+	}
+	whole, status := r.Header.Get(fragmentHeader) == "", http.StatusOK
 	var err error
-	if shown.View, err = c.look(ctx, p, ask); err != nil {
+	if whole {
+		shown.View, err = load()
+	} else {
+		shown.At, shown.View, err = c.looks.of(shown.Live, p.every/2, load)
+	}
+	if err != nil {
 		status, shown.Problem = c.problem(p, err)
 	}
 	if status == http.StatusNotFound || status == http.StatusBadRequest {
 		shown.Live = ""
 	}
-	c.show(w, status, p.template, shown)
+	if whole {
+		c.show(w, status, p.template, shown)
+	} else {
+		c.write(w, status, p.template, "live", shown)
+	}
 }
 
-// look loads a page, and has what names it needs learnt for the next time.
-func (c *console) look(ctx context.Context, p page, ask url.Values) (any, error) {
-	c.Names.Learn(ctx)
-	return p.load(ctx, ask)
+// fragmentHeader is what htmx sends where a page asks for its own view again.
+const fragmentHeader = "HX-Request"
+
+// known is a question without what pages do not know, so that browsers that see the same share one look.
+func known(ask url.Values) url.Values {
+	q := url.Values{}
+	for _, name := range []string{"show", "kind", "outcome", "before", "id", "status", "period", "by", "sort",
+		"order"} {
+		if v := ask.Get(name); v != "" {
+			q.Set(name, v)
+		}
+	}
+	return q
+}
+
+// mostLooks is how many pages, with their questions, are remembered at a time.
+const mostLooks = 64
+
+// looks are what open pages were shown last: their stores are asked once a moment, however many browsers look.
+type looks struct {
+	mutex  sync.Mutex
+	byPage map[string]*look
+}
+
+type look struct {
+	busy sync.Mutex // held by who asks the stores; guards the rest
+	at   time.Time
+	view any
+	err  error
+}
+
+// of is what a page shows, asked for anew where the last look is older than a time.
+func (l *looks) of(page string, old time.Duration, load func() (any, error)) (at time.Time, view any, err error) {
+	l.mutex.Lock()
+	one := l.byPage[page]
+	if one == nil {
+		if len(l.byPage) >= mostLooks || l.byPage == nil {
+			l.byPage = map[string]*look{}
+		}
+		one = new(look)
+		l.byPage[page] = one
+	}
+	l.mutex.Unlock()
+	one.busy.Lock()
+	defer one.busy.Unlock()
+	if time.Since(one.at) >= old {
+		one.view, one.err = load()
+		one.at = time.Now()
+	}
+	return one.at, one.view, one.err
 }
 
 // problem returns the status and the message by which an error is shown in a browser.
@@ -101,102 +159,4 @@ func (c *console) problem(p page, err error) (status int, message string) {
 	}
 	c.Log.Warn().Err(err).Str("page", p.Title).Msg("a page cannot be read")
 	return http.StatusServiceUnavailable, "This cannot be read now: " + err.Error()
-}
-
-// topicQuery names a page and its question as /live is asked for it: without what pages do not know, so that browsers
-// that see the same share one topic.
-func topicQuery(p page, ask url.Values) url.Values {
-	q := url.Values{"page": {p.Href()}}
-	for _, name := range []string{"show", "kind", "outcome", "before", "id", "status", "period", "by", "sort",
-		"order"} {
-		if v := ask.Get(name); v != "" {
-			q.Set(name, v)
-		}
-	}
-	return q
-}
-
-// stream sends a page's view whenever it has changed, for as long as the browser looks and the session is open.
-func (c *console) stream(w http.ResponseWriter, r *http.Request, s signin.Session) {
-	ask := r.URL.Query()
-	i := slices.IndexFunc(c.pages, func(p page) bool { return p.Href() == ask.Get("page") })
-	if i < 0 {
-		http.NotFound(w, r)
-		return
-	}
-	p := c.pages[i]
-	query := topicQuery(p, ask)
-	watch, err := c.live.watch(s.Name, query.Encode(), p.every,
-		func(ctx context.Context) (any, error) { return c.look(ctx, p, query) })
-	if err != nil {
-		w.Header().Set("Retry-After", "10")
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	defer watch.close()
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
-	c.send(w, r, p, watch)
-}
-
-// sendTimeout is for one message to a browser that does not read.
-const sendTimeout = 10 * time.Second
-
-// send writes what a watch sees until either side has enough. An empty message keeps the connection open,
-// and finds out that a browser is gone.
-func (c *console) send(w http.ResponseWriter, r *http.Request, p page, watch *watch) {
-	control, last := http.NewResponseController(w), []byte(nil)
-	alive := time.NewTicker(15 * time.Second)
-	defer alive.Stop()
-	for {
-		_ = control.SetWriteDeadline(time.Now().Add(sendTimeout)) // where it cannot be set, the server's own holds
-		if control.Flush() != nil {
-			return
-		}
-		message := []byte(": still here\n\n")
-		select {
-		case <-r.Context().Done():
-			return
-		case <-alive.C:
-		case seen, open := <-watch.seen:
-			s, signedIn := c.session(r)
-			if !open || !signedIn {
-				return
-			}
-			fragment := c.fragment(p, s, seen)
-			if bytes.Equal(fragment, last) {
-				continue
-			}
-			last, message = fragment, event(fragment)
-		}
-		_ = control.SetWriteDeadline(time.Now().Add(sendTimeout))
-		if _, err := w.Write(message); err != nil {
-			return
-		}
-	}
-}
-
-// fragment is a page's view as it stands within the page.
-func (c *console) fragment(p page, s signin.Session, seen look) []byte {
-	shown := shownPage{Title: p.Title, Path: p.Href(), Me: s, At: seen.at, View: seen.view}
-	if seen.err != nil {
-		_, shown.Problem = c.problem(p, seen.err)
-	}
-	var out bytes.Buffer
-	if err := c.shown[p.template].ExecuteTemplate(&out, "live", shown); err != nil {
-		c.Log.Error().Err(err).Str("page", p.Title).Msg("a page cannot be written")
-	}
-	return out.Bytes()
-}
-
-// event is a fragment as a server-sent event.
-func event(fragment []byte) []byte {
-	var out bytes.Buffer
-	for line := range bytes.Lines(bytes.TrimSpace(fragment)) {
-		out.WriteString("data: ")
-		out.Write(bytes.TrimRight(line, "\r\n"))
-		out.WriteByte('\n')
-	}
-	out.WriteByte('\n')
-	return out.Bytes()
 }

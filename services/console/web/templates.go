@@ -115,7 +115,8 @@ func age(d time.Duration) string {
 type shownPage struct {
 	Title string
 	Path  string
-	Live  string // where the page's updates come from; empty where it has none
+	Live  string        // where the page's view is asked for again; empty where it is not
+	Every time.Duration // how often
 	Nav   []page
 	Me    signin.Session
 	At    time.Time
@@ -127,10 +128,15 @@ type shownPage struct {
 // Operates reports whether who looks may act.
 func (p shownPage) Operates() bool { return p.Me.Role.May(signin.Operator) }
 
-// show writes a page. A template that fails is a mistake of this program, and half a page is none.
+// show writes a page.
 func (c *console) show(w http.ResponseWriter, status int, name string, view any) {
+	c.write(w, status, name, "layout.html", view)
+}
+
+// write writes a part of a page. A template that fails is a mistake of this program, and half a page is none.
+func (c *console) write(w http.ResponseWriter, status int, name, part string, view any) {
 	var out bytes.Buffer
-	if err := c.shown[name].ExecuteTemplate(&out, "layout.html", view); err != nil {
+	if err := c.shown[name].ExecuteTemplate(&out, part, view); err != nil {
 		c.Log.Error().Err(err).Str("page", name).Msg("a page cannot be written")
 		http.Error(w, "this page cannot be written; the log says why", http.StatusInternalServerError)
 		return

@@ -65,9 +65,9 @@ type Process struct{ Name, Address string }
 type console struct {
 	Deps
 
-	live *hub
-	near *exposure.Follower
-	hour atomic.Pointer[past]
+	looks looks
+	near  *exposure.Follower
+	hour  atomic.Pointer[past]
 
 	pages []page
 	shown templates
@@ -85,7 +85,6 @@ func New(ctx context.Context, d Deps) (http.Handler, error) {
 	if c.shown, err = parseTemplates(c.functions()); err != nil {
 		return nil, err
 	}
-	c.live = newHub(ctx, d.Log)
 	go c.remember(ctx)
 	files, err := fs.Sub(static, "static")
 	if err != nil {
@@ -96,7 +95,6 @@ func New(ctx context.Context, d Deps) (http.Handler, error) {
 	mux.HandleFunc("GET /signin", c.signInPage)
 	mux.HandleFunc("POST /signin", c.signIn)
 	mux.HandleFunc("POST /signout", c.authenticated(signin.Viewer, c.signOut))
-	mux.HandleFunc("GET /live", c.authenticated(signin.Viewer, c.stream))
 	mux.HandleFunc("GET /act", c.authenticated(signin.Operator, c.confirm))
 	mux.HandleFunc("POST /act", c.authenticated(signin.Operator, c.perform))
 	for _, p := range c.pages {

@@ -187,9 +187,6 @@ func TestPagesOfAnEmptyKeeper(t *testing.T) {
 		!strings.Contains(page, "</html>") { // a keeper without a state has none
 		t.Errorf("positions: %d\n%s", status, page)
 	}
-	if status, _ := stranger.get("/live?page=/jobs"); status != http.StatusUnauthorized {
-		t.Errorf("a stranger may watch: %d", status)
-	}
 	if status, _ := anna.get("/job?id=nonsense"); status != http.StatusBadRequest {
 		t.Errorf("what is no job: %d", status)
 	}
