@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,7 +44,7 @@ const stopWithin = 2 * time.Minute
 // NewProcess describes a program that is not running yet.
 func NewProcess(tb testing.TB, name, path string, env []string) *Process {
 	tb.Helper()
-	p := &Process{Name: name, HTTP: freeAddress(tb), tb: tb, path: path, env: env,
+	p := &Process{Name: name, HTTP: FreeAddress(tb), tb: tb, path: path, env: env,
 		file: filepath.Join(tb.TempDir(), name+".log")}
 	tb.Cleanup(func() {
 		p.Kill()
@@ -87,6 +88,21 @@ func environ() []string {
 
 // PID is the number of the running process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// CPU is the processor time that a running process has used.
+func CPU(tb testing.TB, pid int) (used time.Duration) {
+	tb.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	for _, field := range strings.Fields(rest)[11:13] {
+		ticks, _ := strconv.ParseInt(field, 10, 64)
+		used += time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100 on every Linux
+	}
+	return used
+}
 
 // Kill ends it at once (SIGKILL), if it runs.
 func (p *Process) Kill() {
@@ -200,8 +216,8 @@ func (p *Process) Family(name string) []*dto.Metric {
 	return families[name].GetMetric()
 }
 
-// freeAddress picks a port that is free now.
-func freeAddress(tb testing.TB) string {
+// FreeAddress is one of this machine with a port that is free now.
+func FreeAddress(tb testing.TB) string {
 	tb.Helper()
 	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

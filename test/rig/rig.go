@@ -1,0 +1,178 @@
+// Package rig has the parts that a keeper stands on, and those of the keeper that make state of a chain, for tests
+// that put one together in their own process: sender, hammer, bench, e2e. Each part ends with its test, which fails if
+// a part cannot begin.
+package rig
+
+import (
+	"context"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"perpkeeper/lab/devnet"
+	"perpkeeper/lab/devnet/devnettest"
+	"perpkeeper/lab/devnet/exchange"
+	"perpkeeper/lab/embedded/broker"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/gmx"
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/service"
+	"perpkeeper/services/scanner"
+	"perpkeeper/services/statevm"
+)
+
+// Broker is an embedded broker of one node, whose groups notice at once that a member is gone.
+func Broker(tb testing.TB) *broker.Broker {
+	tb.Helper()
+	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(b.Close)
+	return b
+}
+
+// Kafka is a client of a broker.
+func Kafka(tb testing.TB, cfg bus.Config) *bus.Client {
+	tb.Helper()
+	client, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(client.Close)
+	return client
+}
+
+// Ensure makes topics as an operator does.
+func Ensure(tb testing.TB, client *bus.Client, topics ...wire.Topic) {
+	tb.Helper()
+	if err := client.Ensure(tb.Context(), bus.Specs(topics...)); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Postgres is a pool of connections to a database.
+func Postgres(tb testing.TB, url string) *pg.DB {
+	tb.Helper()
+	cfg := pg.DefaultConfig()
+	cfg.URL = secret.MustURL(url)
+	return PostgresOf(tb, cfg)
+}
+
+// PostgresOf is Postgres as a configuration has it.
+func PostgresOf(tb testing.TB, cfg pg.Config) *pg.DB {
+	tb.Helper()
+	db, err := pg.Open(tb.Context(), cfg, "rig")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(db.Close)
+	return db
+}
+
+// Node is a client of the endpoints of a configuration.
+func Node(tb testing.TB, chainID uint64, cfg evm.Config) *evm.Client {
+	tb.Helper()
+	node, err := evm.Dial(tb.Context(), chainID, cfg, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(node.Close)
+	return node
+}
+
+// Host runs a service.
+func Host(tb testing.TB, name string, log zerolog.Logger, start func(*service.Shell) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- service.Run(ctx, service.Options{Name: name, Log: log}, start) }()
+	tb.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			tb.Errorf("%s: %v", name, err)
+		}
+	})
+}
+
+// Exchange is a devnet with the venue's contracts, and somebody who may trade there.
+type Exchange struct {
+	*devnet.Devnet
+	Client *ethclient.Client
+	Venue  *exchange.Client
+}
+
+// NewExchange starts a devnet without traders of its own.
+func NewExchange(tb testing.TB, cfg devnet.Config) Exchange {
+	tb.Helper()
+	cfg.Rate = 0
+	ctx, cancel := context.WithCancel(context.Background())
+	d, err := devnettest.Run(ctx, cfg)
+	if err != nil {
+		cancel()
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		cancel()
+		_ = d.Wait()
+	})
+	x := Exchange{Devnet: d}
+	if x.Client, err = ethclient.Dial(d.RPC()); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(x.Client.Close)
+	if x.Venue, err = exchange.NewClient(tb.Context(), x.Client, d.Deployment()); err != nil {
+		tb.Fatal(err)
+	}
+	return x
+}
+
+// Equip gives an account so much of a token, in its smallest units, and lets the exchange take it.
+func (x Exchange) Equip(ctx context.Context, a devnet.Account, token common.Address, amount int64) error {
+	if _, err := x.Venue.Mint(ctx, a.Key, token, big.NewInt(amount)); err != nil {
+		return err
+	}
+	approved, err := x.Venue.Approve(ctx, a.Key, token)
+	if err == nil {
+		_, err = x.Venue.Wait(ctx, approved)
+	}
+	return err
+}
+
+// Keeper is what all processes of a keeper are told alike.
+type Keeper struct {
+	Keeper   wire.Config
+	Kafka    bus.Config
+	Postgres pg.Config
+	Chain    evm.Config
+	Venue    gmx.Config
+}
+
+// At is the venue of a devnet.
+func At(d *devnet.Devnet) gmx.Config {
+	return gmx.Config{DataStore: chain.Address(d.Deployment().Contracts.DataStore)}
+}
+
+// FollowChain runs the scanner and the statevm of a keeper, which make state of a devnet's chain.
+func (k Keeper) FollowChain(tb testing.TB, d *devnet.Devnet, log func(name string) zerolog.Logger,
+	change ...func(*scanner.Config)) {
+	tb.Helper()
+	scan := scanner.DefaultConfig()
+	scan.Keeper, scan.Chain, scan.Kafka, scan.Venue = k.Keeper, k.Chain, k.Kafka, k.Venue
+	scan.Scanner.StartBlock, scan.Scanner.Price.URL = 1, secret.MustURL(d.Feed())
+	for _, c := range change {
+		c(&scan)
+	}
+	vm := statevm.DefaultConfig()
+	vm.Keeper, vm.Kafka, vm.Postgres = k.Keeper, k.Kafka, k.Postgres
+	Host(tb, "scanner", log("scanner"), func(sh *service.Shell) error { return scanner.Start(sh, scan) })
+	Host(tb, "statevm", log("statevm"), func(sh *service.Shell) error { return statevm.Start(sh, vm) })
+}
