@@ -29,7 +29,7 @@ func TestCancelsWhatExpired(t *testing.T) {
 	sn := s.sender([]secret.String{key})
 	s.say(cancel)
 	s.eventually("it is too early", func(context.Context) bool { return sn.notices.has("RequestNotYetCancellable") })
-	s.mined(s.venue.SetUint(t.Context(), deployer[0].Key, "REQUEST_EXPIRATION_TIME", big.NewInt(2))) // seconds
+	s.mined(s.Venue.SetUint(t.Context(), deployer[0].Key, "REQUEST_EXPIRATION_TIME", big.NewInt(2))) // seconds
 	s.mustEndOnce(cancel, by, before)
 	s.eventually("the order is cancelled", func(ctx context.Context) bool {
 		found, err := s.db.Order(ctx, order)

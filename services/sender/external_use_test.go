@@ -1,16 +1,10 @@
 package sender
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
-	"io"
 	"math/big"
-	"net/http"
-	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/core/types"
@@ -19,12 +13,12 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/txmgr/txm"
 )
 
 // NON-1: the same key in two regions, each with a database that knows the signer. What the other one sends shows on the
 // chain, also while this one has nothing to do: the signer is paused, people are told, and no job is tried first.
 func TestSameKeyInTwoRegions(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	by, key := s.keeper(0)
 	sn := s.sender([]secret.String{key})
@@ -62,7 +56,7 @@ func (s *site) payFrom(key *ecdsa.PrivateKey, nonce uint64) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.mined(tx.Hash(), s.chain.SendTransaction(s.t.Context(), tx))
+	s.mined(tx.Hash(), s.Client.SendTransaction(s.t.Context(), tx))
 }
 
 // rival signs what a sender signed with another key, at that key's own nonce, and sends it.
@@ -85,7 +79,7 @@ func (s *site) rival(raw []byte, key secret.String) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.mined(signed.Hash(), s.chain.SendTransaction(s.t.Context(), signed))
+	s.mined(signed.Hash(), s.Client.SendTransaction(s.t.Context(), signed))
 }
 
 // TIER-17: the chain arbitrates, and the loser says so.
@@ -105,82 +99,4 @@ func lostRace(t *testing.T, s *site, by chain.Address, key secret.String) {
 	if got := s.nonce(by); got != before+1 {
 		t.Errorf("%d transactions", got-before)
 	}
-}
-
-// A nonce that was spent by a transaction that is not ours is found out on final blocks, and the signer rests until
-// somebody has looked.
-func stolenKey(t *testing.T, s *site, by chain.Address, key secret.String) {
-	w := &witness{}
-	w.mute.Store(true)
-	sn := s.sender([]secret.String{key}, w.on)
-	j := s.orderJob(s.marketOrder(100), by)
-	s.say(j)
-	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
-	s.payMyself(key)
-	w.mute.Store(false)
-	if r := s.result(j.ID, 1); r.Outcome != job.Foreign || !r.TxHash.IsZero() {
-		t.Errorf("result %+v", r)
-	}
-	s.eventually("the next attempt is queued", func(ctx context.Context) bool {
-		s.say(j)
-		depth, err := sn.intents.Depth(ctx, by)
-		return err == nil && depth == 1
-	})
-	s.eventually("the reason is given", func(context.Context) bool { return sn.notices.has("paused") })
-	if n := sn.count("sender_foreign_total"); n != 1 {
-		t.Errorf("%.0f external transactions were counted", n)
-	}
-	if heads, err := sn.intents.Heads(t.Context(), by, txm.Pick{Limit: 9}); len(heads) != 0 || err != nil {
-		t.Errorf("a paused signer has %+v to do, %v", heads, err)
-	}
-}
-
-// Where there are several endpoints, two of them have to say so before somebody else is believed to have the key. Where
-// the signer begins they have both said.
-func loneWitness(t *testing.T, s *site, by chain.Address, key secret.String) {
-	w, forgets := &witness{}, &atomic.Bool{}
-	s.cfg.Chain.URLs = append(slices.Clone(s.cfg.Chain.URLs), secret.MustURL(s.forgetsNonces(forgets)))
-	w.mute.Store(true)
-	sn := s.sender([]secret.String{key}, w.on)
-	s.say(s.orderJob(s.marketOrder(100), by))
-	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
-	forgets.Store(true)
-	s.payMyself(key)
-	s.eventually("one host is told of", func(context.Context) bool { return sn.notices.has("1 of 2 hosts") })
-	before := len(w.broadcasts())
-	s.eventually("it is broadcast all the same", func(context.Context) bool { return len(w.broadcasts()) > before+1 })
-	if inFlight, err := sn.intents.InFlight(t.Context(), by); err != nil || len(inFlight) != 1 {
-		t.Errorf("in flight: %+v, %v", inFlight, err)
-	}
-}
-
-// forgetsNonces is the address of a node that is like the site's, and knows no nonces while it forgets.
-func (s *site) forgetsNonces(forgets *atomic.Bool) string {
-	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil || forgets.Load() && bytes.Contains(body, []byte("eth_getTransactionCount")) {
-			http.Error(w, "out of order", http.StatusServiceUnavailable)
-			return
-		}
-		answer, err := http.Post(s.devnet.RPC(), "application/json", bytes.NewReader(body))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		defer func() { _ = answer.Body.Close() }()
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.Copy(w, answer.Body)
-	}))
-	s.t.Cleanup(node.Close)
-	return node.URL
-}
-
-// payMyself spends the next nonce of a key outside the sender.
-func (s *site) payMyself(key secret.String) {
-	s.t.Helper()
-	private, err := crypto.HexToECDSA(key.Reveal())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.mined(s.venue.Pay(s.t.Context(), private, crypto.PubkeyToAddress(private.PublicKey), big.NewInt(1)))
 }

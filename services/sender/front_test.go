@@ -39,7 +39,7 @@ type spoiler func(f *front, w http.ResponseWriter, r *http.Request, q query) boo
 
 // front starts an endpoint; a nil spoiler is an honest one.
 func (s *site) front(slow time.Duration, spoil spoiler) *front {
-	f := &front{node: s.devnet.RPC(), slow: slow}
+	f := &front{node: s.RPC(), slow: slow}
 	f.become(spoil)
 	f.Server = httptest.NewServer(http.HandlerFunc(f.serve))
 	s.t.Cleanup(func() {
@@ -130,28 +130,11 @@ func (f *front) answer(w http.ResponseWriter, q query, result, fault json.RawMes
 	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, result)
 }
 
-// hangs takes requests of a method, or of all, and never answers.
-func hangs(method string) spoiler {
-	return func(f *front, _ http.ResponseWriter, r *http.Request, q query) bool {
-		if method != "" && q.Method != method {
-			return false
-		}
-		f.hits.Add(1)
-		<-r.Context().Done()
-		return true
-	}
-}
-
-// refuses answers so many requests of every so many with "too many requests".
-func refuses(of, every int64) spoiler {
-	var count atomic.Int64
-	return func(_ *front, w http.ResponseWriter, _ *http.Request, _ query) bool {
-		if count.Add(1)%every >= of {
-			return false
-		}
-		http.Error(w, "too many requests", http.StatusTooManyRequests)
-		return true
-	}
+// hangs takes requests, and never answers.
+func hangs(f *front, _ http.ResponseWriter, r *http.Request, _ query) bool {
+	f.hits.Add(1)
+	<-r.Context().Done()
+	return true
 }
 
 // stale is a node that stopped at a block, and takes transactions all the same.

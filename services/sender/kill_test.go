@@ -17,8 +17,9 @@ import (
 //
 // The victim shares this process and nothing else with its heir: from its moment on every way out of it, to the signer,
 // the store, the leases and the nodes, is shut, and nothing is given back. KEEPER_LONG=1 tries more moments. What this
-// cannot show is that memory and connections end as well; TestProcessKilled does, with SIGKILL.
+// cannot show is that memory and connections end as well: TestSuccession and test/hammer kill processes.
 func TestKilledAnywhere(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	by, key := s.keeper(0)
 	moments := []string{"before sign", "after sign", "before claim", "after claim", "before send", "after send",

@@ -2,7 +2,9 @@ package sender
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math/big"
 	"net/http"
 	"slices"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"perpkeeper/lab/devnet"
@@ -52,14 +56,41 @@ func (s *site) become(n int) {
 		s.t.Fatal(err)
 	}
 	s.trader = devnet.Account{Key: private, Address: common.Address(address)}
-	s.mined(s.venue.Mint(s.t.Context(), private, s.market.Short, big.NewInt(1e15)))
-	s.mined(s.venue.Approve(s.t.Context(), private, s.market.Short))
+	if err := s.Equip(s.t.Context(), s.trader, s.market.Short, 1e15); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// keeps takes the transactions of an account, and keeps them to itself.
+func keeps(of chain.Address, chainID uint64) spoiler {
+	return sentBy(of, chainID, func(f *front, w http.ResponseWriter, q query, raw []byte) {
+		f.answer(w, q, fmt.Appendf(nil, "%q", chain.Keccak256(raw).Hex()), nil)
+	})
+}
+
+// sentBy answers to the transactions of an account.
+func sentBy(of chain.Address, chainID uint64, answer func(*front, http.ResponseWriter, query, []byte)) spoiler {
+	format := types.LatestSignerForChainID(new(big.Int).SetUint64(chainID))
+	return func(f *front, w http.ResponseWriter, _ *http.Request, q query) bool {
+		var raw hexutil.Bytes
+		var tx types.Transaction
+		if q.Method != "eth_sendRawTransaction" || json.Unmarshal(q.Params[0], &raw) != nil ||
+			tx.UnmarshalBinary(raw) != nil {
+			return false
+		}
+		if from, err := types.Sender(format, &tx); err != nil || from != common.Address(of) {
+			return false
+		}
+		answer(f, w, q, raw)
+		return true
+	}
 }
 
 // NON-15, the signer whose key is gone: with the only place for liquidations it has one in flight, that does not land,
 // and an order in its queue. A sender that lacks its key does another account's liquidation and the order all the same,
 // and tells of the signer. What it had in flight is another's as soon as it is written off.
 func TestLostSignerHoldsNothing(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.cfg.Sender.MaxLiquidations, s.cfg.Sender.Volatile.MaxLiquidations = 1, 1
 	gone, goneKey := s.keeper(0)
@@ -75,7 +106,7 @@ func TestLostSignerHoldsNothing(t *testing.T) {
 		s.result(o.ID, 1)
 		jobs = append(jobs, s.liquidationJob(gone))
 	}
-	if err := s.devnet.Shock("WETH", -1500); err != nil {
+	if err := s.Shock("WETH", -1500); err != nil {
 		t.Fatal(err)
 	}
 	node.become(keeps(gone, s.cfg.Keeper.ChainID))

@@ -19,8 +19,7 @@ func TestModes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	by, key := s.keeper(0)
-	for _, c := range []struct{ first, second string }{{workerQueue, workerQueue}, {basic, basic}, {workerQueue, basic},
-		{basic, workerQueue}} {
+	for _, c := range []struct{ first, second string }{{workerQueue, workerQueue}, {basic, workerQueue}} {
 		t.Run(c.first+" to "+c.second, func(t *testing.T) {
 			s := s.in(t)
 			before := s.nonce(by)

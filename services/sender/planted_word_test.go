@@ -19,6 +19,7 @@ import (
 // A word that is written without an event is found: the row is right soon afterwards, and an order is executed once its
 // market was audited.
 func TestPlantedWordIsFound(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, func(cfg *scanner.Config) { cfg.Scanner.AuditInterval = time.Second })
 	market := chain.Address(s.market.Address)
 	s.eventually("the market was audited", func(ctx context.Context) bool {
@@ -34,7 +35,7 @@ func TestPlantedWordIsFound(t *testing.T) {
 	if row, known := s.parameter(key); known {
 		t.Fatalf("the state has the word before it is written: %+v", row)
 	}
-	if err := s.venue.SetSilently(t.Context(), deployer[0].Key, "VIRTUAL_TOKEN_ID", id, index); err != nil {
+	if err := s.Venue.SetSilently(t.Context(), deployer[0].Key, "VIRTUAL_TOKEN_ID", id, index); err != nil {
 		t.Fatal(err)
 	}
 	s.eventually("the word is in the state", func(context.Context) bool {

@@ -2,7 +2,6 @@ package sender
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 
@@ -10,11 +9,9 @@ import (
 
 	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/txmgr/nonce"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
@@ -84,7 +81,7 @@ func cheaperMined(t *testing.T, s *site, by chain.Address, key secret.String) {
 	if err := first.UnmarshalBinary(f.Txs[0].Raw); err != nil {
 		t.Fatal(err)
 	}
-	s.mined(first.Hash(), s.chain.SendTransaction(t.Context(), &first))
+	s.mined(first.Hash(), s.Client.SendTransaction(t.Context(), &first))
 	w.swallows.Store(false)
 	s.mustEndOnce(j, by, before)
 	if r := s.result(j.ID, 1); r.TxHash != f.Txs[0].Hash {
@@ -97,7 +94,7 @@ func tooCheap(answer string) func(*testing.T, *site, chain.Address, secret.Strin
 	return func(t *testing.T, s *site, by chain.Address, key secret.String) {
 		before, w := s.nonce(by), &witness{}
 		j := s.orderJob(s.marketOrder(100), by)
-		if err := s.devnet.Node().
+		if err := s.Node().
 			Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1, Error: answer}); err != nil {
 			t.Fatal(err)
 		}
@@ -137,92 +134,4 @@ func cancelledInFlight(t *testing.T, s *site, by chain.Address, key secret.Strin
 	if got := s.nonce(by); got != before+1 {
 		t.Errorf("%d transactions", got-before)
 	}
-}
-
-// An heir looks at a job before it broadcasts what was signed for it.
-func cancelledByHeir(t *testing.T, s *site, by chain.Address, key secret.String) {
-	before, w := s.nonce(by), &witness{}
-	w.mute.Store(true)
-	first := s.sender([]secret.String{key}, w.on)
-	j := s.orderJob(s.marketOrder(100), by)
-	s.say(j)
-	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
-	first.stop()
-	_, other := s.keeper(11)
-	s.rival(w.broadcasts()[0], other)
-	s.eventually("the state knows", func(ctx context.Context) bool {
-		found, err := s.db.Order(ctx, j.Key)
-		return err == nil && !found.Row.Status.Pending()
-	})
-	// while its gate is closed, as it is at first, an heir broadcasts what is public (TIER-8): not before it has looked
-	if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Error: "not now"}); err != nil {
-		t.Fatal(err)
-	}
-	s.sender([]secret.String{key})
-	s.eventually("the heir gives the job up", func(ctx context.Context) bool {
-		inFlight, err := txstore.NewIntents(s.db).InFlight(ctx, by)
-		return err == nil && len(inFlight) == 1 && inFlight[0].Leaving()
-	})
-	s.devnet.Node().ClearFaults()
-	if r := s.result(j.ID, 1); r.Outcome != job.SkippedDone || r.GasUsed != txm.EmptyGas || r.Nonce != before {
-		t.Errorf("result %+v", r)
-	}
-}
-
-// At its cap a transaction is broadcast as it is until it lands, and people are told.
-func capped(t *testing.T, s *site, by chain.Address, key secret.String) {
-	s.impatient()
-	s.cfg.Sender.Fee.Order.Cap = s.cfg.Sender.Fee.Floor
-	before, w := s.nonce(by), &witness{}
-	w.swallows.Store(true)
-	sn := s.sender([]secret.String{key}, w.on)
-	j := s.orderJob(s.marketOrder(100), by)
-	s.say(j)
-	s.eventually("it is broadcast again and again", func(context.Context) bool {
-		return len(w.broadcasts()) > 3 && sn.count("sender_price_capped_total") > 0
-	})
-	w.swallows.Store(false)
-	s.mustEndOnce(j, by, before)
-	s.mustBeStored(j, w.broadcasts())
-}
-
-func penniless(t *testing.T, s *site, by chain.Address, key secret.String) {
-	s.cfg.Sender.Fee.Budget.Day = txm.MustBNB("0.000000000000000001")
-	before := s.nonce(by)
-	sn := s.sender([]secret.String{key})
-	s.say(s.orderJob(s.marketOrder(100), by))
-	s.eventually("the gate says why",
-		func(context.Context) bool { return sn.notices.has("spent what it may in a day") })
-	if got := s.nonce(by); got != before {
-		t.Errorf("%d transactions with an empty purse", got-before)
-	}
-}
-
-// Nothing is sent while the chain is ahead of the database, and everything after a resync.
-func goneBack(t *testing.T, s *site, by chain.Address, key secret.String) {
-	before, first := s.nonce(by), s.sender([]secret.String{key})
-	j := s.orderJob(s.marketOrder(100), by)
-	s.say(j)
-	s.mustEndOnce(j, by, before)
-	first.stop()
-	s.payMyself(key) // as a transaction that a restored backup has forgotten
-	before = s.nonce(by)
-	j = s.orderJob(s.marketOrder(100), by)
-	s.say(j)
-	sn := s.sender([]secret.String{key})
-	s.eventually("the reason is given", func(context.Context) bool { return sn.notices.has("gone back in time") })
-	s.eventually("the signer is paused", func(ctx context.Context) bool {
-		heads, err := sn.intents.Heads(ctx, by, txm.Pick{Limit: 9})
-		return err == nil && len(heads) == 0
-	})
-	if got := s.nonce(by); got != before {
-		t.Errorf("%d transactions before the resync", got-before)
-	}
-	s.eventually("the chain has come to rest, and the database with it", func(ctx context.Context) bool {
-		final, err := sn.node.NonceAt(ctx, by, evm.Finalized)
-		_, refused := txstore.NewLeases(s.db).
-			Resync(ctx, by, nonce.ChainNonces{Finalized: final, Latest: s.nonce(by), Pending: s.nonce(by)})
-		return errors.Join(err, refused) == nil
-	})
-	s.mustEndOnce(j, by, before)
 }

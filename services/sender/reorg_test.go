@@ -3,7 +3,6 @@ package sender
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -21,17 +20,13 @@ type branchOff struct {
 	style evmnode.ForkStyle
 }
 
-// TestReorgs lets the block with our execution leave the chain, as the lowest of 1, 2, 5 or 21 blocks: the receipt is
-// taken back, the same bytes are broadcast again, they are mined once on the new branch, and the result names that
-// block, once it is final and no earlier. All depths in both styles run with KEEPER_LONG=1.
+// TestReorgs lets the block with our execution leave the chain, as the lowest of 2 or 21 blocks: the receipt is taken
+// back, the same bytes are broadcast again, they are mined once on the new branch, and the result names that block, once
+// it is final and no earlier.
 func TestReorgs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	forks := []branchOff{{1, evmnode.Drop}, {2, evmnode.Replay}, {5, evmnode.Replay}, {21, evmnode.Drop}}
-	if os.Getenv("KEEPER_LONG") != "" {
-		forks = append(forks, branchOff{1, evmnode.Replay}, branchOff{2, evmnode.Drop}, branchOff{5, evmnode.Drop},
-			branchOff{21, evmnode.Replay})
-	}
+	forks := []branchOff{{2, evmnode.Replay}, {21, evmnode.Drop}}
 	for i, fork := range forks {
 		by, key := s.keeper(i)
 		t.Run(fmt.Sprintf("%d blocks, %s", fork.depth, fork.style),
@@ -48,8 +43,8 @@ func (s *site) executeOnTheOtherBranch(fork branchOff, by chain.Address, key sec
 	w := &witness{}
 	sn := s.sender([]secret.String{key}, w.on)
 	j := s.orderJob(s.marketOrder(100), by)
-	s.devnet.Node().StallFinality()
-	defer s.devnet.Resume()
+	s.Node().StallFinality()
+	defer s.Resume()
 	s.say(j)
 	first := s.minedOf(sn, by, chain.Hash{})
 	w.mute.Store(fork.style == evmnode.Drop) // so that it is seen to be gone
@@ -73,7 +68,7 @@ func (s *site) executeOnTheOtherBranch(fork branchOff, by chain.Address, key sec
 	if early := s.results(j.ID); len(early) > 0 {
 		s.t.Errorf("published before it was final: %+v", early)
 	}
-	s.devnet.Resume()
+	s.Resume()
 	s.mustEndOnce(j, by, first.Intent.Nonce)
 	s.mustBeStored(j, w.broadcasts())
 	if at, known := s.receiptBlock(second.Mined.TxHash); !known || s.result(j.ID, 1).Block.Hash != at {
@@ -87,15 +82,15 @@ func (s *site) loseTheOrder(by chain.Address, key secret.String) {
 	s.t.Helper()
 	w := &witness{}
 	before, sn := s.nonce(by), s.sender([]secret.String{key}, w.on)
-	s.devnet.Node().StallFinality()
-	defer s.devnet.Resume()
-	born := s.devnet.Node().Head().Number.Uint64()
+	s.Node().StallFinality()
+	defer s.Resume()
+	born := s.Node().Head().Number.Uint64()
 	j := s.orderJob(s.marketOrder(100), by)
 	s.say(j)
 	first := s.minedOf(sn, by, chain.Hash{})
 	s.replace(born+1, branchOff{2, evmnode.Drop})
 	s.minedOf(sn, by, first.Mined.Block.Hash)
-	s.devnet.Resume()
+	s.Resume()
 	r := s.result(j.ID, 1)
 	if (r.Outcome != job.LostRace && r.Outcome != job.SkippedDone) || r.Nonce != before {
 		s.t.Errorf("result %+v", r)
@@ -111,8 +106,8 @@ func (s *site) loseTheOrder(by chain.Address, key secret.String) {
 func (s *site) orderComesBack(by chain.Address, key secret.String) {
 	s.t.Helper()
 	before := s.nonce(by)
-	s.devnet.Node().StallFinality()
-	defer s.devnet.Resume()
+	s.Node().StallFinality()
+	defer s.Resume()
 	order := s.marketOrder(100)
 	j := s.orderJob(order, by)
 	row, err := s.db.Order(s.t.Context(), order)
@@ -135,7 +130,7 @@ func (s *site) orderComesBack(by chain.Address, key secret.String) {
 	if again := s.marketOrder(100); again != order {
 		s.t.Fatalf("the order comes back as %s, it was %s", again, order)
 	}
-	s.devnet.Resume()
+	s.Resume()
 	s.mustEndOnce(j, by, before)
 }
 
@@ -157,7 +152,7 @@ func (s *site) minedOf(sn *running, by chain.Address, not chain.Hash) (f txm.Pen
 // comes between.
 func (s *site) replace(block uint64, as branchOff) {
 	s.t.Helper()
-	node := s.devnet.Node()
+	node := s.Node()
 	node.Stall(hangGuard)
 	defer node.Stall(0)
 	if above := node.Head().Number.Uint64() - block + 1; above < as.depth {
@@ -165,7 +160,7 @@ func (s *site) replace(block uint64, as branchOff) {
 			s.t.Fatal(err)
 		}
 	}
-	fork, err := s.devnet.Reorg(node.Head().Number.Uint64()-block+1, as.style)
+	fork, err := s.Reorg(node.Head().Number.Uint64()-block+1, as.style)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -176,7 +171,7 @@ func (s *site) replace(block uint64, as branchOff) {
 
 // receiptBlock is the block in which the node itself has a transaction.
 func (s *site) receiptBlock(tx chain.Hash) (block chain.Hash, known bool) {
-	r, err := s.chain.TransactionReceipt(s.t.Context(), common.Hash(tx))
+	r, err := s.Client.TransactionReceipt(s.t.Context(), common.Hash(tx))
 	if err != nil {
 		return block, false
 	}

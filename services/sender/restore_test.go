@@ -17,6 +17,7 @@ import (
 // identity, so that only the chain tells; nothing is signed until a resync, whose token is above all that the lost time
 // gave out, and then everything goes on.
 func TestDatabaseRestored(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	by, key := s.keeper(0)
 	sn := s.sender([]secret.String{key})

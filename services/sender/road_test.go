@@ -97,7 +97,7 @@ func TestRoad(t *testing.T) {
 		s.sender([]secret.String{key}, w.on)
 		j := s.liquidationJob(by)
 		w.follow(j.ID)
-		if err := s.devnet.Shock("WETH", -1500); err != nil {
+		if err := s.Shock("WETH", -1500); err != nil {
 			t.Fatal(err)
 		}
 		s.eventually("the liquidation", func(context.Context) bool {
@@ -105,7 +105,7 @@ func TestRoad(t *testing.T) {
 			results := s.results(j.ID)
 			return len(results) > 0 && results[len(results)-1].Outcome == job.Done
 		})
-		if _, open, err := s.venue.Position(t.Context(), s.trader.Address, s.market.Address, s.market.Short,
+		if _, open, err := s.Venue.Position(t.Context(), s.trader.Address, s.market.Address, s.market.Short,
 			true); open || err != nil {
 			t.Errorf("the position is open: %v, %v", open, err)
 		}

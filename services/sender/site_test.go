@@ -13,14 +13,11 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"perpkeeper/lab/devnet"
-	"perpkeeper/lab/devnet/devnettest"
 	"perpkeeper/lab/devnet/exchange"
-	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
@@ -30,11 +27,10 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/txmgr/signer"
 	"perpkeeper/pkg/txmgr/txm"
 	"perpkeeper/services/scanner"
-	"perpkeeper/services/statevm"
+	"perpkeeper/test/rig"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -46,65 +42,46 @@ const hangGuard = 90 * time.Second
 // the pipeline by which the chain becomes state. Tests publish what the planner would, and start senders of their own.
 // Sites share nothing but how their chains begin, so tests that are long because they wait for these run side by side.
 type site struct {
+	rig.Exchange
 	t      testing.TB
-	devnet *devnet.Devnet
 	cfg    Config
 	client *bus.Client
 	db     *pg.DB
-	chain  *ethclient.Client
-	venue  *exchange.Client
 	market exchange.Market
 	trader devnet.Account
 }
 
 func newSite(t testing.TB, change ...func(*scanner.Config)) *site {
 	t.Helper()
-	return newSiteAt(t, pgtest.URL(t), change...)
-}
-
-// newSiteAt is a site with a database of the test's own.
-func newSiteAt(t testing.TB, database string, change ...func(*scanner.Config)) *site {
-	t.Helper()
-	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	s := &site{t: t, devnet: startDevnet(t)}
-	s.cfg = s.config(b.Addr(), database)
-	s.client, s.db = s.connect(s.cfg.Kafka), s.open(s.cfg.Postgres)
-	s.prepare()
-	s.runStatePipeline(change...)
-	s.openMarket()
-	return s
-}
-
-func startDevnet(t testing.TB) *devnet.Devnet {
-	t.Helper()
 	cfg := devnet.DefaultConfig()
-	cfg.Rate, cfg.BlockTime, cfg.PriceInterval = 0, 150*time.Millisecond, 200*time.Millisecond
-	ctx, cancel := context.WithCancel(context.Background())
-	d, err := devnettest.Run(ctx, cfg)
+	cfg.BlockTime, cfg.PriceInterval = 150*time.Millisecond, 200*time.Millisecond
+	s := &site{t: t, Exchange: rig.NewExchange(t, cfg)}
+	s.cfg = s.config(rig.Broker(t).Addr(), pgtest.URL(t))
+	s.client, s.db = rig.Kafka(t, s.cfg.Kafka), rig.PostgresOf(t, s.cfg.Postgres)
+	rig.Ensure(t, s.client, s.cfg.Keeper.Topics()...)
+	rig.Keeper{Keeper: s.cfg.Keeper, Kafka: s.cfg.Kafka, Postgres: s.cfg.Postgres, Chain: s.cfg.Chain,
+		Venue: s.cfg.Venue}.FollowChain(t, s.Devnet,
+		func(name string) zerolog.Logger { return testLog(t, name, zerolog.WarnLevel) }, change...)
+	accounts, err := devnet.Accounts(devnet.FaucetIndex, 1)
+	if err == nil {
+		s.trader, s.market = accounts[0], s.Deployment().Markets[0]
+		err = s.Equip(t.Context(), s.trader, s.market.Short, 1e15)
+	}
 	if err != nil {
-		cancel()
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		cancel()
-		_ = d.Wait()
-	})
-	return d
+	return s
 }
 
 // config is that of a sender at this site, with no key yet.
 func (s *site) config(brokers, database string) Config {
-	cfg, at := DefaultConfig(), s.devnet.Deployment().Contracts
-	cfg.Keeper = wire.Config{ChainID: s.devnet.Deployment().ChainID, LogPartitions: 2, JobPartitions: 2}
+	cfg := DefaultConfig()
+	cfg.Keeper = wire.Config{ChainID: s.Deployment().ChainID, LogPartitions: 2, JobPartitions: 2}
 	cfg.Kafka.Brokers, cfg.Kafka.SessionTimeout = []string{brokers}, 3*time.Second
 	cfg.Postgres.URL = secret.MustURL(database)
-	cfg.Chain.URLs = []secret.URL{secret.MustURL(s.devnet.RPC())}
+	cfg.Chain.URLs = []secret.URL{secret.MustURL(s.RPC())}
 	cfg.Chain.PollInterval = 50 * time.Millisecond
-	cfg.Venue.DataStore = chain.Address(at.DataStore)
+	cfg.Venue = rig.At(s.Devnet)
 	cfg.Signer.Dev = true
 	cfg.Sender.LeaseTTL, cfg.Sender.Cooldown = time.Second, 500*time.Millisecond
 	// A shared machine may be slow, and no test is about how fresh is fresh enough.
@@ -117,63 +94,6 @@ func (s *site) config(brokers, database string) Config {
 	return cfg
 }
 
-func (s *site) connect(cfg bus.Config) *bus.Client {
-	s.t.Helper()
-	client, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(client.Close)
-	return client
-}
-
-func (s *site) open(cfg pg.Config) *pg.DB {
-	s.t.Helper()
-	db, err := pg.Open(s.t.Context(), cfg, "site")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(db.Close)
-	return db
-}
-
-func (s *site) prepare() {
-	s.t.Helper()
-	if err := s.client.Ensure(s.t.Context(), bus.Specs(s.cfg.Keeper.Topics()...)); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// runStatePipeline starts the real scanner and the real statevm.
-func (s *site) runStatePipeline(change ...func(*scanner.Config)) {
-	s.t.Helper()
-	scan := scanner.DefaultConfig()
-	scan.Keeper, scan.Chain, scan.Kafka, scan.Venue = s.cfg.Keeper, s.cfg.Chain, s.cfg.Kafka, s.cfg.Venue
-	scan.Scanner.StartBlock, scan.Scanner.Price.URL = 1, secret.MustURL(s.devnet.Feed())
-	for _, c := range change {
-		c(&scan)
-	}
-	vm := statevm.DefaultConfig()
-	vm.Keeper, vm.Kafka, vm.Postgres = s.cfg.Keeper, s.cfg.Kafka, s.cfg.Postgres
-	s.host("scanner", func(sh *service.Shell) error { return scanner.Start(sh, scan) })
-	s.host("statevm", func(sh *service.Shell) error { return statevm.Start(sh, vm) })
-}
-
-// host runs a service until the test ends.
-func (s *site) host(name string, start func(*service.Shell) error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		done <- service.Run(ctx, service.Options{Name: name, Log: testLog(s.t, name, zerolog.WarnLevel)}, start)
-	}()
-	s.t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			s.t.Errorf("%s: %v", name, err)
-		}
-	})
-}
-
 // testLog shows a log with PERPKEEPER_TEST_LOG set.
 func testLog(t testing.TB, name string, level zerolog.Level) zerolog.Logger {
 	if os.Getenv("PERPKEEPER_TEST_LOG") == "" {
@@ -182,32 +102,12 @@ func testLog(t testing.TB, name string, level zerolog.Level) zerolog.Logger {
 	return zerolog.New(zerolog.NewTestWriter(t)).Level(level).With().Str("service", name).Timestamp().Logger()
 }
 
-// openMarket gives a trader means and permissions.
-func (s *site) openMarket() {
-	s.t.Helper()
-	var err error
-	if s.chain, err = ethclient.Dial(s.devnet.RPC()); err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(s.chain.Close)
-	if s.venue, err = exchange.NewClient(s.t.Context(), s.chain, s.devnet.Deployment()); err != nil {
-		s.t.Fatal(err)
-	}
-	accounts, err := devnet.Accounts(devnet.FaucetIndex, 1)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.trader, s.market = accounts[0], s.devnet.Deployment().Markets[0]
-	s.mined(s.venue.Mint(s.t.Context(), s.trader.Key, s.market.Short, big.NewInt(1e15)))
-	s.mined(s.venue.Approve(s.t.Context(), s.trader.Key, s.market.Short))
-}
-
 func (s *site) mined(hash common.Hash, err error) *types.Receipt {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	receipt, err := s.venue.Wait(s.t.Context(), hash)
+	receipt, err := s.Venue.Wait(s.t.Context(), hash)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -230,7 +130,7 @@ func (s *site) marketOrder(size int64, change ...func(*exchange.OrderRequest)) c
 	for _, c := range change {
 		c(&r)
 	}
-	key, found := s.venue.RequestKey(s.mined(s.venue.CreateOrder(s.t.Context(), s.trader.Key, r)), "OrderCreated")
+	key, found := s.Venue.RequestKey(s.mined(s.Venue.CreateOrder(s.t.Context(), s.trader.Key, r)), "OrderCreated")
 	if !found {
 		s.t.Fatal("no OrderCreated")
 	}
@@ -240,7 +140,7 @@ func (s *site) marketOrder(size int64, change ...func(*exchange.OrderRequest)) c
 // keeper returns the n-th account with the keeper roles.
 func (s *site) keeper(n int) (address chain.Address, key secret.String) {
 	s.t.Helper()
-	for _, a := range s.devnet.Record().Accounts {
+	for _, a := range s.Record().Accounts {
 		if a.Purpose == "keeper" {
 			if n == 0 {
 				return chain.Address(a.Address), secret.New(hex.EncodeToString(a.PrivateKey))
@@ -277,7 +177,7 @@ func (s *site) liquidationJob(by chain.Address) job.Job {
 		chain.Address(s.market.Short)
 	key := perp.PositionKey(account, market, collateral, true)
 	var row perp.Position
-	head := s.devnet.Node().Head().Number.Uint64() // what was executed before is in the row: it is part of the job's id
+	head := s.Node().Head().Number.Uint64() // what was executed before is in the row: it is part of the job's id
 	s.eventually("the position is in the state", func(ctx context.Context) bool {
 		at, err := s.db.Progress(ctx)
 		if err != nil || at.Watermark.Number < head {
@@ -394,7 +294,7 @@ func (s *site) eventually(what string, ok func(ctx context.Context) bool) {
 // nonce is how many transactions of an account are in blocks.
 func (s *site) nonce(a chain.Address) uint64 {
 	s.t.Helper()
-	n, err := s.chain.NonceAt(s.t.Context(), common.Address(a), nil)
+	n, err := s.Client.NonceAt(s.t.Context(), common.Address(a), nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}

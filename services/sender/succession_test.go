@@ -2,16 +2,25 @@ package sender
 
 import (
 	"context"
+	"math/big"
 	"os"
+	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
+	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/lease"
+	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/test/programs"
 )
 
 // NON-13, NON-14: a sender's process is killed by SIGKILL, and the job that comes then is sent by another one within
@@ -21,14 +30,13 @@ func TestSuccession(t *testing.T) {
 	if os.Getenv("KEEPER_LONG") == "" {
 		t.Skip("builds and kills processes: run it with KEEPER_LONG=1")
 	}
-	binary := buildBinary(t, "")
 	for _, mode := range []string{basic, workerQueue} {
 		t.Run(mode, func(t *testing.T) {
 			s := newSite(t)
 			s.usual(mode)
 			for range 2 {
-				d := s.succession(binary)
-				_ = d.holder.cmd.Process.Signal(syscall.SIGSTOP)
+				d := s.succession()
+				_ = d.holder.Signal(syscall.SIGSTOP)
 				select {
 				case <-d.watch.claimed:
 					t.Error("a frozen holder was robbed")
@@ -36,7 +44,7 @@ func TestSuccession(t *testing.T) {
 					t.Error("a frozen holder lost its lease")
 				case <-time.After(3 * lease.Moment):
 				}
-				_ = d.holder.cmd.Process.Signal(syscall.SIGCONT)
+				_ = d.holder.Signal(syscall.SIGCONT)
 				if took := d.kill(); took > 3*time.Second {
 					t.Errorf("sent %s after the kill", took)
 				}
@@ -45,39 +53,18 @@ func TestSuccession(t *testing.T) {
 	}
 }
 
-// A process that stands still keeps its session: it is replaced when its lease has ended, and not before.
-func TestFrozenHolderIsReplacedWhenItsLeaseEnds(t *testing.T) {
-	if os.Getenv("KEEPER_LONG") == "" {
-		t.Skip("builds and freezes processes: run it with KEEPER_LONG=1")
-	}
-	s := newSite(t)
-	s.usual(basic)
-	s.cfg.Sender.LeaseTTL = 6 * time.Second
-	d := s.succession(buildBinary(t, ""))
-	frozen := time.Now()
-	_ = d.holder.cmd.Process.Signal(syscall.SIGSTOP)
-	d.next()
-	// it was renewed at most a third of the lease, and some, before
-	if after := measured(t, d.watch.claimed).Sub(frozen); after < s.cfg.Sender.LeaseTTL/2 {
-		t.Errorf("replaced after %s, with a lease of %s", after, s.cfg.Sender.LeaseTTL)
-	}
-	_ = d.holder.cmd.Process.Signal(syscall.SIGCONT)
-	d.mustHaveSentTwo()
-}
-
 // BenchmarkTakeover kills the process that has a signer's lease (SIGKILL) and measures until another one has given the
 // next job's transaction to the nodes; with leases and a group as they are by default.
 //
 //	go test ./services/sender -run '^$' -bench Takeover -benchtime 12x
 func BenchmarkTakeover(b *testing.B) {
-	binary := buildBinary(b, "")
 	for _, mode := range []string{basic, workerQueue} {
 		b.Run(mode, func(b *testing.B) {
 			s := newSite(b)
 			s.usual(mode)
 			var took []float64
 			for range b.N {
-				took = append(took, s.succession(binary).kill().Seconds())
+				took = append(took, s.succession().kill().Seconds())
 			}
 			report(b, "s", took)
 			b.ReportMetric(0, "ns/op")
@@ -99,17 +86,17 @@ type succession struct {
 	*site
 	by     chain.Address
 	before uint64
-	holder *process
+	holder *programs.Process
 	heir   *running
 	watch  *stopwatch
 	next   func() // the next job comes
 }
 
-func (s *site) succession(binary string) *succession {
+func (s *site) succession() *succession {
 	s.t.Helper()
 	by, key := s.keeper(0)
 	jobs := s.orders(2, by)
-	d := &succession{site: s, by: by, before: s.nonce(by), holder: s.launch(binary, key, "")}
+	d := &succession{site: s, by: by, before: s.nonce(by), holder: s.launch(key)}
 	s.say(jobs[0])
 	s.result(jobs[0].ID, 1)
 	d.next = func() {
@@ -152,9 +139,8 @@ func (d *succession) lost(within time.Duration) <-chan struct{} {
 // kill kills the process, and returns how long after that the heir sent the next job's transaction.
 func (d *succession) kill() time.Duration {
 	d.t.Helper()
-	_ = d.holder.cmd.Process.Kill()
 	killed := time.Now()
-	d.holder.dies()
+	d.holder.Kill()
 	d.next()
 	took := measured(d.t, d.watch.sent).Sub(killed)
 	d.mustHaveSentTwo()
@@ -169,4 +155,98 @@ func (d *succession) mustHaveSentTwo() {
 	if got := d.nonce(d.by); got != d.before+2 {
 		d.t.Errorf("%d transactions for two jobs", got-d.before)
 	}
+}
+
+// measured waits for what is noted.
+func measured[T any](b testing.TB, notes <-chan T) (note T) {
+	b.Helper()
+	guard := time.NewTimer(hangGuard)
+	defer guard.Stop()
+	select {
+	case note = <-notes:
+	case <-guard.C:
+		b.Fatal("it never came")
+	}
+	return note
+}
+
+// report reports the median and the 99th percentile of values as metrics.
+func report(b *testing.B, unit string, values []float64) {
+	b.Helper()
+	slices.Sort(values)
+	b.ReportMetric(values[len(values)/2], "p50-"+unit)
+	b.ReportMetric(values[min(len(values)-1, len(values)*99/100)], "p99-"+unit)
+	b.ReportMetric(values[len(values)-1], "max-"+unit)
+}
+
+// orders creates so many market orders, side by side, and returns what a planner says of them.
+func (s *site) orders(n int, by chain.Address) (jobs []job.Job) {
+	s.t.Helper()
+	hashes := make([]common.Hash, n)
+	for i := range hashes {
+		var err error
+		hashes[i], err = s.Venue.CreateOrder(s.t.Context(), s.trader.Key, exchange.OrderRequest{
+			Market: s.market.Address, Collateral: s.market.Short, Type: exchange.MarketIncrease, IsLong: true,
+			SizeUSD: dollars(100), CollateralAmount: big.NewInt(1e7),
+		})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for _, hash := range hashes {
+		key, found := s.Venue.RequestKey(s.mined(hash, nil), "OrderCreated")
+		if !found {
+			s.t.Fatal("no OrderCreated")
+		}
+		jobs = append(jobs, s.orderJob(chain.Hash(key), by))
+	}
+	return jobs
+}
+
+// stopwatch notes when a claim is made, and when bytes are first given to the nodes.
+type stopwatch struct {
+	claimed, sent chan time.Time
+
+	mu   sync.Mutex
+	seen map[chain.Hash]bool
+}
+
+func newStopwatch() *stopwatch {
+	const enough = 1000
+	return &stopwatch{claimed: make(chan time.Time, enough), sent: make(chan time.Time, enough),
+		seen: map[chain.Hash]bool{}}
+}
+
+func (w *stopwatch) on(s *Sender) {
+	s.intents, s.node = watchedIntents{s.intents, w}, watchedNode{s.node, w}
+}
+
+type watchedIntents struct {
+	txm.Store
+	w *stopwatch
+}
+
+func (i watchedIntents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) error {
+	err := i.Store.Claim(ctx, f, b)
+	if err == nil {
+		i.w.claimed <- time.Now()
+	}
+	return err
+}
+
+type watchedNode struct {
+	node
+	w *stopwatch
+}
+
+func (n watchedNode) SendRaw(ctx context.Context, raw []byte) error {
+	hash := chain.Keccak256(raw)
+	n.w.mu.Lock()
+	first := !n.w.seen[hash]
+	n.w.seen[hash] = true
+	n.w.mu.Unlock()
+	if first {
+		n.w.sent <- time.Now()
+	}
+	return n.node.SendRaw(ctx, raw)
 }

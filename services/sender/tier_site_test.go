@@ -3,7 +3,6 @@ package sender
 import (
 	"context"
 	"math/big"
-	"os"
 	"testing"
 	"time"
 
@@ -32,8 +31,6 @@ func TestTiers(t *testing.T) {
 	}{
 		{"executed by the Master", executedByMaster},
 		{"the Master is silent", silentMaster},
-		{"yielded in another's window", yieldedInAnothersWindow},
-		{"reorganised in another's window", reorganisedInAnothersWindow},
 	} {
 		by, key := s.keeper(i)
 		t.Run(c.name, func(t *testing.T) { c.run(t, s.in(t), by, key) })
@@ -76,7 +73,7 @@ func (s *site) peerExecutes(r *running, j job.Job) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if receipt := s.mined(signed.Hash(), s.chain.SendTransaction(s.t.Context(), signed)); receipt.Status != 1 {
+	if receipt := s.mined(signed.Hash(), s.Client.SendTransaction(s.t.Context(), signed)); receipt.Status != 1 {
 		s.t.Fatal("the peer's transaction failed")
 	}
 }
@@ -161,106 +158,9 @@ func (s *site) executedAge(j job.Job) time.Duration {
 	if result.Outcome != job.Done {
 		s.t.Fatalf("result %+v", result)
 	}
-	header, err := s.chain.HeaderByHash(s.t.Context(), common.Hash(result.Block.Hash))
+	header, err := s.Client.HeaderByHash(s.t.Context(), common.Hash(result.Block.Hash))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return time.Duration(evmnode.MilliTime(header)-j.DueSinceMs) * time.Millisecond
-}
-
-// At the end of a window pressing stops. What somebody else has executed then is cancelled at its nonce, and so is what
-// stands in the way of a job that is ours; nothing else is broadcast.
-func yieldedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret.String) {
-	s.share(1, 2, 8*tier.Guard) // long enough to sign two jobs on a slow machine
-	s.cfg.Tier.Tiers = 10       // their window comes again after this test, however slow
-	w := &witness{}
-	w.mute.Store(true)
-	r := s.sender([]secret.String{key}, w.on)
-	done, pending := s.orderJob(s.marketOrder(100), by), s.orderJob(s.marketOrder(110), by)
-	s.say(done, pending)
-	s.eventually("both are signed", func(context.Context) bool { return len(w.hashes()) == 2 })
-	s.eventually("their window is over", func(context.Context) bool {
-		return !r.turns.Ask(done).Mine && !r.turns.Ask(pending).Mine
-	})
-	// The guard before the window's end is for broadcasts that had begun.
-	s.eventually("what was on its way has arrived", func(context.Context) bool {
-		return time.Since(time.UnixMilli(int64(pending.DueSinceMs))) > s.cfg.Tier.Window
-	})
-	w.mute.Store(false) // what is broadcast from now on lands, and so nothing of the two jobs is
-	s.peerExecutes(r, done)
-	leaving := func(j job.Job) func(context.Context) bool {
-		return func(ctx context.Context) bool {
-			inFlight, err := txstore.NewIntents(s.db).InFlight(ctx, by)
-			for _, f := range inFlight {
-				if f.Intent.Job.ID == j.ID && f.Leaving() {
-					return err == nil
-				}
-			}
-			return false
-		}
-	}
-	if o := s.result(done.ID, 1); (o.Outcome != job.LostRace && o.Outcome != job.SkippedDone) ||
-		o.GasUsed != txm.EmptyGas {
-		t.Errorf("what was done: %+v", o)
-	}
-	if leaving(pending)(t.Context()) {
-		t.Error("a nonce that nobody waits for was freed, and its job is still to be done")
-	}
-	ours := s.orderJob(s.marketOrder(120), by)
-	s.say(ours)
-	if o := s.result(pending.ID, 1); o.Outcome != job.Withdrawn || o.GasUsed != txm.EmptyGas {
-		t.Errorf("what was in the way: %+v", o)
-	}
-	if o := s.result(ours.ID, 1); o.Outcome != job.Done {
-		t.Errorf("what was ours: %+v", o)
-	}
-	if n := len(w.hashes()); n < 5 {
-		t.Errorf("%d transactions: two jobs, what freed their nonces, and a third job", n)
-	}
-}
-
-// hashes are those of the different transactions that were broadcast.
-func (w *witness) hashes() map[chain.Hash]bool {
-	seen := map[chain.Hash]bool{}
-	for _, raw := range w.broadcasts() {
-		seen[chain.Keccak256(raw)] = true
-	}
-	return seen
-}
-
-// What left the chain with its block in another's window is not broadcast again: whoever has the turn executes it on
-// the new branch, and its nonce is freed.
-func reorganisedInAnothersWindow(t *testing.T, s *site, by chain.Address, key secret.String) {
-	if os.Getenv("KEEPER_LONG") == "" {
-		t.Skip("set KEEPER_LONG=1")
-	}
-	s.share(1, 2, 2*tier.Guard)
-	w := &witness{}
-	r := s.sender([]secret.String{key}, w.on)
-	j := s.orderJob(s.marketOrder(100), by)
-	s.devnet.Node().StallFinality()
-	defer s.devnet.Resume()
-	s.say(j)
-	mined := s.minedOf(r, by, chain.Hash{})
-	s.eventually("its window is over", func(context.Context) bool {
-		return r.turns.Ask(j).Passed
-	})
-	before := len(w.broadcasts())
-	s.replace(mined.Mined.Block.Number, branchOff{1, evmnode.Drop})
-	s.eventually("the receipt is taken back",
-		func(ctx context.Context) bool {
-			inFlight, err := r.intents.InFlight(ctx, by)
-			return err == nil && len(inFlight) == 1 && inFlight[0].Mined == nil
-		})
-	s.peerExecutes(r, j)
-	s.devnet.Resume()
-	if o := s.result(j.ID, 1); (o.Outcome != job.LostRace && o.Outcome != job.SkippedDone) ||
-		o.GasUsed != txm.EmptyGas {
-		t.Errorf("result %+v", o)
-	}
-	for _, raw := range w.broadcasts()[before:] {
-		if chain.Keccak256(raw) == mined.Mined.TxHash {
-			t.Error("the execution was broadcast again in another's window")
-		}
-	}
 }

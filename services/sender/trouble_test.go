@@ -9,20 +9,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
-	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
-	"perpkeeper/services/sender/preflight"
 )
 
 // witness sees what a sender broadcasts, and may keep it from the nodes.
@@ -65,38 +61,22 @@ func TestTrouble(t *testing.T) {
 	}{
 		{"the answer to a broadcast is lost", lostAnswer},
 		{"the answer to a claim is lost", lostClaim},
-		{"the nodes refuse for a while", refusedForAWhile},
 		{"the signer cannot pay for a while", notPaidFor("insufficient funds for gas * price + value: have 1 want 2",
 			"cannot pay")},
 		{"somebody else is first", lostRace},
 		{"bytes that no node takes free their nonce", fatalPayload},
-		{"somebody else has the key", stolenKey},
-		{"a signer whose every byte is refused is paused", fatalSigner},
-		{"the day's money is spent", penniless},
-		{"one endpoint alone says that the nonce was spent", loneWitness},
 		{"what is not mined is raised", raised},
 		{"the cheaper transaction is mined", cheaperMined},
 		{"nodes want more", tooCheap("transaction underpriced: gas tip cap 1, minimum needed 2")},
-		{"another transaction is at the nonce", tooCheap("replacement transaction underpriced")},
 		{"the job is done elsewhere before ours is mined", cancelledInFlight},
-		{"a nonce is freed in full blocks", freedInFullBlocks},
-		{"the job is done elsewhere before its heir looks", cancelledByHeir},
-		{"the caps are reached", capped},
 		{"an operator calls it off", calledOff},
+		{"a signer whose every byte is refused is paused", fatalSigner},
 		{"the sender is asked to stop", handedOver},
-		{"the node cannot simulate some calls", unanswerable},
-		{"the state lags", staleState},
-		{"the lease is lost in the middle", fencedOut},
 		{"the database is away for a while", databaseAway},
-		{"the database knows less than the chain", goneBack},
-		{"an account may have one in flight", notPaidFor("in-flight transaction limit reached for delegated accounts",
-			"take no more")},
-		{"nodes have a fee cap", notPaidFor("tx fee (1.20 ether) exceeds the configured cap (1.00 ether)",
-			"exceeds the configured cap")},
 		{"nodes refuse in words that nobody knows", notPaidFor("the moon is in the wrong house", "wrong house")},
 	} {
-		if i > 9 {
-			i %= 6 // the keepers from 6 on end paused or idle, and are used once
+		if i > 10 { // whose signer is paused
+			i -= 10
 		}
 		by, key := s.keeper(i)
 		t.Run(c.name, func(t *testing.T) { c.run(t, s.in(t), by, key) })
@@ -107,7 +87,7 @@ func TestTrouble(t *testing.T) {
 func lostAnswer(t *testing.T, s *site, by chain.Address, key secret.String) {
 	before, w := s.nonce(by), &witness{}
 	j := s.orderJob(s.marketOrder(100), by)
-	if err := s.devnet.Node().
+	if err := s.Node().
 		Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1, DropReply: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -168,24 +148,6 @@ func lostClaim(t *testing.T, s *site, by chain.Address, key secret.String) {
 	}
 }
 
-func refusedForAWhile(t *testing.T, s *site, by chain.Address, key secret.String) {
-	before, w := s.nonce(by), &witness{}
-	j := s.orderJob(s.marketOrder(100), by)
-	for _, text := range []string{"txpool is full", "something new under the sun", "nonce too high"} {
-		if err := s.devnet.Node().
-			Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1, Error: text}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.say(j)
-	s.sender([]secret.String{key}, w.on)
-	s.mustEndOnce(j, by, before)
-	s.mustBeStored(j, w.broadcasts())
-	if n := len(w.broadcasts()); n < 4 {
-		t.Errorf("%d broadcasts, though three were refused", n)
-	}
-}
-
 // A refusal that no price mends, whether it is understood or not: the signer keeps its nonce, claims nothing more,
 // offers no more than it did, and offers that more seldom. Readiness has the node's own words and how often it said
 // them. It goes on by itself.
@@ -194,10 +156,10 @@ func notPaidFor(answer, says string) func(*testing.T, *site, chain.Address, secr
 		s.impatient()
 		before, w := s.nonce(by), &witness{}
 		first := s.orderJob(s.marketOrder(100), by)
-		if err := s.devnet.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Error: answer}); err != nil {
+		if err := s.Node().Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Error: answer}); err != nil {
 			t.Fatal(err)
 		}
-		cleared := sync.OnceFunc(s.devnet.Node().ClearFaults)
+		cleared := sync.OnceFunc(s.Node().ClearFaults)
 		defer cleared()
 		sn := s.sender([]secret.String{key}, w.on)
 		s.say(first)
@@ -233,7 +195,7 @@ func notPaidFor(answer, says string) func(*testing.T, *site, chain.Address, secr
 func fatalPayload(t *testing.T, s *site, by chain.Address, key secret.String) {
 	before := s.nonce(by)
 	j := s.orderJob(s.marketOrder(100), by)
-	if err := s.devnet.Node().
+	if err := s.Node().
 		Inject(evmnode.Fault{Method: "eth_sendRawTransaction", Times: 1,
 			Error: "intrinsic gas too low: have 1, want 2"}); err != nil {
 		t.Fatal(err)
@@ -295,12 +257,12 @@ func header(r bus.Record, key string) string {
 // And if that is refused for good too, the signer rests until somebody has looked.
 func fatalSigner(t *testing.T, s *site, by chain.Address, key secret.String) {
 	j := s.orderJob(s.marketOrder(100), by)
-	if err := s.devnet.Node().
+	if err := s.Node().
 		Inject(evmnode.Fault{Method: "eth_sendRawTransaction",
 			Error: "intrinsic gas too low: have 1, want 2"}); err != nil {
 		t.Fatal(err)
 	}
-	defer s.devnet.Node().ClearFaults()
+	defer s.Node().ClearFaults()
 	sn := s.sender([]secret.String{key})
 	s.say(j)
 	later := j
@@ -329,104 +291,6 @@ func handedOver(t *testing.T, s *site, by chain.Address, key secret.String) {
 	s.say(k)
 	s.mustEndOnce(k, by, before+1)
 	second.stop()
-}
-
-// unreachable is a lease store that cannot be asked while it says so.
-type unreachable struct {
-	leases
-	on atomic.Bool
-}
-
-func (l *unreachable) ask(question func() error) error {
-	if l.on.Load() {
-		return errCut
-	}
-	return question()
-}
-
-func (l *unreachable) Acquire(ctx context.Context, s chain.Address, o lease.Owner, ttl time.Duration) (f lease.Fence,
-	err error) {
-	err = l.ask(func() error {
-		f, err = l.leases.Acquire(ctx, s, o, ttl)
-		return err
-	})
-	return f, err
-}
-
-func (l *unreachable) Renew(ctx context.Context, f lease.Fence, ttl time.Duration) error {
-	return l.ask(func() error { return l.leases.Renew(ctx, f, ttl) })
-}
-
-func (l *unreachable) Release(ctx context.Context, f lease.Fence) error {
-	return l.ask(func() error { return l.leases.Release(ctx, f) })
-}
-
-// NON-2, NON-8: a sender that cannot renew stops by itself, another one may own the signer, and when the lease is free
-// again the work goes on.
-func fencedOut(t *testing.T, s *site, by chain.Address, key secret.String) {
-	before, l := s.nonce(by), &unreachable{}
-	sn := s.sender([]secret.String{key}, func(sn *Sender) { l.leases, sn.leases = sn.leases, l })
-	first := s.orderJob(s.marketOrder(100), by)
-	s.say(first)
-	s.mustEndOnce(first, by, before)
-
-	l.on.Store(true)
-	var rival lease.Fence
-	s.eventually("a rival owns the signer", func(ctx context.Context) (won bool) {
-		var err error
-		rival, err = txstore.NewLeases(s.db).Acquire(ctx, by, lease.NewOwner("rival"), time.Hour)
-		return err == nil
-	})
-	second := s.orderJob(s.marketOrder(100), by)
-	s.say(second)
-	l.on.Store(false)
-	s.eventually("the sender stands aside", func(context.Context) bool { return sn.notices.has("held by rival") })
-	if inFlight, err := sn.intents.InFlight(t.Context(), by); err != nil || len(inFlight) != 0 {
-		t.Errorf("in flight: %+v, %v", inFlight, err)
-	}
-	if err := txstore.NewLeases(s.db).Release(t.Context(), rival); err != nil {
-		t.Fatal(err)
-	}
-	s.mustEndOnce(second, by, before+1)
-}
-
-// late is a state that looks as if statevm had stopped a while ago.
-type late struct {
-	preflight.State
-	on atomic.Bool
-}
-
-func (l *late) Progress(ctx context.Context) (pg.Progress, error) {
-	progress, err := l.State.Progress(ctx)
-	l.hold(&progress)
-	return progress, err
-}
-
-func (l *late) Look(ctx context.Context, k pg.Keys) (pg.Rows, error) {
-	read, err := l.State.Look(ctx, k)
-	l.hold(&read.Progress)
-	return read, err
-}
-
-func (l *late) hold(progress *pg.Progress) {
-	if l.on.Load() {
-		progress.Watermark.TimeMs -= uint64(time.Hour.Milliseconds())
-	}
-}
-
-// TIER-8: a keeper whose state has fallen behind sends nothing.
-func staleState(t *testing.T, s *site, by chain.Address, key secret.String) {
-	before, l := s.nonce(by), &late{}
-	l.on.Store(true)
-	sn := s.sender([]secret.String{key}, func(sn *Sender) { l.State, sn.state = sn.state, l })
-	j := s.orderJob(s.marketOrder(100), by)
-	s.say(j)
-	s.eventually("the gate says why", func(context.Context) bool { return sn.notices.has("behind the chain") })
-	if got := s.nonce(by); got != before {
-		t.Errorf("%d transactions with a stale state", got-before)
-	}
-	l.on.Store(false)
-	s.mustEndOnce(j, by, before)
 }
 
 // Everything waits, nothing is lost, and the process lives on.

@@ -18,7 +18,7 @@ import (
 // bytes are taken and go nowhere. The keeper executes again within six seconds.
 func TestAllEndpointsFrozen(t *testing.T) {
 	s := newSite(t)
-	node, err := url.Parse(s.devnet.RPC())
+	node, err := url.Parse(s.RPC())
 	if err != nil {
 		t.Fatal(err)
 	}
