@@ -13,7 +13,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -60,9 +59,7 @@ func (b *broadcast) send(ctx context.Context, i txm.Intent, tx txm.SignedTx) err
 	private := b.privacy.left(i, tx)
 	hidden := private > 0
 	b.hide(tx.Hash, i.ID, hidden)
-	failpoint.Hit("sender.send.before")
 	answer := b.transmit(ctx, tx.Raw, private)
-	failpoint.Hit("sender.reply.before")
 	class := evm.SendClass(answer)
 	changed := b.answered(tx.Hash, class, evm.Words(answer))
 	b.metrics.broadcasts.WithLabelValues(string(class)).Inc()
@@ -137,7 +134,6 @@ func level(changed bool, class evm.Class) zerolog.Level {
 // note stores the answer. An intent that has moved on meanwhile, because confirm was faster, needs no note.
 func (b *broadcast) note(ctx context.Context, tx txm.SignedTx, class evm.Class) error {
 	err := b.store.Noted(ctx, b.term.Fence(), tx.Hash, string(class), class == evm.Accepted)
-	failpoint.Hit("sender.reply.after")
 	if txm.Refused(err) != "" {
 		return nil
 	}

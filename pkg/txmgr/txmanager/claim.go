@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/nonce"
@@ -74,9 +73,7 @@ func (c claim) run(ctx context.Context, tasks []*Task) (v Verdict, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.patience)
 	defer cancel()
-	failpoint.Hit("sender.commit.before")
 	err = c.store.Claim(ctx, c.term.Fence(), b)
-	failpoint.Hit("sender.commit.after")
 	return c.resolve(ctx, tasks, next, err)
 }
 

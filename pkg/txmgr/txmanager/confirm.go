@@ -10,7 +10,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/service/metric"
 	"perpkeeper/pkg/txmgr/lease"
@@ -175,11 +174,9 @@ func (c *confirm) watch(f txm.PendingTx, s txm.Observation) {
 }
 
 func (c *confirm) unmine(ctx context.Context, f txm.PendingTx, s txm.Observation) error {
-	failpoint.Hit("sender.unmine.before")
 	if err := c.store.Unmine(ctx, c.term.Fence(), *f.Mined); err != nil {
 		return err
 	}
-	failpoint.Hit("sender.unmine.after")
 	c.logged("the block left the chain", f, *f.Mined)
 	c.ages.see(f.Intent.ID).lost = c.ages.clock()
 	c.broadcast.restart(f.Newest().Hash)

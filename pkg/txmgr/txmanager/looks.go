@@ -10,7 +10,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/service/metric"
 	"perpkeeper/pkg/txmgr/lease"
@@ -129,12 +128,7 @@ func (c *confirm) record(ctx context.Context, looks []*look) error {
 		for i, l := range some {
 			receipts[i] = *l.observed.Receipt
 		}
-		failpoint.Hit("sender.receipt.before")
-		err := c.store.Record(ctx, c.term.Fence(), receipts...)
-		if err == nil {
-			failpoint.Hit("sender.receipt.after")
-		}
-		return err
+		return c.store.Record(ctx, c.term.Fence(), receipts...)
 	})
 	if len(recorded) > 0 {
 		c.broadcast.roomMade()
@@ -198,12 +192,7 @@ func (c *confirm) finish(ctx context.Context, looks []*look) error {
 		for i, l := range some {
 			finals[i] = txm.FinalReceipt{Receipt: *l.Mined, Rest: c.rest(l.Intent, l.Mined.Outcome)}
 		}
-		failpoint.Hit("sender.finish.before")
-		err := c.store.Finish(ctx, c.term.Fence(), finals...)
-		if err == nil {
-			failpoint.Hit("sender.finish.after")
-		}
-		return err
+		return c.store.Finish(ctx, c.term.Fence(), finals...)
 	})
 	for _, l := range finished {
 		c.logged("final", l.PendingTx, *l.Mined)

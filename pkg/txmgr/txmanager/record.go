@@ -5,7 +5,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -26,11 +25,9 @@ func (r record) pass(ctx context.Context) error {
 		if err != nil || len(ended) == 0 {
 			return err
 		}
-		failpoint.Hit("sender.report.before")
 		if err := r.ended.Publish(ctx, ended); err != nil {
 			return err
 		}
-		failpoint.Hit("sender.report.published")
 		if err := r.givenUp.Publish(ctx, ended); err != nil {
 			return err
 		}
@@ -41,7 +38,6 @@ func (r record) pass(ctx context.Context) error {
 		if err := r.store.Reported(ctx, r.term.Fence(), ids); err != nil {
 			return err
 		}
-		failpoint.Hit("sender.report.after")
 		r.count(ended)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/txmgr/signer"
 	"perpkeeper/pkg/txmgr/txm"
@@ -180,11 +179,9 @@ func (r renewal) renew(ctx context.Context, f txm.PendingTx, s txm.Observation, 
 		return err
 	}
 	next := txm.Replacement{Intent: f.Intent.ID, After: newest.Hash, Kind: p.kind, Tx: tx, Cancel: p.cancel}
-	failpoint.Hit("sender.replace.before")
 	if err := r.store.Replace(ctx, r.term.Fence(), next); err != nil {
 		return err
 	}
-	failpoint.Hit("sender.replace.after")
 	r.metrics.replacements.WithLabelValues(string(lane), string(p.kind)).Inc()
 	r.log.Info().Str("job", f.Intent.Job.ID).Uint64("nonce", tx.Nonce).Str("kind", string(p.kind)).
 		Str("after", newest.Hash.Hex()).Str("hash", tx.Hash.Hex()).
@@ -226,10 +223,8 @@ func (s signing) sign(ctx context.Context, n uint64, what Call, price uint64) (t
 	if err := s.term.Check("sign"); err != nil {
 		return txm.SignedTx{}, err
 	}
-	failpoint.Hit("sender.sign.before")
 	raw, hash, err := s.key.Sign(ctx, signer.Tx{ChainID: s.chainID, Nonce: n, To: what.To, Data: what.Data,
 		Value: what.Value, Gas: what.Gas, Tip: price, Cap: price})
-	failpoint.Hit("sender.sign.after")
 	switch {
 	case err == nil:
 		s.ability.note(ctx, func(a *ability) { a.signs = "" })

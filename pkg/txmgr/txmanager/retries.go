@@ -9,7 +9,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/failpoint"
 	"perpkeeper/pkg/ttl"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
@@ -120,9 +119,7 @@ func (r *retries) forget(intent int64) {
 
 // retry stores the next attempt. One that is stored already is as good.
 func (r *retries) retry(ctx context.Context, t ttl.Try[int64]) error {
-	failpoint.Hit("sender.retry.before")
 	err := r.store.Retry(ctx, r.term.Fence(), t.Key())
-	failpoint.Hit("sender.retry.after")
 	if err != nil && txm.Refused(err) == "" {
 		t.Retry(err)
 		return err
