@@ -9,11 +9,11 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/test/programs"
 )
 
 // blockPace is the time between two blocks of BSC.
@@ -79,7 +79,7 @@ func (r *race) txmgr(t *testing.T, program string) {
 	}
 	lines := bufio.NewScanner(out)
 	lines.Scan() // it is ready
-	used := cpuOf(t, cmd.Process.Pid)
+	used := programs.CPU(t, cmd.Process.Pid)
 	r.since = g.node.afterBlock(ctx)
 	_ = begin.Close()
 	for lines.Scan() {
@@ -111,11 +111,11 @@ func (r *race) sender(t *testing.T) {
 		"PERPKEEPER_SENDER_LEASE_TTL=10s", "PERPKEEPER_KAFKA_SESSION_TIMEOUT=6s")
 	process := s.senders(1)[0]
 	wait(t.Context(), 8*time.Second) // until it has its lease, its group and the past of the prices
-	used := cpuOf(t, process.PID())
+	used := programs.CPU(t, process.PID())
 	r.handOver(t, s)
 	s.await("the calls", func(context.Context) string { return missing(s.node.count(), r.jobs) })
 	s.await("their ends", s.settled(true))
-	r.cpu = cpuOf(t, process.PID()) - used
+	r.cpu = programs.CPU(t, process.PID()) - used
 	process.Stop()
 	r.report(t, s.node)
 }
@@ -150,21 +150,6 @@ func missing(have, want int) string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d", have, want)
-}
-
-// cpuOf is the processor time that a process has used.
-func cpuOf(t *testing.T, pid int) (used time.Duration) {
-	t.Helper()
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	for _, field := range strings.Fields(rest)[11:13] {
-		ticks, _ := strconv.ParseInt(field, 10, 64)
-		used += time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100 on every Linux
-	}
-	return used
 }
 
 // report logs what was measured, by the node's clock.

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
@@ -24,6 +23,7 @@ import (
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/statevm"
+	parts "perpkeeper/test/rig"
 )
 
 const (
@@ -100,12 +100,7 @@ func openRig(t *testing.T) *rig {
 		t: t, key: hex.EncodeToString(crypto.FromECDSA(key)),
 		signer: chain.Address(crypto.PubkeyToAddress(key.PublicKey)), url: pgtest.URL(t),
 	}
-	cfg := pg.DefaultConfig()
-	cfg.URL = secret.MustURL(g.url)
-	if g.db, err = pg.Open(t.Context(), cfg, "hammer"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(g.db.Close)
+	g.db = parts.Postgres(t, g.url)
 	g.database, g.throughDatabase = newProxy(t, g.url)
 	return g
 }
@@ -138,20 +133,10 @@ func newSite(t *testing.T) *site {
 
 func (s *site) openKafka(t *testing.T) {
 	t.Helper()
-	b, err := broker.Start(broker.Config{MinSessionTimeout: 500 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
 	s.kafka = bus.DefaultConfig()
-	s.kafka.Brokers = b.Addrs()
-	if s.client, err = bus.New(s.kafka, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry())); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.client.Close)
-	if err := s.client.Ensure(t.Context(), bus.Specs(s.keeper.Topics()...)); err != nil {
-		t.Fatal(err)
-	}
+	s.kafka.Brokers = parts.Broker(t).Addrs()
+	s.client = parts.Kafka(t, s.kafka)
+	parts.Ensure(t, s.client, s.keeper.Topics()...)
 }
 
 // runStatevm starts the real statevm, so that the state follows the node and senders find it fresh.

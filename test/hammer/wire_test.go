@@ -25,8 +25,6 @@ const (
 type proxy struct {
 	server string
 	listen string
-	// note, if there is one, is called with every piece of a request.
-	note func(piece []byte)
 
 	mu    sync.Mutex
 	armed []plannedFault
@@ -102,9 +100,6 @@ func (l *proxy) lost(f fault) int {
 func (l *proxy) takeFault(piece []byte) (f fault, hit bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.note != nil {
-		l.note(piece)
-	}
 	for i, s := range l.armed {
 		if s.holds(piece) {
 			l.armed = append(l.armed[:i:i], l.armed[i+1:]...)
