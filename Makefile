@@ -3,7 +3,6 @@ SHELL        := /bin/bash
 .DEFAULT_GOAL := help
 
 DURATION     ?=
-POSITIONS    ?= 10000,100000,1000000,10000000
 PROCESSES    := scanner statevm planner sender
 BINARIES     := $(PROCESSES) console keeperctl
 LAB          := devnet demo simulator recordings
@@ -22,7 +21,7 @@ PROPERTIES   := ^Test(RowsSurviveTheDatabase|RowsFollowTheFold|ChangesLeadToTheS
 PACKAGES     := $(shell getconf _NPROCESSORS_ONLN)
 LONGEST      := services/sender services/scanner pkg/pg services/keeperctl services/statevm pkg/pg/txstore
 
-.PHONY: help setup build demo demo-failover sim failover hammer hammer-long properties test test-kafka e2e upgrade-venue upgrade-test chaos liars liars-short mutants bench bench-peers bench-planners bench-history bench-plots soak kafka-up kafka-down lint fmt vet gen verify size contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker release clean
+.PHONY: help setup build demo demo-failover sim failover hammer hammer-long properties test test-kafka e2e upgrade-venue upgrade-test chaos liars liars-short mutants bench bench-peers bench-history bench-plots soak kafka-up kafka-down lint fmt vet gen verify size contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -58,7 +57,6 @@ e2e: setup ## the whole pipeline as processes: kills, two of each, reorgs, bad c
 	@KEEPER_E2E=1 go test -count=1 -v -timeout $(TEST_TIMEOUT) ./test/e2e/...
 
 upgrade-venue: setup ## the exchange's handlers are replaced, and a role taken, under three running keepers (two minutes)
-	@deploy/setup.sh monitoring || true # without it, that alarms are delivered is left out
 	@KEEPER_UPGRADE_VENUE=1 go test -count=1 -v -timeout $(TEST_TIMEOUT) -run 'TestVenueUpgrade' ./test/e2e
 
 upgrade-test: setup ## processes of an earlier build replaced one after the other while jobs flow; another layout of the state (UPGRADE_FROM=tag or commit)
@@ -89,9 +87,8 @@ failover: setup ## the first six scenarios with real processes, 300 jobs each, a
 hammer: setup ## three senders on one signer, frozen, killed and cut off, for about a minute (JOBS=n)
 	@KEEPER_HAMMER=$(or $(JOBS),2000) go test -count=1 -v -timeout 30m -run 'TestSenders$$' ./test/hammer
 
-hammer-long: setup ## the same for a million allocations, and for ten thousand orders on the devnet's EVM (an hour)
+hammer-long: setup ## the same for a million allocations (40 minutes)
 	@KEEPER_LONG=1 KEEPER_HAMMER=$(or $(JOBS),1000000) go test -count=1 -v -timeout 120m -run TestAllocations ./test/hammer
-	@KEEPER_LONG=1 KEEPER_HAMMER=$(or $(JOBS),10000) go test -count=1 -v -timeout 90m -run TestSendersOnEVM ./test/hammer
 
 mutants: setup ## remove one guard of the sender at a time, in a copy, and see the suite turn red
 	@test/mutants/mutants.sh
@@ -113,10 +110,6 @@ bench-peers: setup ## beside OP's transaction manager and Ponder, which are down
 	@KEEPER_TXMGR="$(CURDIR)/.cache/peers/txmgr" go test -count=1 -v -timeout 20m -run 'TestTxmgr$$' ./test/hammer
 	@mkdir -p .cache/peers && cp -r test/bench/peers/ponder .cache/peers/ && cd .cache/peers/ponder && npm install --silent --no-audit
 	@KEEPER_PONDER="$(CURDIR)/.cache/peers/ponder" go test -count=1 -v -timeout 20m -run 'TestPonder$$' ./test/bench
-
-bench-planners: setup ## four planners of 10 thousand to 10 million positions: load, memory, ticks, a rebalance (8 GB of disk, half an hour)
-	@KEEPER_LONG=1 KEEPER_RESULTS="$(CURDIR)/docs/performance" KEEPER_POSITIONS=$(POSITIONS) \
-		go test -count=1 -v -timeout 120m -run 'TestPlannersOfMillions$$' ./test/bench
 
 bench-history: setup ## the road's statements beside histories of a day to a year, and beside an empty database (17 GB of disk, half an hour)
 	@KEEPER_LONG=1 KEEPER_RESULTS="$(CURDIR)/docs/performance" \

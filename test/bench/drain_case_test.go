@@ -22,13 +22,10 @@ import (
 // flow has orders and deposits in another market asked for in turn, so many a second, until the test ends.
 func (k *keeper) flow(perSecond int) {
 	k.t.Helper()
-	ctx, market := k.t.Context(), k.devnet.Deployment().Markets[1]
+	ctx, market := k.t.Context(), k.Deployment().Markets[1]
 	users := k.accounts(2_000_000, 40, 1000)
 	for _, u := range users {
-		k.must(k.venue.Mint(ctx, u.Key, market.Short, big.NewInt(1e12)))
-		approved, err := k.venue.Approve(ctx, u.Key, market.Short)
-		k.must(approved, err)
-		k.must(k.venue.Wait(ctx, approved))
+		k.must(nil, k.Equip(ctx, u, market.Short, 1e12))
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var asking sync.WaitGroup
@@ -57,18 +54,18 @@ func (k *keeper) flow(perSecond int) {
 // ask asks for an order or a deposit.
 func (k *keeper) ask(ctx context.Context, u devnet.Account, m exchange.Market, order bool) error {
 	if order {
-		_, err := k.venue.CreateOrder(ctx, u.Key, exchange.OrderRequest{Market: m.Address, Collateral: m.Short,
+		_, err := k.Venue.CreateOrder(ctx, u.Key, exchange.OrderRequest{Market: m.Address, Collateral: m.Short,
 			Type: exchange.MarketIncrease, IsLong: true, SizeUSD: usd(1000), CollateralAmount: big.NewInt(500e6)})
 		return err
 	}
-	_, err := k.venue.CreateDeposit(ctx, u.Key, exchange.DepositRequest{Market: m, ShortAmount: big.NewInt(100e6)})
+	_, err := k.Venue.CreateDeposit(ctx, u.Key, exchange.DepositRequest{Market: m, ShortAmount: big.NewInt(100e6)})
 	return err
 }
 
 // stallFinality holds finality until the time is over.
 func (k *keeper) stallFinality(how time.Duration) {
-	k.devnet.Node().StallFinality()
-	timer := time.AfterFunc(how, k.devnet.Resume)
+	k.Node().StallFinality()
+	timer := time.AfterFunc(how, k.Resume)
 	k.t.Cleanup(func() { timer.Stop() })
 }
 
@@ -124,24 +121,24 @@ func (k *keeper) prices(d *drained) (raised int64) {
 // disabled. All of them wait at the signers.
 func (k *keeper) flood(orders uint32) {
 	k.t.Helper()
-	ctx, market := k.t.Context(), k.devnet.Deployment().Markets[1]
+	ctx, market := k.t.Context(), k.Deployment().Markets[1]
 	deployer, err := devnet.Accounts(devnet.DeployerIndex, 1)
 	k.must(deployer, err)
-	off, err := k.venue.SetBool(ctx, deployer[0].Key, "EXECUTE_ORDER_FEATURE_DISABLED", true,
-		k.devnet.Deployment().Contracts.OrderHandler, big.NewInt(int64(exchange.LimitIncrease)))
+	off, err := k.Venue.SetBool(ctx, deployer[0].Key, "EXECUTE_ORDER_FEATURE_DISABLED", true,
+		k.Deployment().Contracts.OrderHandler, big.NewInt(int64(exchange.LimitIncrease)))
 	k.must(off, err)
-	k.must(k.venue.Wait(ctx, off))
+	k.must(k.Venue.Wait(ctx, off))
 	traders, err := devnet.Accounts(1_000_000, orders) // they have coins of their own; see [keeper.open]
 	k.must(traders, err)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(100)
 	for _, trader := range traders {
 		group.Go(func() error {
-			created, err := k.venue.CreateOrder(ctx, trader.Key, exchange.OrderRequest{Market: market.Address,
+			created, err := k.Venue.CreateOrder(ctx, trader.Key, exchange.OrderRequest{Market: market.Address,
 				Collateral: market.Short, Type: exchange.LimitIncrease, IsLong: true, SizeUSD: usd(1000),
 				CollateralAmount: big.NewInt(500e6), TriggerPrice: usd(1e9)})
 			if err == nil {
-				_, err = k.venue.Wait(ctx, created)
+				_, err = k.Venue.Wait(ctx, created)
 			}
 			return err
 		})

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/csv"
 	"fmt"
 	"maps"
 	"os"
@@ -15,13 +16,12 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
 
 	"perpkeeper/lab/devnet"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/test/rig"
 )
 
 // drainPatience ends a drain that does not come to its end.
@@ -69,7 +69,7 @@ func (k *keeper) drain(positions int, crash func()) *drained {
 	k.t.Helper()
 	ctx, cancel := context.WithTimeout(k.t.Context(), drainPatience)
 	defer cancel()
-	d, next := &drained{}, k.devnet.Node().Head().Number.Uint64()+1
+	d, next := &drained{}, k.Node().Head().Number.Uint64()+1
 	d.jump = time.Now()
 	crash()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -80,7 +80,7 @@ func (k *keeper) drain(positions int, crash func()) *drained {
 		case <-ctx.Done():
 			k.t.Fatalf("%d of %d liquidations have landed", len(d.landed), positions)
 		}
-		for ; next <= k.devnet.Node().Head().Number.Uint64(); next++ {
+		for ; next <= k.Node().Head().Number.Uint64(); next++ {
 			if len(d.landed) >= positions {
 				more -= min(more, 1)
 			}
@@ -94,16 +94,16 @@ func (k *keeper) drain(positions int, crash func()) *drained {
 func (k *keeper) read(ctx context.Context, d *drained, number uint64) {
 	k.t.Helper()
 	var b drainBlock
-	err := k.node.Client().CallContext(ctx, &b, "eth_getBlockByNumber", hexutil.Uint64(number), true)
+	err := k.Exchange.Client.Client().CallContext(ctx, &b, "eth_getBlockByNumber", hexutil.Uint64(number), true)
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	receipts, err := k.node.BlockReceipts(ctx, rpc.BlockNumberOrHashWithNumber(rpc.BlockNumber(number)))
+	receipts, err := k.Exchange.Client.BlockReceipts(ctx, rpc.BlockNumberOrHashWithNumber(rpc.BlockNumber(number)))
 	if err != nil {
 		k.t.Fatal(err)
 	}
 	d.blocks = append(d.blocks, b)
-	handler := k.devnet.Deployment().Contracts.LiquidationHandler
+	handler := k.Deployment().Contracts.LiquidationHandler
 	for i, tx := range b.Transactions {
 		if !k.signers[chain.Address(tx.From)] {
 			continue
@@ -142,13 +142,8 @@ func (d *drained) gasEach() uint64 {
 func (k *keeper) needs(positions int, d *drained) time.Duration {
 	k.t.Helper()
 	cfg := evm.DefaultConfig()
-	cfg.URLs = []secret.URL{secret.MustURL(k.devnet.RPC())}
-	client, err := evm.Dial(k.t.Context(), k.devnet.Deployment().ChainID, cfg, zerolog.Nop(),
-		evm.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	defer client.Close()
+	cfg.URLs = []secret.URL{secret.MustURL(k.RPC())}
+	client := rig.Node(k.t, k.Deployment().ChainID, cfg)
 	share, err := client.PaymentLane(k.t.Context())
 	if err != nil {
 		k.t.Fatal(err)
@@ -260,4 +255,20 @@ func (d *drained) write(t *testing.T, name string) {
 			strconv.Itoa(landed)})
 	}
 	writeCSV(t, filepath.Join(dir, "drain-"+strings.ReplaceAll(name, " ", "-")+".csv"), rows)
+}
+
+// writeCSV writes a table of results.
+func writeCSV(t *testing.T, path string, rows [][]string) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := csv.NewWriter(file)
+	if err := w.WriteAll(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
 }

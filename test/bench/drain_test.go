@@ -41,7 +41,7 @@ func TestDrain(t *testing.T) {
 		{name: "orders beside with signers of their own", fleet: fleet{own: 2}, before: func(k *keeper) { k.flow(20) },
 			beside: true},
 		{name: "gas price x50", crash: func(k *keeper) {
-			k.devnet.Node().SetMinGasPrice(50 * evmnode.DefaultMinGasPrice)
+			k.Node().SetMinGasPrice(50 * evmnode.DefaultMinGasPrice)
 		}},
 		{name: "finality stalls", crash: func(k *keeper) { k.stallFinality(time.Minute) }},
 		endpointDies(),

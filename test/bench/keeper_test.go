@@ -9,36 +9,27 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/crypto"
-	"github.com/ethereum/go-ethereum/ethclient"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/lab/devnet"
-	"perpkeeper/lab/devnet/devnettest"
 	"perpkeeper/lab/devnet/exchange"
-	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
 	"perpkeeper/services/planner"
-	"perpkeeper/services/scanner"
 	"perpkeeper/services/sender"
-	"perpkeeper/services/statevm"
+	"perpkeeper/test/rig"
 )
 
 // keeper is a whole keeper beside a chain, in this process.
 type keeper struct {
+	rig.Exchange
 	t       *testing.T
-	devnet  *devnet.Devnet
-	node    *ethclient.Client
-	venue   *exchange.Client
 	db      *pg.DB
 	url     string // of the database
 	index   exchange.Token
@@ -65,29 +56,12 @@ const liquidationBurn = 1_151_000
 
 func newKeeper(t *testing.T, f fleet) *keeper {
 	t.Helper()
-	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
 	cfg := devnet.DefaultConfig()
-	cfg.Rate, cfg.PriceInterval, cfg.LiquidationBurn = 0, time.Second, liquidationBurn
+	cfg.PriceInterval, cfg.LiquidationBurn = time.Second, liquidationBurn
 	cfg.PaymentLane = 5 // as on BSC from its Jenner fork on
-	ctx, cancel := context.WithCancel(context.Background())
-	d, err := devnettest.Run(ctx, cfg)
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cancel(); _ = d.Wait() })
-	k := &keeper{t: t, devnet: d, market: d.Deployment().Markets[0]}
-	if k.node, err = ethclient.Dial(d.RPC()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(k.node.Close)
-	if k.venue, err = exchange.NewClient(t.Context(), k.node, d.Deployment()); err != nil {
-		t.Fatal(err)
-	}
+	x := rig.NewExchange(t, cfg)
+	d := x.Devnet
+	k := &keeper{t: t, Exchange: x, market: d.Deployment().Markets[0]}
 	for _, token := range d.Deployment().Tokens {
 		if token.Address == k.market.Index {
 			k.index = token
@@ -96,14 +70,14 @@ func newKeeper(t *testing.T, f fleet) *keeper {
 	k.first, _ = d.Prices().Mark(k.index.Address)
 	k.first = new(big.Int).Div(k.first, exchange.USD30(1, k.index.Decimals))
 	k.price(1000)
-	k.serve(b.Addr(), f)
+	k.serve(rig.Broker(t).Addr(), f)
 	return k
 }
 
 // price pins the price of the index token at so many thousandths of its first.
 func (k *keeper) price(perMille int64) {
 	k.t.Helper()
-	if err := k.devnet.Pin(k.index.Symbol, k.first.Int64()*perMille/1000); err != nil {
+	if err := k.Pin(k.index.Symbol, k.first.Int64()*perMille/1000); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -111,15 +85,14 @@ func (k *keeper) price(perMille int64) {
 // serve runs the four services.
 func (k *keeper) serve(brokers string, f fleet) {
 	k.t.Helper()
-	at := k.devnet.Deployment().Contracts
-	venue := gmx.Config{DataStore: chain.Address(at.DataStore)}
 	send := sender.DefaultConfig()
-	send.Keeper = wire.Config{ChainID: k.devnet.Deployment().ChainID, LogPartitions: 4, JobPartitions: 4}
+	send.Keeper = wire.Config{ChainID: k.Deployment().ChainID, LogPartitions: 4, JobPartitions: 4}
 	k.url = pgtest.URL(k.t)
-	send.Kafka.Brokers, send.Postgres.URL, send.Venue = []string{brokers}, secret.MustURL(k.url), venue
-	send.Chain.URLs = []secret.URL{secret.MustURL(k.devnet.RPC()), secret.MustURL(k.devnet.WS())}
+	send.Kafka.Brokers, send.Postgres.URL, send.Venue = []string{brokers}, secret.MustURL(k.url),
+		rig.At(k.Devnet)
+	send.Chain.URLs = []secret.URL{secret.MustURL(k.RPC()), secret.MustURL(k.WS())}
 	if f.endpoints != nil {
-		send.Chain.URLs = f.endpoints(k.devnet)
+		send.Chain.URLs = f.endpoints(k.Devnet)
 	}
 	if f.inFlight > 0 { // the jump makes the markets volatile
 		send.Sender.MaxLiquidations, send.Sender.Volatile.MaxLiquidations = f.inFlight, f.inFlight
@@ -134,11 +107,6 @@ func (k *keeper) serve(brokers string, f fleet) {
 	if send.Signer.Dev = true; f.remote != nil {
 		send.Signer = f.remote.open(k.t, send.Keeper.ChainID, accounts)
 	}
-	scan := scanner.DefaultConfig()
-	scan.Keeper, scan.Chain, scan.Kafka, scan.Venue = send.Keeper, send.Chain, send.Kafka, venue
-	scan.Scanner.StartBlock, scan.Scanner.Price.URL = 1, secret.MustURL(k.devnet.Feed())
-	vm := statevm.DefaultConfig()
-	vm.Keeper, vm.Kafka, vm.Postgres = send.Keeper, send.Kafka, send.Postgres
 	plan := planner.DefaultConfig()
 	plan.Keeper, plan.Kafka, plan.Postgres, plan.Keeper.Signers = send.Keeper, send.Kafka, send.Postgres, signers
 	if f.own > 0 {
@@ -154,40 +122,13 @@ func (k *keeper) serve(brokers string, f fleet) {
 	for _, s := range signers {
 		k.signers[s] = true
 	}
-	k.prepare(send)
-	k.host("scanner", func(sh *service.Shell) error { return scanner.Start(sh, scan) })
-	k.host("statevm", func(sh *service.Shell) error { return statevm.Start(sh, vm) })
-	k.host("planner", func(sh *service.Shell) error { return planner.Start(sh, plan) })
-	k.host("sender", func(sh *service.Shell) error { return sender.Start(sh, send) })
-}
-
-func (k *keeper) prepare(cfg sender.Config) {
-	k.t.Helper()
-	client, err := bus.New(cfg.Kafka, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	defer client.Close()
-	if err := client.Ensure(k.t.Context(), bus.Specs(cfg.Keeper.Topics()...)); err != nil {
-		k.t.Fatal(err)
-	}
-	if k.db, err = pg.Open(k.t.Context(), cfg.Postgres, "bench"); err != nil {
-		k.t.Fatal(err)
-	}
-	k.t.Cleanup(k.db.Close)
-}
-
-// host runs a service until the test ends.
-func (k *keeper) host(name string, start func(*service.Shell) error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- service.Run(ctx, service.Options{Name: name, Log: zerolog.Nop()}, start) }()
-	k.t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			k.t.Errorf("%s: %v", name, err)
-		}
-	})
+	k.db = rig.PostgresOf(k.t, send.Postgres)
+	rig.Ensure(k.t, rig.Kafka(k.t, send.Kafka), send.Keeper.Topics()...)
+	quiet := zerolog.Nop()
+	rig.Keeper{Keeper: send.Keeper, Kafka: send.Kafka, Postgres: send.Postgres, Chain: send.Chain, Venue: send.Venue}.
+		FollowChain(k.t, k.Devnet, func(string) zerolog.Logger { return quiet })
+	rig.Host(k.t, "planner", quiet, func(sh *service.Shell) error { return planner.Start(sh, plan) })
+	rig.Host(k.t, "sender", quiet, func(sh *service.Shell) error { return sender.Start(sh, send) })
 }
 
 // accounts are so many of the devnet's that nobody uses, each with coins.
@@ -202,13 +143,13 @@ func (k *keeper) accounts(first, count uint32, coins int64) []devnet.Account {
 		k.t.Fatal(err)
 	}
 	for _, a := range accounts {
-		paid, err := k.venue.Pay(k.t.Context(), faucet[0].Key, a.Address,
+		paid, err := k.Venue.Pay(k.t.Context(), faucet[0].Key, a.Address,
 			new(big.Int).Mul(big.NewInt(coins), big.NewInt(1e18)))
 		if err != nil {
 			k.t.Fatal(err)
 		}
 		if a.Index == first+count-1 {
-			k.must(k.venue.Wait(k.t.Context(), paid))
+			k.must(k.Venue.Wait(k.t.Context(), paid))
 		}
 	}
 	return accounts
@@ -241,24 +182,17 @@ func (k *keeper) must(_ any, err error) {
 
 func (k *keeper) trade(ctx context.Context, trader devnet.Account, i int64) error {
 	const margin = 100_000_000 // a tenth of the size, in USDC of 6 decimals
-	if _, err := k.venue.Mint(ctx, trader.Key, k.market.Short, big.NewInt(1e12)); err != nil {
+	if err := k.Equip(ctx, trader, k.market.Short, 1e12); err != nil {
 		return err
 	}
-	approved, err := k.venue.Approve(ctx, trader.Key, k.market.Short)
-	if err != nil {
-		return err
-	}
-	if _, err := k.venue.Wait(ctx, approved); err != nil {
-		return err
-	}
-	created, err := k.venue.CreateOrder(ctx, trader.Key, exchange.OrderRequest{
+	created, err := k.Venue.CreateOrder(ctx, trader.Key, exchange.OrderRequest{
 		Market: k.market.Address, Collateral: k.market.Short, Type: exchange.MarketIncrease, IsLong: true,
 		SizeUSD: usd(1000), CollateralAmount: big.NewInt(margin - i*1000),
 	})
 	if err != nil {
 		return err
 	}
-	_, err = k.venue.Wait(ctx, created)
+	_, err = k.Venue.Wait(ctx, created)
 	return err
 }
 

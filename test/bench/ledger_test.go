@@ -18,13 +18,12 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/eth/filters"
 	"github.com/ethereum/go-ethereum/trie"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/test/rig"
 )
 
 // ledger is a node that serves a venue's blocks over JSON-RPC, with headers that hash and receipts that prove. It makes
@@ -334,11 +333,7 @@ func TestLedgerIsAChain(t *testing.T) {
 	l := newLedger(t, 2000)
 	cfg := evm.DefaultConfig()
 	cfg.URLs = []secret.URL{secret.MustURL(l.URL)}
-	c, err := evm.Dial(t.Context(), chainID, cfg, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := rig.Node(t, chainID, cfg)
 	for number := range uint64(8) {
 		block, err := c.BlockAt(t.Context(), number+2)
 		if err != nil {

@@ -5,12 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/lab/embedded/postgres"
 	"perpkeeper/pkg/chain"
@@ -20,16 +19,14 @@ import (
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/test/rig"
 )
 
-// BenchmarkNonces gives out nonces, a round of them to each signer: with the claim, which stores the signed transaction
-// in the same statement, and then with the statements that the scheme with a lease and a row for each nonce needs for
-// the same number (see rivals), on the same server: x-rival counts the two that come before the broadcast,
-// x-rival-recorded also the third, which is the first that says by which transaction the nonce was used. After our
-// claim that is stored as well, and the bytes. Nothing is signed and nothing is broadcast on either side: it is the
-// database's part that differs. What a round has left in flight is ended before the next one.
+// BenchmarkNonces gives out nonces, a round of them to each signer, by the claim, which stores the signed transaction
+// in the same statement. Nothing is signed and nothing is broadcast: it is the database's part. What a round has left
+// in flight is ended before the next one.
 //
-// Both find tables as after some weeks of work: with rows of the past, and cleaned up and counted now and then. (Of
+// It finds tables as after some weeks of work: with rows of the past, and cleaned up and counted now and then. (Of
 // empty tables the server makes plans that read all of them.)
 //
 // The server is one that waits for its disk at each commit, unlike that of other tests: what is not on disk when it is
@@ -53,27 +50,19 @@ const (
 
 func nonces(b *testing.B, signers, batch int) {
 	address := durable(b)
-	ours, theirs := newClaimants(b, address, signers, batch), newRivals(b, address, signers)
+	ours := newClaimants(b, address, signers, batch)
 	ours.remember()
-	theirs.remember()
-	var took, reserved, recorded time.Duration
+	var took time.Duration
 	for b.Loop() {
 		b.StopTimer()
 		ours.queue()
 		b.StartTimer()
-		took += ours.race(b)
+		took += ours.race()
 		b.StopTimer()
 		ours.end()
-		reserving, recording := theirs.race(b)
-		reserved, recorded = reserved+reserving, recorded+reserving+recording
-		theirs.end()
 		b.StartTimer()
 	}
-	given := float64(b.N * signers * round)
-	b.ReportMetric(given/took.Seconds(), "nonces/s")
-	b.ReportMetric(given/reserved.Seconds(), "rival-nonces/s")
-	b.ReportMetric(reserved.Seconds()/took.Seconds(), "x-rival")
-	b.ReportMetric(recorded.Seconds()/took.Seconds(), "x-rival-recorded")
+	b.ReportMetric(float64(b.N*signers*round)/took.Seconds(), "nonces/s")
 	b.ReportMetric(0, "ns/op")
 }
 
@@ -95,48 +84,10 @@ func durable(b *testing.B) (address string) {
 	return server.URL("")
 }
 
-// together runs something for every signer at once, and returns how long it took.
-func together(b *testing.B, signers int, do func(n int) error) time.Duration {
-	b.Helper()
-	began := time.Now()
-	var group sync.WaitGroup
-	for n := range signers {
-		group.Go(func() {
-			if err := do(n); err != nil {
-				b.Error(err)
-			}
-		})
-	}
-	group.Wait()
-	return time.Since(began)
-}
-
-// outlook is a connection of the benchmark's own.
-type outlook struct {
-	b    *testing.B
-	conn *pgx.Conn
-}
-
-func (o outlook) exec(sql string, args ...any) {
-	o.b.Helper()
-	if _, err := o.conn.Exec(context.Background(), sql, args...); err != nil {
-		o.b.Fatalf("%s: %v", sql, err)
-	}
-}
-
-func lookAt(b *testing.B, address string) outlook {
-	b.Helper()
-	conn, err := pgx.Connect(context.Background(), address)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return outlook{b, conn}
-}
-
 // claimants are the owners of signers, who claim in batches.
 type claimants struct {
-	outlook
+	b      *testing.B
+	conn   *pgx.Conn // of the benchmark's own
 	db     *pg.DB
 	batch  int
 	fences []lease.Fence
@@ -147,8 +98,13 @@ type claimants struct {
 
 func newClaimants(b *testing.B, address string, signers, batch int) *claimants {
 	b.Helper()
+	conn, err := pgx.Connect(context.Background(), address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = conn.Close(context.Background()) })
 	db := openAt(b, address, signers)
-	c := &claimants{outlook: lookAt(b, address), db: db, batch: batch, next: make([]uint64, signers),
+	c := &claimants{b: b, conn: conn, db: db, batch: batch, next: make([]uint64, signers),
 		ids: make([][]int64, signers)}
 	for n := range signers {
 		signer := chain.Address{0x51, byte(n)}
@@ -162,6 +118,13 @@ func newClaimants(b *testing.B, address string, signers, batch int) *claimants {
 		c.fences = append(c.fences, fence)
 	}
 	return c
+}
+
+func (c *claimants) exec(sql string, args ...any) {
+	c.b.Helper()
+	if _, err := c.conn.Exec(context.Background(), sql, args...); err != nil {
+		c.b.Fatalf("%s: %v", sql, err)
+	}
 }
 
 // remember gives each signer its part of the past.
@@ -208,23 +171,33 @@ func (c *claimants) queue() {
 	}
 }
 
-// race claims all that is queued, a signer beside the other.
-func (c *claimants) race(b *testing.B) time.Duration {
-	b.Helper()
-	return together(b, len(c.fences), func(n int) error {
-		for ids := c.ids[n]; len(ids) > 0; ids = ids[c.batch:] {
-			claim := txm.Batch{Cursor: c.next[n], Limits: txm.Limits{Signer: round, Liquidations: 1}}
-			for _, id := range ids[:c.batch] {
-				claim.Claims = append(claim.Claims,
-					txm.Claim{Intent: id, Kind: job.Order, Tx: bytesLike(id, c.next[n])})
-				c.next[n]++
-			}
-			if err := txstore.NewIntents(c.db).Claim(context.Background(), c.fences[n], claim); err != nil {
-				return err
-			}
+// race claims all that is queued, a signer beside the other, and returns how long that took.
+func (c *claimants) race() time.Duration {
+	c.b.Helper()
+	began := time.Now()
+	var group errgroup.Group
+	for n := range c.fences {
+		group.Go(func() error { return c.claim(n) })
+	}
+	if err := group.Wait(); err != nil {
+		c.b.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+// claim claims what is queued of one signer.
+func (c *claimants) claim(n int) error {
+	for ids := c.ids[n]; len(ids) > 0; ids = ids[c.batch:] {
+		claim := txm.Batch{Cursor: c.next[n], Limits: txm.Limits{Signer: round, Liquidations: 1}}
+		for _, id := range ids[:c.batch] {
+			claim.Claims = append(claim.Claims, txm.Claim{Intent: id, Kind: job.Order, Tx: bytesLike(id, c.next[n])})
+			c.next[n]++
 		}
-		return nil
-	})
+		if err := txstore.NewIntents(c.db).Claim(context.Background(), c.fences[n], claim); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rawBytes is how long a transaction is that executes an order with two small reports.
@@ -258,142 +231,5 @@ func openAt(b *testing.B, address string, signers int) *pg.DB {
 	cfg := pg.DefaultConfig()
 	cfg.PlanOnce = true // as the sender has it
 	cfg.URL, cfg.MaxConns = secret.MustURL(address), signers+2
-	db, err := pg.Open(b.Context(), cfg, "claimants")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(db.Close)
-	return db
-}
-
-// rivals are the owners of signers under the scheme that was there first: a lease that is taken or renewed at each
-// call, and a row for each nonce, which is taken in a second statement. After the broadcast a third one says that the
-// nonce was used, and by which transaction.
-type rivals struct {
-	outlook
-	conns  []*pgx.Conn
-	next   []int64
-	rounds int
-}
-
-const (
-	rivalSchema = `CREATE SCHEMA rival;
-		CREATE TABLE rival.signer_lease (
-			signer VARCHAR(128) PRIMARY KEY, owner_node VARCHAR(256) NOT NULL,
-			fencing_token BIGINT NOT NULL, acquired_at TIMESTAMP NOT NULL,
-			expires_at TIMESTAMP NOT NULL, updated_at TIMESTAMP NOT NULL);
-		CREATE INDEX ON rival.signer_lease (expires_at);
-		CREATE INDEX ON rival.signer_lease (owner_node);
-		CREATE TABLE rival.signer_nonce_allocation (
-			signer VARCHAR(128) NOT NULL, nonce BIGINT NOT NULL, status VARCHAR(16) NOT NULL,
-			locked_until TIMESTAMP, tx_hash VARCHAR(66),
-			created_at TIMESTAMP NOT NULL, updated_at TIMESTAMP NOT NULL, fencing_token BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (signer, nonce));
-		CREATE INDEX ON rival.signer_nonce_allocation (signer, fencing_token)`
-	rivalAcquire = `INSERT INTO rival.signer_lease (signer, owner_node, fencing_token, acquired_at, expires_at,
-		updated_at)
-		VALUES ($1, $2, 1, NOW(), $3, NOW())
-		ON CONFLICT (signer) DO UPDATE SET
-			owner_node = CASE WHEN signer_lease.expires_at < NOW() THEN $2 WHEN signer_lease.owner_node = $2 THEN $2
-				ELSE signer_lease.owner_node END,
-			fencing_token = CASE WHEN signer_lease.expires_at < NOW() THEN signer_lease.fencing_token + 1
-				ELSE signer_lease.fencing_token END,
-			acquired_at = CASE WHEN signer_lease.expires_at < NOW() OR signer_lease.owner_node = $2 THEN NOW()
-				ELSE signer_lease.acquired_at END,
-			expires_at = CASE WHEN signer_lease.expires_at < NOW() OR signer_lease.owner_node = $2 THEN $3
-				ELSE signer_lease.expires_at END,
-			updated_at = NOW()
-		RETURNING fencing_token`
-	rivalReserve = `INSERT INTO rival.signer_nonce_allocation (signer, nonce, status, locked_until, fencing_token,
-		created_at, updated_at)
-		VALUES ($1, $2, 'HELD', $3, $4, NOW(), NOW())
-		ON CONFLICT (signer, nonce) DO UPDATE SET
-			status = EXCLUDED.status, locked_until = EXCLUDED.locked_until, fencing_token = EXCLUDED.fencing_token,
-			updated_at = NOW()
-		WHERE signer_nonce_allocation.fencing_token <= EXCLUDED.fencing_token
-			AND signer_nonce_allocation.status IN ('HELD', 'RELEASED')`
-	rivalMarkUsed = `UPDATE rival.signer_nonce_allocation SET status = 'CONSUMED', tx_hash = $4, updated_at = NOW()
-		WHERE signer = $1 AND nonce = $2 AND fencing_token <= $3`
-)
-
-func newRivals(b *testing.B, address string, signers int) *rivals {
-	b.Helper()
-	r := &rivals{outlook: lookAt(b, address), next: make([]int64, signers)}
-	r.exec(rivalSchema)
-	for range signers {
-		r.conns = append(r.conns, lookAt(b, address).conn)
-	}
-	return r
-}
-
-// remember gives each signer its part of the past.
-func (r *rivals) remember() {
-	each := past / len(r.conns)
-	for n := range r.conns {
-		r.exec(
-			`INSERT INTO rival.signer_nonce_allocation (signer, nonce, status, locked_until, tx_hash, created_at,
-				fencing_token, updated_at)
-			SELECT $1, n, 'CONSUMED', NOW(), '0x' || encode(sha256(n::text::bytea), 'hex'), NOW(), 1, NOW()
-				FROM generate_series(0, $2::bigint - 1) n`,
-			chain.Address{0x51, byte(n)}.Hex(), each)
-		r.next[n] = int64(each)
-	}
-	r.exec(`VACUUM ANALYZE`)
-}
-
-// race takes a round of nonces, a signer beside the other, and then says of each that it was used. It returns how long
-// the one took and how long the other.
-func (r *rivals) race(b *testing.B) (reserving, recording time.Duration) {
-	b.Helper()
-	first := slices.Clone(r.next)
-	reserving = together(b, len(r.conns), r.reserve)
-	recording = together(b, len(r.conns), func(n int) error {
-		for nonce := first[n]; nonce < r.next[n]; nonce++ {
-			hash := bytesLike(nonce, uint64(nonce)).Hash.Hex()
-			if err := r.one(n, rivalMarkUsed, chain.Address{0x51, byte(n)}.Hex(), nonce, rivalToken, hash); err != nil {
-				return fmt.Errorf("marking nonce %d: %w", nonce, err)
-			}
-		}
-		return nil
-	})
-	return reserving, recording
-}
-
-// reserve takes a round of nonces of one signer.
-func (r *rivals) reserve(n int) error {
-	signer := chain.Address{0x51, byte(n)}.Hex()
-	for range round {
-		until := time.Now().UTC().Add(time.Minute)
-		var token int64
-		if err := r.conns[n].QueryRow(context.Background(), rivalAcquire, signer, "node", until).
-			Scan(&token); err != nil {
-			return err
-		}
-		if err := r.one(n, rivalReserve, signer, r.next[n], until, token); err != nil {
-			return fmt.Errorf("reserving nonce %d: %w", r.next[n], err)
-		}
-		r.next[n]++
-	}
-	return nil
-}
-
-// one changes one row.
-func (r *rivals) one(n int, sql string, args ...any) error {
-	done, err := r.conns[n].Exec(context.Background(), sql, args...)
-	if err == nil && done.RowsAffected() != 1 {
-		err = fmt.Errorf("%s", done)
-	}
-	return err
-}
-
-// rivalToken is the token of owners whose leases never run out.
-const rivalToken = 1
-
-// end now and then cleans up and counts as the server does in time.
-func (r *rivals) end() {
-	if r.rounds++; r.rounds%upkeep != 0 {
-		return
-	}
-	for _, table := range []string{"signer_lease", "signer_nonce_allocation"} {
-		r.exec(`VACUUM ANALYZE rival.` + table)
-	}
+	return rig.PostgresOf(b, cfg)
 }

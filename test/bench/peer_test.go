@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/test/rig"
 )
 
 // Beside Ponder, from the same node: how many events of a history become rows a second, and what that takes. Ours are
@@ -73,13 +73,8 @@ func newHistory(t *testing.T, delay time.Duration) *ledger {
 // measureRoad reads a history by scanner and statevm.
 func measureRoad(t *testing.T, delay time.Duration) effort {
 	t.Helper()
-	kafka, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer kafka.Close()
 	node, database := newHistory(t, delay), pgtest.URL(t)
-	env := append(roadEnv(t, node, kafka.Addr(), database), "GOGC=") // as an operator runs it
+	env := append(roadEnv(t, node, rig.Broker(t).Addr(), database), "GOGC=") // as an operator runs it
 	prepareRoad(t, env)
 	return measure(t, "scanner and statevm", node, database,
 		fmt.Sprintf("SELECT min(block) >= %d FROM state_g1.stream_offset", node.venue.tip.Number),

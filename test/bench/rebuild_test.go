@@ -94,26 +94,3 @@ func (n *bench) switchTo(generation int) {
 		n.tb.Fatalf("readers use generation %d, %v", at.Generation, err)
 	}
 }
-
-// A generation that differs is not switched to without a reason.
-func TestSwitchDemandsEquality(t *testing.T) {
-	n := newBench(t, 1)
-	n.venue.publish(n.venue.next())
-	n.venue.publish(n.venue.next())
-	defer n.run()()
-	n.await(1)
-	if _, err := n.db.AddGeneration(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	n.await(2)
-	n.exec("UPDATE state_g2.position SET size_in_usd = size_in_usd + 1")
-	if err := n.db.Switch(t.Context(), 2, ""); !pg.Refused(err) || !strings.Contains(err.Error(), "position") {
-		t.Fatalf("got %v", err)
-	}
-	if err := n.db.Switch(t.Context(), 2, "a test"); err != nil {
-		t.Fatal(err)
-	}
-	if at, err := n.db.PreviousGeneration(t.Context()); err != nil || at != 1 {
-		t.Errorf("the way back leads to %d, %v", at, err)
-	}
-}

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
@@ -18,11 +16,11 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
 	"perpkeeper/services/statevm"
+	"perpkeeper/test/rig"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -49,27 +47,12 @@ type bench struct {
 
 func newBench(tb testing.TB, partitions int) *bench {
 	tb.Helper()
-	kafka, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(kafka.Close)
+	kafka := rig.Broker(tb)
 	n := &bench{tb: tb, kafka: kafka, cfg: statevm.DefaultConfig(), url: pgtest.URL(tb)}
 	n.cfg.Kafka.Brokers, n.cfg.Keeper.ChainID, n.cfg.Keeper.LogPartitions = kafka.Addrs(), chainID, partitions
 	n.cfg.Postgres.URL = secret.MustURL(n.url)
-	if n.client, err = bus.New(n.cfg.Kafka, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry())); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(n.client.Close)
-	if err := n.client.Ensure(tb.Context(),
-		bus.Specs(wire.Config{ChainID: chainID,
-			LogPartitions: partitions}.Named(wire.LogTopic(chainID))...)); err != nil {
-		tb.Fatal(err)
-	}
-	if n.db, err = pg.Open(tb.Context(), n.cfg.Postgres, "bench"); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(n.db.Close)
+	n.client, n.db = rig.Kafka(tb, n.cfg.Kafka), rig.PostgresOf(tb, n.cfg.Postgres)
+	rig.Ensure(tb, n.client, wire.Config{ChainID: chainID, LogPartitions: partitions}.Named(wire.LogTopic(chainID))...)
 	n.venue = newVenue(tb, n.client.Producer(wire.LogTopic(chainID)), partitions)
 	n.venue.everywhere(wire.Epoch{Number: 1, Owner: "bench"}) // nothing counts before
 	return n
@@ -105,19 +88,6 @@ func (n *bench) await(generation int) {
 		if err := l.WaitChange(ctx); err != nil {
 			n.tb.Fatalf("still at %+v: %v", at, err)
 		}
-	}
-}
-
-// exec runs SQL past the package.
-func (n *bench) exec(sql string) {
-	n.tb.Helper()
-	conn, err := pgx.Connect(context.Background(), n.url)
-	if err != nil {
-		n.tb.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(context.Background(), sql); err != nil {
-		n.tb.Fatalf("%s: %v", sql, err)
 	}
 }
 
@@ -171,63 +141,11 @@ func replay(b *testing.B, partitions int, undo bool) {
 	}
 	runs := time.Duration(generation - 1)
 	rate := float64(n.venue.logs) / (took / runs).Seconds()
-	bare := n.bareTime(generation)
 	events := float64(n.venue.logs) * float64(runs)
 	b.ReportMetric(rate, "events/s")
 	b.ReportMetric(float64(own.Microseconds())/events, "own-cpu-us/event")
 	b.ReportMetric(float64(database.Microseconds())/events, "db-cpu-us/event")
-	b.ReportMetric(100*bare.Seconds()/(took/runs).Seconds(), "%bare")
-	b.ReportMetric(float64(n.venue.logs)/bare.Seconds(), "bare-events/s")
 	b.ReportMetric(0, "ns/op")
-}
-
-// bareTime is how long the server takes for as many rows as the last replay wrote, of the same rows, when they are
-// merely copied into a temporary table and from there into tables without rows.
-func (n *bench) bareTime(generation int) time.Duration {
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, n.url)
-	if err != nil {
-		n.tb.Fatal(err)
-	}
-	defer conn.Close(ctx)
-	if err := n.db.CreateGeneration(ctx, 1000); err != nil {
-		n.tb.Fatal(err)
-	}
-	exec := func(sql string) {
-		if _, err := conn.Exec(ctx, sql); err != nil {
-			n.tb.Fatalf("%s: %v", sql, err)
-		}
-	}
-	var total time.Duration
-	exec("SELECT pg_stat_force_next_flush()")
-	for _, table := range perp.Tables() {
-		from, to := fmt.Sprintf("state_g%d.%s", generation, table), fmt.Sprintf("state_g1000.%s", table)
-		var written, rows int64
-		if err := conn.QueryRow(ctx, "SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables WHERE relid = $1::regclass",
-			from).Scan(&written); err != nil {
-			n.tb.Fatal(err)
-		}
-		var data bytes.Buffer
-		tag, err := conn.PgConn().CopyTo(ctx, &data, "COPY "+from+" TO STDOUT (FORMAT binary)")
-		if err != nil {
-			n.tb.Fatal(err)
-		}
-		if rows = tag.RowsAffected(); rows == 0 {
-			continue
-		}
-		exec(fmt.Sprintf("CREATE TEMP TABLE bare_%s (LIKE %s)", table, from))
-		began := time.Now()
-		if _, err := conn.PgConn().
-			CopyFrom(ctx, &data, "COPY bare_"+string(table)+" FROM STDIN (FORMAT binary)"); err != nil {
-			n.tb.Fatal(err)
-		}
-		//nolint:unqueryvet // the bare table is made LIKE the other: it has the same columns in the same order
-		exec(
-			fmt.Sprintf("INSERT INTO %s SELECT * FROM bare_%s ON CONFLICT (key, part) DO UPDATE SET rev = excluded.rev",
-				to, table))
-		total += time.Duration(float64(time.Since(began)) * float64(written) / float64(rows))
-	}
-	return total
 }
 
 // How long it takes to take back 16 blocks of 21 logs each, from the record in the topic to the commit.
@@ -252,36 +170,6 @@ func BenchmarkReplayReorg(b *testing.B) {
 		n.venue.tip, n.venue.asked, n.venue.sizes = old, asked, sizes
 		n.await(1)
 		took = append(took, time.Since(began))
-	}
-	report(b, took)
-}
-
-// How long it takes from a block's records being produced until all partitions have committed it, at the pace of the
-// chain.
-func BenchmarkReplayHead(b *testing.B) {
-	n := newBench(b, 4)
-	blocks := 30
-	if long() {
-		blocks = 400
-	}
-	for range 1200 {
-		n.venue.publish(n.venue.next())
-	}
-	stop := n.run()
-	defer stop()
-	n.await(1)
-	var took []time.Duration
-	for b.Loop() {
-		pace := time.NewTicker(time.Second * 10 / 22)
-		for range blocks {
-			<-pace.C
-			next := n.venue.next()
-			began := time.Now()
-			n.venue.publish(next)
-			n.await(1)
-			took = append(took, time.Since(began))
-		}
-		pace.Stop()
 	}
 	report(b, took)
 }

@@ -19,12 +19,11 @@ import (
 	"perpkeeper/lab/demo"
 	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/kafka/wire"
-	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/retention"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/price"
-	"perpkeeper/pkg/secret"
 	"perpkeeper/test/programs"
+	"perpkeeper/test/rig"
 )
 
 const (
@@ -155,19 +154,14 @@ func (s *soak) keepFor(t *testing.T, d time.Duration) {
 		alterTopic(t, client, topic.Name, "retention.ms", strconv.FormatInt(d.Milliseconds(), 10))
 		alterTopic(t, client, topic.Name, "segment.bytes", strconv.Itoa(soakSegment))
 	}
-	cfg := pg.DefaultConfig()
-	cfg.URL = secret.MustURL(s.Keepers[0].Postgres)
-	db, err := pg.Open(t.Context(), cfg, "soak")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := rig.Postgres(t, s.Keepers[0].Postgres)
 	keep := retention.DefaultConfig()
 	keep.After = d
 	archiver := retention.New(keep, txstore.NewArchive(db), retention.NewMetrics(nil),
 		zerolog.New(zerolog.NewTestWriter(t)))
 	var running sync.WaitGroup
 	running.Go(func() { _ = archiver.Run(t.Context()) }) // it ends with the test
-	t.Cleanup(func() { running.Wait(); db.Close() })
+	t.Cleanup(running.Wait)
 }
 
 // alterTopic changes a setting of a topic, as an operator would.

@@ -194,7 +194,7 @@ func TestRulesAndBoardsKnowTheirMetrics(t *testing.T) {
 var unread = map[string]string{
 	"bus_group_partitions":          "test/e2e and test/chaos wait by it for partitions to be shared",
 	"planner_report_to_job_seconds": "lab/demo measures by it",
-	"statevm_block":                 "test/bench measures by it",
+	"statevm_block":                 "where a partition stands, beside its time",
 	"perpkeeper_build_info":         "says which build a scrape is of",
 	"retention_failures_total":      "silent trouble: the archive is behind",
 	"statevm_fenced_total":          "silent trouble: two processes claim a partition",
