@@ -1,25 +1,16 @@
 package compose
 
 import (
-	"context"
 	"strings"
 	"testing"
 
-	"github.com/rs/zerolog"
-
 	"perpkeeper/lab/devnet"
+	"perpkeeper/test/rig"
 )
 
 // The demo profile names addresses before the devnet has deployed anything: they must be the ones it deploys to.
 func TestDemoNamesTheDevnet(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cfg := devnet.DefaultConfig()
-	cfg.Rate = 0
-	d, err := devnet.Start(ctx, cfg, zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cancel(); _ = d.Wait() })
+	d := rig.NewExchange(t, devnet.DefaultConfig())
 	env, contracts := envFile(t, "demo.env"), d.Deployment().Contracts
 	for key, want := range map[string]string{
 		"DATA_STORE": contracts.DataStore.Hex(),

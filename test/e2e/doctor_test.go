@@ -13,9 +13,8 @@ import (
 	"time"
 
 	"perpkeeper/lab/demo"
-	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/test/rig"
 )
 
 // doctor asks keeperctl whether the keeper is well, and returns the checks that found something, and all it said.
@@ -106,15 +105,8 @@ func TestDoctorAfterATakeover(t *testing.T) {
 		s.Keepers, s.Rate, s.BlockTime, s.Window = 3, 4, 450*time.Millisecond, 10*time.Second
 	})
 	k.awaitAll()
-	cfg := pg.DefaultConfig()
-	cfg.URL = secret.MustURL(k.Keepers[1].Postgres)
-	db, err := pg.Open(t.Context(), cfg, "e2e")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
 	backup := *k
-	backup.Keeper, backup.db = k.Keepers[1], db
+	backup.Keeper, backup.db = k.Keepers[1], rig.Postgres(t, k.Keepers[1].Postgres)
 	backup.progress(120, 1)
 	t.Cleanup(k.Keepers[0].Hold())
 	backup.progress(30, 0)

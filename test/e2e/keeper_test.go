@@ -16,9 +16,9 @@ import (
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/secret"
 	"perpkeeper/test/canon"
 	"perpkeeper/test/programs"
+	"perpkeeper/test/rig"
 )
 
 // patience bounds every wait. It is a guard against hanging, no statement about speed.
@@ -78,11 +78,7 @@ func startAdapted(t *testing.T, change func(*demo.Settings), adapt func(*demo.St
 	if err := s.Start(context.Background(), func(string) {}); err != nil {
 		t.Fatal(err)
 	}
-	cfg := pg.DefaultConfig()
-	cfg.URL = secret.MustURL(k.Postgres)
-	if k.db, err = pg.Open(t.Context(), cfg, "e2e"); err != nil {
-		t.Fatal(err)
-	}
+	k.db = rig.Postgres(t, k.Postgres)
 	if k.chain, err = rpc.DialContext(t.Context(), s.Devnet.RPC); err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +97,6 @@ func (k *keeper) stop() {
 		status, err := k.Keeperctl(context.Background(), "status")
 		k.t.Logf("--- keeperctl status (%v):\n%s", err, status)
 		k.t.Logf("--- failed at block %d: %s", k.head(), strings.Join(k.reasons, "; "))
-	}
-	if k.db != nil {
-		k.db.Close()
 	}
 	if k.chain != nil {
 		k.chain.Close()

@@ -12,9 +12,9 @@ import (
 	"perpkeeper/lab/demo"
 	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/lab/embedded/postgres"
-	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/test/programs"
 )
 
 // outage is how long a part stays away: KEEPER_OUTAGE, or 15 s.
@@ -51,7 +51,7 @@ func TestKafkaDown(t *testing.T) {
 	var down, up func()
 	var brokers []string
 	if os.Getenv("KAFKA_BROKERS") == "" {
-		addresses := []string{freeAddress(t)}
+		addresses := []string{programs.FreeAddress(t)}
 		folder := t.TempDir()
 		var b *broker.Broker
 		up = func() {
@@ -135,29 +135,6 @@ func TestPostgresPromoted(t *testing.T) {
 	k.finish()
 }
 
-// The leader of a log partition moves while records are being written and read.
-func TestLeaderMoves(t *testing.T) {
-	long(t)
-	if os.Getenv("KAFKA_BROKERS") != "" {
-		t.Skip("the bus suite moves leaders of a real cluster")
-	}
-	b, err := broker.Start(broker.Config{DataDir: t.TempDir(),
-		Listen: []string{freeAddress(t), freeAddress(t), freeAddress(t)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	k := start(t, func(s *demo.Settings) { s.Brokers = b.Addrs() })
-	k.progress(2, 0)
-	for turn := range 6 {
-		if err := b.MoveTopicPartition(wire.LogTopic(k.Devnet.ChainID), turn%4, turn%3); err != nil {
-			t.Fatal(err)
-		}
-		k.progress(1, 0)
-	}
-	k.finish()
-}
-
 // openFolder is a temporary folder that another account may enter: the server is never run as root.
 func openFolder(t *testing.T) string {
 	t.Helper()
@@ -173,19 +150,9 @@ func openFolder(t *testing.T) string {
 	return folder
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
 func freePort(t *testing.T) int {
 	t.Helper()
-	address, err := net.ResolveTCPAddr("tcp", freeAddress(t))
+	address, err := net.ResolveTCPAddr("tcp", programs.FreeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}

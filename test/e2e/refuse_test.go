@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,14 +15,11 @@ import (
 	"time"
 
 	"perpkeeper/lab/devnet"
-	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/test/programs"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
+	"perpkeeper/test/rig"
 )
 
 // parts are what a single process needs to start: a chain, a broker with topics, a migrated database.
@@ -41,22 +37,11 @@ func newParts(t *testing.T) parts {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := broker.Start(broker.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	cfg := devnet.DefaultConfig()
-	cfg.Rate = 0
-	ctx, cancel := context.WithCancel(context.Background())
-	d, err := devnet.Start(ctx, cfg, zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cancel(); _ = d.Wait() })
+	d := rig.NewExchange(t, devnet.DefaultConfig())
 	contracts := d.Deployment().Contracts
 	p := parts{folder: folder, env: map[string]string{
-		"KEEPER_CHAIN_ID": "1337", "CHAIN_URLS": d.RPC(), "KAFKA_BROKERS": b.Addr(), "POSTGRES_URL": pgtest.URL(t),
+		"KEEPER_CHAIN_ID": "1337", "CHAIN_URLS": d.RPC(), "KAFKA_BROKERS": rig.Broker(t).Addr(),
+		"POSTGRES_URL":        pgtest.URL(t),
 		"VENUE_DATA_STORE":    contracts.DataStore.Hex(),
 		"SCANNER_START_BLOCK": "1", "SCANNER_PRICE_URL": d.Feed(),
 		"KEEPER_SIGNERS":  signer,
@@ -133,12 +118,12 @@ func TestRefusals(t *testing.T) {
 		{"raw key without dev", "sender", map[string]string{"SIGNER_DEV": "false"}, 2, []string{"signer"}},
 		{"wrong chain id", "scanner", map[string]string{"KEEPER_CHAIN_ID": "56"}, 1, []string{"1337", "56"}},
 		{"missing topic: scanner", "scanner",
-			map[string]string{"KEEPER_CHAIN_ID": "1337", "KAFKA_BROKERS": emptyBroker(t)}, 1, []string{"perp.1337."}},
-		{"missing topic: statevm", "statevm", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1,
+			map[string]string{"KEEPER_CHAIN_ID": "1337", "KAFKA_BROKERS": rig.Broker(t).Addr()}, 1, []string{"perp.1337."}},
+		{"missing topic: statevm", "statevm", map[string]string{"KAFKA_BROKERS": rig.Broker(t).Addr()}, 1,
 			[]string{"perp.1337."}},
-		{"missing topic: planner", "planner", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1,
+		{"missing topic: planner", "planner", map[string]string{"KAFKA_BROKERS": rig.Broker(t).Addr()}, 1,
 			[]string{"perp.1337."}},
-		{"missing topic: sender", "sender", map[string]string{"KAFKA_BROKERS": emptyBroker(t)}, 1,
+		{"missing topic: sender", "sender", map[string]string{"KAFKA_BROKERS": rig.Broker(t).Addr()}, 1,
 			[]string{"perp.1337."}},
 		{"wrong partitions", "scanner", map[string]string{"KEEPER_LOG_PARTITIONS": "3"}, 1,
 			[]string{"perp.1337.log.v1", "4", "3"}},
@@ -188,7 +173,7 @@ func TestRefusals(t *testing.T) {
 // What is away may come back: the process waits, not ready, and says for what.
 func TestWaitsForWhatIsAway(t *testing.T) {
 	p := newParts(t)
-	nowhere := closedAddress(t)
+	nowhere := programs.FreeAddress(t)
 	for _, c := range []struct {
 		name, program string
 		change        map[string]string
@@ -208,7 +193,7 @@ func TestWaitsForWhatIsAway(t *testing.T) {
 		{"node", "sender", map[string]string{"CHAIN_URLS": "http://" + nowhere}, nowhere},
 	} {
 		t.Run(c.program+" without "+c.name, func(t *testing.T) {
-			address := closedAddress(t)
+			address := programs.FreeAddress(t)
 			c.change["HTTP_LISTEN"] = address
 			cmd := exec.Command(filepath.Join(p.folder, c.program))
 			cmd.Env = p.environment(c.change)
@@ -256,37 +241,13 @@ func wrongly(t *testing.T, address string) (stranger, elsewhere string) {
 	return stranger, u.String()
 }
 
-func closedAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
-func emptyBroker(t *testing.T) string {
-	t.Helper()
-	b, err := broker.Start(broker.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	return b.Addr()
-}
-
 // forgetfulBroker is a broker whose topics were made by somebody who keeps records for an hour.
 func forgetfulBroker(t *testing.T) string {
 	t.Helper()
-	address := emptyBroker(t)
+	address := rig.Broker(t).Addr()
 	cfg := bus.DefaultConfig()
 	cfg.Brokers = []string{address}
-	client, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := rig.Kafka(t, cfg)
 	specs := bus.Specs(wire.Config{ChainID: 1337, LogPartitions: 4, JobPartitions: 4}.Topics()...)
 	for _, s := range specs {
 		s.Config["retention.ms"] = "3600000"

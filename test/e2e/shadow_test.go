@@ -4,18 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"perpkeeper/lab/demo"
-	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/pg/pgtest"
 )
 
 // shadowReport is what keeperctl shadow report says.
@@ -92,47 +86,6 @@ func TestShadowOfASkewedKeeper(t *testing.T) {
 	long(t)
 	k := beside(t, map[string]string{"LIQUIDATION_FIRE_RATIO": "2"})
 	k.awaitWronglyDue()
-}
-
-// A bug in how a fee is read, as if a position cost a tenth of its size to close, shows in the same way.
-func TestShadowOfASkewedFee(t *testing.T) {
-	long(t)
-	if os.Getenv("KEEPER_LONG") == "" {
-		t.Skip("KEEPER_LONG is not set: the skewed ratio shows the same sooner")
-	}
-	k := beside(t, nil)
-	k.skewFees(new(big.Int).Exp(big.NewInt(10), big.NewInt(29), nil))
-	k.Shadow.Process("planner").Kill() // it reads what is planted when it starts again
-	k.awaitWronglyDue()
-}
-
-// skewFees plants a factor for the fees of positions, of 30 decimals, in place of the venue's in the shadow's state.
-func (k *keeper) skewFees(factor *big.Int) {
-	k.t.Helper()
-	markets, err := pgtest.Load(k.t.Context(), k.db, 0)
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	db, err := pgx.Connect(k.t.Context(), k.Shadow.Postgres)
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	defer func() { _ = db.Close(context.Background()) }()
-	var planted int64
-	for _, m := range markets.Markets {
-		for _, improves := range []byte{0, 1} {
-			key := perp.DataStoreKey("POSITION_FEE_FACTOR", m.MarketToken.Hash(), chain.Hash{31: improves})
-			tag, err := db.Exec(k.t.Context(), `UPDATE state_g1.parameter SET value = $2 WHERE key = $1`, key[:],
-				factor.FillBytes(make([]byte, 32)))
-			if err != nil {
-				k.t.Fatal(err)
-			}
-			planted += tag.RowsAffected()
-		}
-	}
-	if planted == 0 {
-		k.t.Fatal("the state has no fee of positions")
-	}
 }
 
 // awaitWronglyDue waits until the shadow's score shows liquidations that are not due on the chain.
