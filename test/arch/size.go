@@ -103,11 +103,11 @@ func each(files []*ast.File, visit func(*ast.TypeSpec)) {
 
 // parseFolder parses the files of one folder, tests left out.
 func parseFolder(tree fs.FS, folder string) (files []*ast.File, err error) {
-	names, err := sources(tree, folder)
-	if err != nil {
-		return nil, err
-	}
+	names, err := fs.Glob(tree, path.Join(folder, "*.go"))
 	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
 		text, err := fs.ReadFile(tree, name)
 		if err != nil {
 			return nil, err
@@ -118,35 +118,8 @@ func parseFolder(tree fs.FS, folder string) (files []*ast.File, err error) {
 		}
 		files = append(files, file)
 	}
-	if len(files) == 0 {
-		return nil, fmt.Errorf("%s holds no Go file", folder)
+	if len(files) == 0 && err == nil {
+		err = fmt.Errorf("%s holds no Go file", folder)
 	}
-	return files, nil
-}
-
-// countLines is how many lines the Go files of one folder have, tests left out.
-func countLines(tree fs.FS, folder string) (lines int, err error) {
-	names, err := sources(tree, folder)
-	if err != nil {
-		return 0, err
-	}
-	for _, name := range names {
-		text, err := fs.ReadFile(tree, name)
-		if err != nil {
-			return 0, err
-		}
-		lines += strings.Count(string(text), "\n")
-	}
-	return lines, nil
-}
-
-// sources are the Go files of one folder, tests left out.
-func sources(tree fs.FS, folder string) (names []string, err error) {
-	all, err := fs.Glob(tree, path.Join(folder, "*.go"))
-	for _, name := range all {
-		if !strings.HasSuffix(name, "_test.go") {
-			names = append(names, name)
-		}
-	}
-	return names, err
+	return files, err
 }

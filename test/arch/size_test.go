@@ -21,15 +21,6 @@ func TestTypesOfTheSenderAreSmall(t *testing.T) {
 	}
 }
 
-// The sender proper is intake and wiring, and can be read at once.
-func TestTheSenderIsShort(t *testing.T) {
-	const most = 1500
-	lines, err := countLines(os.DirFS("../.."), "services/sender")
-	if err != nil || lines > most || lines == 0 {
-		t.Errorf("services/sender has %d lines without tests, and may have %d (%v)", lines, most, err)
-	}
-}
-
 func TestLargeTypesAreFound(t *testing.T) {
 	lines := func(n int, format string) string {
 		var b strings.Builder
