@@ -3,7 +3,6 @@
 package console
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -64,7 +63,6 @@ func TestConsole(t *testing.T) {
 				`result\s+executed`, `Every step`}})
 	})
 	t.Run("a story stays open", func(t *testing.T) { k.in(t).unfolds(b.in(t), liquidated.JobID) })
-	t.Run("balances", func(t *testing.T) { k.in(t).balances() })
 	t.Run("keyboard", func(t *testing.T) {
 		b := b.in(t)
 		b.goTo("/jobs")
@@ -207,25 +205,6 @@ func (b tab) asOf() (text string) {
 	b.t.Helper()
 	b.run(chromedp.Evaluate(`document.querySelector(".asof").innerText`, &text))
 	return text
-}
-
-// balances: the signers' balances changed by what profit and loss says, to the wei.
-func (k *keeper) balances() {
-	said, err := k.Keeperctl(k.t.Context(), "pnl", "day", "--check", "--output", "json")
-	k.must(err)
-	var told struct {
-		Accounts []struct{ Signer, Net, Moved string }
-	}
-	k.must(json.Unmarshal([]byte(said[max(strings.Index(said, "{\n"), 0):]), &told)) // warnings may stand before it
-	k.t.Logf("%+v", told.Accounts)
-	for _, a := range told.Accounts {
-		if a.Moved != "0" || a.Net == "0" {
-			k.t.Errorf("%s: net %s, and %s wei of its balance are not explained", a.Signer, a.Net, a.Moved)
-		}
-	}
-	if len(told.Accounts) != len(k.signers()) {
-		k.t.Errorf("%d accounts of %d signers", len(told.Accounts), len(k.signers()))
-	}
 }
 
 // pages reads every page on a large and a small screen, in light and in dark, and makes the pictures of

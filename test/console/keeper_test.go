@@ -1,8 +1,5 @@
 //go:build browser
 
-// Package console plays an operator's day in a real browser. The demo's three keepers work on a chain of their own,
-// with traders; Chromium opens the Master's console, signs in, reads every page,
-// does every action, and is refused what it may not. `make console-test` says what it needs.
 package console
 
 import (
@@ -15,7 +12,6 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/rpc"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/crypto/bcrypt"
 
@@ -27,8 +23,8 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
-	"perpkeeper/pkg/secret"
 	"perpkeeper/test/programs"
+	"perpkeeper/test/rig"
 )
 
 // These bound every wait. They are a guard against hanging, no statement about speed.
@@ -64,14 +60,10 @@ func start(t *testing.T) *keeper {
 	k.topics.ChainID = settings.ChainID
 	t.Cleanup(k.stop)
 	k.must(s.Start(context.Background(), func(string) {}))
-	cfg := pg.DefaultConfig()
-	cfg.URL = secret.MustURL(k.Postgres)
-	k.db, err = pg.Open(t.Context(), cfg, "console-test")
-	k.must(err)
+	k.db = rig.Postgres(t, k.Postgres)
 	kafka := bus.DefaultConfig()
 	kafka.Brokers = k.Brokers
-	k.client, err = bus.New(kafka, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
-	k.must(err)
+	k.client = rig.Kafka(t, kafka)
 	k.chain, err = rpc.DialContext(t.Context(), s.Devnet.RPC)
 	k.must(err)
 	k.must(s.AwaitReady(t.Context(), s.Keepers...))
@@ -93,12 +85,6 @@ func (k *keeper) stop() {
 				k.t.Logf("--- the end of the log of %s's %s:\n%s", one.Name(), p.Name, p.Tail(8))
 			}
 		}
-	}
-	if k.db != nil {
-		k.db.Close()
-	}
-	if k.client != nil {
-		k.client.Close()
 	}
 	if k.chain != nil {
 		k.chain.Close()
