@@ -173,27 +173,22 @@ func (s *Sources) readGo(name string, content []byte) error {
 	for _, group := range file.Comments {
 		for _, id := range s.use(name, group.Text()) {
 			s.implemented(id, name)
-			s.proven(id, name, functionAt(file, group.Pos(), group))
 		}
 	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		if text, is := n.(*ast.BasicLit); is && text.Kind == token.STRING {
-			s.readString(file, name, text)
+	for _, d := range file.Decls {
+		f, is := d.(*ast.FuncDecl)
+		if !is {
+			continue
 		}
-		return true
-	})
+		from := f.Pos()
+		if f.Doc != nil {
+			from = f.Doc.Pos()
+		}
+		for _, id := range idPattern.FindAllString(string(content[from-1:f.End()-1]), -1) {
+			s.proven(id, name, f)
+		}
+	}
 	return nil
-}
-
-// readString looks at the names of subtests. Other strings may hold anything; ids that are not ours are left alone.
-func (s *Sources) readString(file *ast.File, name string, text *ast.BasicLit) {
-	function := functionAt(file, text.Pos(), nil)
-	if function == nil || !strings.HasSuffix(name, "_test.go") {
-		return
-	}
-	for _, id := range idPattern.FindAllString(text.Value, -1) {
-		s.proven(id, name, function)
-	}
 }
 
 func (s *Sources) noteImports(file *ast.File) {
@@ -204,21 +199,8 @@ func (s *Sources) noteImports(file *ast.File) {
 	}
 }
 
-// functionAt returns the function that a position lies in or whose doc comment is given, or nil.
-func functionAt(file *ast.File, at token.Pos, doc *ast.CommentGroup) *ast.FuncDecl {
-	for _, d := range file.Decls {
-		if f, is := d.(*ast.FuncDecl); is && (doc != nil && f.Doc == doc || f.Pos() <= at && at < f.End()) {
-			return f
-		}
-	}
-	return nil
-}
-
 // proven notes a test that names a requirement. Functions that only help tests prove nothing.
 func (s *Sources) proven(id, name string, f *ast.FuncDecl) {
-	if f == nil {
-		return
-	}
 	folder, at := path.Dir(name), Place{path.Dir(name), f.Name.Name}
 	switch {
 	case strings.HasSuffix(name, "_test.go") && isTest(f):
