@@ -17,19 +17,20 @@ import (
 type Class string
 
 // The classes. All but Accepted, ResolveByHash and Ambiguous say that this try put the transaction into no pool; an
-// earlier try may have.
+// earlier try may have. RetryElsewhere, FeeCapped, ConditionFailed and Reverted mean the same to the sender, which
+// tries again: they are told apart for people.
 const (
 	Accepted Class = "accepted" // it is in the pool
 	// ResolveByHash: the nonce is used up, perhaps by this very transaction: look for its receipt.
 	ResolveByHash Class = "resolve_by_hash"
-	// OtherTxAtNonce: the pool has another transaction at this nonce: bump from the highest stored attempt.
+	// OtherTxAtNonce: the pool has another transaction at this nonce: bump from the dearest that is stored.
 	OtherTxAtNonce  Class = "other_tx_at_nonce"
 	BumpToMin       Class = "bump_to_min"      // cheaper than the node takes
-	PauseSigner     Class = "pause_signer"     // funds ran out: keep the nonce
-	FatalPayload    Class = "fatal_payload"    // it can never be mined: fail the intent and fill the nonce
+	PauseSigner     Class = "pause_signer"     // funds ran out: claim nothing new, keep the nonce
+	FatalPayload    Class = "fatal_payload"    // it can never be mined: cancel it at its nonce
 	RetryElsewhere  Class = "retry_elsewhere"  // this node is full
 	GapOrLimit      Class = "gap_or_limit"     // too many, or too far ahead: back-pressure
-	FatalSigner     Class = "fatal_signer"     // the account is refused for good: alert
+	FatalSigner     Class = "fatal_signer"     // the account is refused for good: pause the signer
 	SerializeSigner Class = "serialize_signer" // one transaction of this account at a time
 	FeeCapped       Class = "fee_capped"       // dearer than this node takes: offer no more
 	ConditionFailed Class = "condition_failed" // a condition sent along does not hold
@@ -113,9 +114,9 @@ var sendTexts = []struct {
 
 // SendClass sorts the outcome of SendRaw. Only a node's own error with a known text means anything; everything else
 // that is not nil is Ambiguous. Of several endpoints' answers ResolveByHash counts most, then the first, in the order
-// of the configuration, that is not Ambiguous. FatalPayload counts only where two hosts say it, or the only one there is:
-// it ends a job, and a provider may have a limit of its own. FatalSigner counts only where all say it: an endpoint may
-// have a black list of its own, and what another one would have said had it answered nobody knows.
+// of the configuration, that is not Ambiguous. FatalPayload counts only where two hosts say it, or the only one there
+// is: it ends a job, and a provider may have a limit of its own. FatalSigner counts only where all say it: an endpoint
+// may have a black list of its own, and what another one would have said had it answered nobody knows.
 func SendClass(err error) Class {
 	if err == nil {
 		return Accepted

@@ -178,7 +178,7 @@ func (i walkedIntents) Reported(ctx context.Context, f lease.Fence, intents []in
 	i.w.mu.Lock()
 	mine := txm.Refused(err) == "" && i.w.over && slices.Contains(intents, i.w.attempt)
 	i.w.mu.Unlock()
-	i.w.notef(mine, "txmanager record", "the store notes that it was told")
+	i.w.notef(mine, "txmanager report", "the store notes that it was told")
 	return err
 }
 
@@ -275,7 +275,7 @@ func (w *walk) isOver() bool {
 	has := func(part string) bool {
 		return slices.ContainsFunc(w.lines, func(l line) bool { return strings.Contains(l.text, part) })
 	}
-	return has(intakeLine) && has("txmanager record") &&
+	return has(intakeLine) && has("txmanager report") &&
 		slices.ContainsFunc(w.checks, func(e checklog.Entry) bool {
 			return e.Intent == w.attempt && e.Check == checklog.Call && e.Verdict == "proceed"
 		})

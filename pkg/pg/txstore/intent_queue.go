@@ -36,10 +36,10 @@ var (
 		ON CONFLICT DO NOTHING
 		RETURNING id
 	), told AS (
-		SELECT count(pg_notify('intent_queued', '')) AS dueTimes FROM born
+		SELECT count(pg_notify('intent_queued', '')) AS count FROM born
 	)
 	SELECT CASE
-		WHEN (SELECT dueTimes FROM told) > 0 THEN 'queued'
+		WHEN (SELECT count FROM told) > 0 THEN 'queued'
 		WHEN EXISTS (SELECT FROM refreshed) THEN 'refreshed'
 		WHEN EXISTS (SELECT FROM newest WHERE retry_after_ms IS NOT NULL) OR $10 <= `+archivedUpTo+` THEN 'cooling'
 		ELSE 'in_flight' END`)

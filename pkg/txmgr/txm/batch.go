@@ -8,7 +8,7 @@ import (
 	"perpkeeper/pkg/job"
 )
 
-// Claim is a signed transaction looking for its place.
+// Claim is a signed transaction looking for a slot.
 type Claim struct {
 	Intent int64
 	// Kind is that of the intent's job. A liquidation that is called something else is refused as [Moved] where no
@@ -61,7 +61,7 @@ func (b Batch) Has(kind job.Kind) bool {
 }
 
 // Most is how many of the signer's transactions may be pending before the batch, so that every claim of it finds a
-// place: as many as its least urgent lane may have, less the batch itself. It is negative where the batch is larger
+// slot: as many as its least urgent lane may have, less the batch itself. It is negative where the batch is larger
 // than that.
 func (b Batch) Most() int {
 	slots := b.Limits.Signer

@@ -24,7 +24,7 @@ type Observation struct {
 	Enough uint64
 	// Over is true when the job is another keeper's for now: nothing is broadcast that could execute it.
 	Over bool
-	// InTheWay is true when it is over for good until that keeper is done, and later nonces wait for this one.
+	// InTheWay is true when it is over until that keeper is done, and later nonces wait for this one.
 	InTheWay bool
 	// Lane is the one that the pending transaction is paid and pressed for, see [Inherit]; empty for its own.
 	Lane job.Lane

@@ -29,8 +29,8 @@ const (
 	Cancelled State = "CANCELLED"
 	// Skipped does not say that the job was done: it may have recovered, or grown too old. No nonce was spent.
 	Skipped State = "SKIPPED"
-	// Foreign does not say what the transaction was that took our nonce. The signer is paused until an operator has
-	// looked.
+	// Foreign does not say what the transaction was that took our nonce, nor, where an operator has written it off,
+	// that any did. The signer is paused until an operator has looked, unless a resync has found that it may come.
 	Foreign State = "FOREIGN"
 )
 

@@ -53,7 +53,7 @@ type Pick struct {
 	// Liquidations is the most that may be pending over all signers of the keeper: no more are returned than there
 	// are slots left, and nothing less urgent while one of the signer's waits for a slot. 0 for any number.
 	Liquidations int
-	// Urgent is true when only jobs of the [job.LiquidationLane] are looked for: no other finds a place, see [Limits].
+	// Urgent is true when only jobs of the [job.LiquidationLane] are looked for: no other finds a slot, see [Limits].
 	Urgent bool
 }
 
@@ -98,7 +98,7 @@ type Claims interface {
 type Limits struct {
 	Signer int // transactions of one signer
 	// Reserved are those of the signer's slots that only the [job.LiquidationLane] may take: what is less urgent finds
-	// no place once Signer-Reserved are taken, by whatever. At least one place is open to all.
+	// no slot once Signer-Reserved are taken, by whatever. At least one slot is open to all.
 	Reserved     int
 	Liquidations int // liquidations over all senders of the keeper (LIQ-6)
 }
@@ -111,7 +111,7 @@ func (l Limits) Slots(lane job.Lane) int {
 	return l.Signer - max(0, min(l.Reserved, l.Signer-1))
 }
 
-// InFlight are the intents with a nonce whose fate is open.
+// PendingTxs are the intents with a nonce whose fate is open: not mined yet, or not in a final block.
 type PendingTxs interface {
 	// InFlight lists a signer's pending transactions by nonce.
 	InFlight(ctx context.Context, signer chain.Address) ([]PendingTx, error)
@@ -130,7 +130,7 @@ type PendingTxs interface {
 	// Unmine removes a stored receipt whose block left the chain.
 	Unmine(ctx context.Context, f lease.Fence, r Receipt) error
 	// MinedBelow reports that all of a signer's numbers below one are in mined blocks, as far as two hosts agree now.
-	// What is in flight below it takes no place any more, of the signer's or of the keeper's liquidations. A number
+	// What is in flight below it takes no slot any more, of the signer's or of the keeper's liquidations. A number
 	// lower than the one before, as after a reorg, has what is in flight from it on take slots again, also where there
 	// are none left. It stays in flight all the same, and what is unique in flight stays so, until it ends.
 	MinedBelow(ctx context.Context, f lease.Fence, number uint64) error
@@ -143,7 +143,7 @@ type PendingTxs interface {
 	// Pause keeps a signer from claiming, until an operator has looked. What it has in flight goes on.
 	Pause(ctx context.Context, f lease.Fence, reason string) error
 	// Unable notes why a signer cannot sign, or pay, which is believed for some time; an empty reason ends it. It may
-	// claim all the same, but planners route jobs past it, and what it has in flight takes no place of the keeper's
+	// claim all the same, but planners route jobs past it, and what it has in flight takes no slot of the keeper's
 	// liquidations, as for a signer that is paused or has no holder.
 	Unable(ctx context.Context, f lease.Fence, reason string, believed time.Duration) error
 }
@@ -186,7 +186,7 @@ type Ended struct {
 // ErrUnknownSigner marks a job that is routed to nobody: planner and sender are configured with different signers.
 var ErrUnknownSigner = errors.New("the signer is not registered")
 
-// Refusal is why a write found its intent, or its place, taken.
+// Refusal is why a write found its intent, or its slot, taken.
 type Refusal string
 
 // The refusals.

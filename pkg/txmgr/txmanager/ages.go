@@ -55,8 +55,8 @@ func (a ages) late(intent int64) bool {
 	return true
 }
 
-// unsettled reports whether a receipt was taken back so recently that our own state may still show what it did.
-func (a ages) unsettled(intent int64) bool {
+// afterReorg reports whether a receipt was taken back so recently that our own state may still show what it did.
+func (a ages) afterReorg(intent int64) bool {
 	of := a.see(intent)
 	return !of.lost.IsZero() && a.clock().Sub(of.lost) < settleAfter
 }

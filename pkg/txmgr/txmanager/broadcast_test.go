@@ -264,7 +264,8 @@ func TestAnswersOfFormerWindowsHoldNobodyBack(t *testing.T) {
 			f := txm.PendingTx{Txs: []txm.Tx{{Kind: kind, SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
 			on := duty{turns: alone{}, heads: headsAt(nowMs, time.Now()), metrics: NewMetrics(prometheus.NewRegistry())}
 			b := &broadcast{duty: on, last: map[chain.Hash]sent{}}
-			c := &confirm{view: view{duty: on, broadcast: b}, ages: newAges(time.Now, time.Hour), gate: func(string) {}}
+			c := &confirm{view: view{duty: on, broadcast: b}, ages: newAges(time.Now, time.Hour),
+				blocked: func(string) {}}
 			b.expect(chain.Hash{1})
 			b.answered(chain.Hash{1}, class, "")
 			if c.remember([]txm.PendingTx{f}); b.held() == "" {

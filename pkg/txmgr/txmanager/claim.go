@@ -39,7 +39,7 @@ func (c claim) run(ctx context.Context, tasks []*Task) (v Verdict, err error) {
 	}
 	fee := c.limits.Fee()
 	b, aside := txm.Batch{Cursor: next.Next, Limits: c.limits.InFlight()}, txm.ByLane{}
-	defer func() {
+	defer func() { // after an error the claim may be there: what it takes is counted from the store
 		if err == nil && v.Kind != Proceed {
 			c.budget.giveBack(aside)
 		}
@@ -63,7 +63,7 @@ func (c claim) run(ctx context.Context, tasks []*Task) (v Verdict, err error) {
 	next, err = c.signAll(ctx, tasks, next, prices)
 	switch {
 	case signer.Refused(err): // as a failure it would keep all others from being claimed, and be tried for ever
-		return Verdict{Kind: Retry, Reason: err.Error(), Gate: true}, nil
+		return Verdict{Kind: Retry, Reason: err.Error(), Shown: true}, nil
 	case err != nil:
 		return Verdict{}, err
 	}

@@ -27,8 +27,8 @@ type confirm struct {
 	ages    ages
 	ended   func() // called when an intent has ended
 	landing *landing
-	// gate has readiness told what nodes refuse, when that begins, goes on or ends; see worker.told.
-	gate    func(reason string)
+	// blocked tells readiness what nodes refuse, when that begins, goes on or ends; see worker.blocked.
+	blocked func(reason string)
 	refused bool // they refuse something
 }
 
@@ -125,7 +125,7 @@ func (c *confirm) remember(inFlight []txm.PendingTx) {
 	c.broadcast.checkStall(pressed)
 	if refused := c.broadcast.refusal() != ""; refused || c.refused {
 		c.refused = refused
-		c.gate("")
+		c.blocked("")
 	}
 	c.metrics.unlanded.show(c.signer, pressed)
 	c.metrics.held.WithLabelValues(c.signer.Hex()).Set(metric.Bool(c.broadcast.held() != ""))
@@ -140,7 +140,7 @@ func (c *confirm) remember(inFlight []txm.PendingTx) {
 // not.
 func (c *confirm) act(ctx context.Context, l *look) error {
 	f, s, step := l.PendingTx, l.observed, l.step
-	if (step == txm.Resume || step == txm.Replace) && c.ages.unsettled(f.Intent.ID) {
+	if (step == txm.Resume || step == txm.Replace) && c.ages.afterReorg(f.Intent.ID) {
 		step = txm.Broadcast
 	}
 	switch step { //nolint:exhaustive // what is mined is recorded and finished together with others

@@ -24,8 +24,8 @@ type cursor struct {
 	opened     atomic.Bool
 }
 
-// read reports whether it has been read and not turned out to be old since. It is safe for concurrent use.
-func (c *cursor) read() bool { return c.opened.Load() }
+// isRead reports whether it has been read and not turned out to be old since. It is safe for concurrent use.
+func (c *cursor) isRead() bool { return c.opened.Load() }
 
 func (c *cursor) get(ctx context.Context) (nonce.Cursor, error) {
 	if c.unverified.Swap(false) {
@@ -53,10 +53,10 @@ func (c *cursor) lose() {
 	c.given.Store(0)
 }
 
-// opening reads the cursor of a lease term: the store's or the chain's, whichever is further. A store that has gone
+// cursorOf reads the cursor of a lease term: the store's or the chain's, whichever is further. A store that has gone
 // back in time pauses the signer. One endpoint's word moves nothing where there are several, as no number comes back:
 // the store's own then has to do, and a signer that never had one waits for a second endpoint.
-func (w *worker) opening(f lease.Fence) func(context.Context) (nonce.Cursor, error) {
+func (w *worker) cursorOf(f lease.Fence) func(context.Context) (nonce.Cursor, error) {
 	return func(ctx context.Context) (nonce.Cursor, error) {
 		latest, sure, err := reached(ctx, w.Node, f.Signer)
 		if err != nil {
@@ -67,8 +67,8 @@ func (w *worker) opening(f lease.Fence) func(context.Context) (nonce.Cursor, err
 		}
 		c, err := w.Nonces.TakeOver(ctx, f, latest)
 		if next, is := nonce.Promoted(err); is {
-			if rest := w.adopt(ctx, f, nonce.ChainNonces{Latest: latest}, next, err); rest != nil {
-				return c, rest
+			if ends := w.adopt(ctx, f, nonce.ChainNonces{Latest: latest}, next, err); ends != nil {
+				return c, ends
 			}
 		}
 		if nonce.Behind(err) {
@@ -117,7 +117,7 @@ func (w *worker) adopt(ctx context.Context, f lease.Fence, seen nonce.ChainNonce
 	return &lease.LostError{Fence: f, Op: "adopt"}
 }
 
-// openUnsure is opening by the store alone, held against the one endpoint that answers.
+// openUnsure is cursorOf by the store alone, held against the one endpoint that answers.
 func (w *worker) openUnsure(ctx context.Context, f lease.Fence, latest uint64) (nonce.Cursor, error) {
 	c, err := w.Nonces.TakeOver(ctx, f, 0)
 	switch {

@@ -14,7 +14,7 @@ func TestOneEndpointMovesNoCursor(t *testing.T) {
 	o := newQueueTest(t, nil)
 	node, leases := &minedCount{}, txstore.NewLeases(o.db)
 	w := &worker{Parts: Parts{Node: node, Nonces: leases, Intents: o.store}, log: o.log}
-	open := w.opening(o.term.Fence())
+	open := w.cursorOf(o.term.Fence())
 	for _, c := range []struct {
 		what string
 		says evm.MinedNonce

@@ -9,7 +9,7 @@
 //	confirm    follows what is in flight, by receipts over all hashes of a nonce, until a block is final; broadcasts
 //	           again what is not mined, raises its price, and frees the nonce of what is not to be done any more
 //	external_use  looks, also while nothing is sent, whether somebody else uses the signer's key
-//	record     publishes what has ended
+//	report     publishes what has ended
 //	retry      has what failed for a cause that may pass tried again when its pause is over
 //
 // Everything a loop knows is in the store, so that the next owner of the lease goes on where this one stopped, whether

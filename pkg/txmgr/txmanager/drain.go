@@ -21,9 +21,9 @@ type drain struct {
 	stages []Stage
 	checks
 	dispatch
-	gate func(reason string) // told why nothing can be sent; empty when something could
+	blocked func(reason string) // tells readiness why nothing can be sent; empty when something could
 	slots
-	full bool // there is no place for anything
+	full bool // there is no slot for anything
 	upkeep
 	deferred
 	endings
@@ -38,7 +38,7 @@ type dispatch struct {
 	launched func() error
 }
 
-// pass takes tasks until there is none left to take, or the gate is closed. What is to be counted is counted
+// pass takes tasks until there is none left to take, or nothing can be sent. What is to be counted is counted
 // afterwards, while no job waits for it. Until then the budget knows less than it may spend rather than more: what was
 // taken from it counts at once. The first pass of a lease term, and one after a failure, cannot rely on that and counts
 // first.
@@ -159,12 +159,12 @@ func (d *drain) explain(ctx context.Context, took bool) error {
 		return err
 	}
 	if depth == 0 { // what waited may be another signer's now
-		d.gate("")
+		d.blocked("")
 		return nil
 	}
 	reason, err := d.store.Paused(ctx, d.signer)
 	if err == nil && reason != "" {
-		d.gate("the signer is paused: " + reason)
+		d.blocked("the signer is paused: " + reason)
 	}
 	return err
 }
@@ -251,7 +251,7 @@ func (d *drain) send(ctx context.Context, tasks []*Task) (left []*Task, open boo
 		}
 		return nil, false, err
 	case v.Kind == Proceed:
-		d.gate("")
+		d.blocked("")
 		for _, t := range tasks {
 			delete(d.yielded, t.Intent.ID)
 			d.turns.Taken(t.Job())
@@ -282,10 +282,10 @@ func (d *drain) send(ctx context.Context, tasks []*Task) (left []*Task, open boo
 func (d *drain) applyVerdict(ctx context.Context, stage string, i txm.Intent, v Verdict) (open bool, err error) {
 	if v.Kind == PauseAll {
 		d.metrics.waits.WithLabelValues(stage).Inc()
-		d.gate(v.Reason)
+		d.blocked(v.Reason)
 		return false, nil
 	}
-	d.gate("")
+	d.blocked("")
 	if v.Kind == Retry || v.Kind == Defer {
 		d.metrics.waits.WithLabelValues(stage).Inc()
 		if v.Kind == Defer {
@@ -293,8 +293,8 @@ func (d *drain) applyVerdict(ctx context.Context, stage string, i txm.Intent, v 
 		}
 		if d.waited(i) < d.maxWait {
 			d.rested(i, v)
-			if v.Gate {
-				d.gate(v.Reason)
+			if v.Shown {
+				d.blocked(v.Reason)
 			}
 			d.log.Debug().Str("job", i.Job.ID).Uint32("attempt", i.Attempt).Str("stage", stage).Str("reason", v.Reason).
 				Msg("waiting")

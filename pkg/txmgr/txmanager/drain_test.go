@@ -68,7 +68,7 @@ func newQueueTest(t *testing.T, stage func(j job.Job) (Verdict, error)) *queueTe
 			yielded: map[int64]time.Time{}},
 		endings: endings{maxWait: time.Hour, ended: func() {},
 			rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }},
-		gate: func(reason string) { o.gates = append(o.gates, reason) },
+		blocked: func(reason string) { o.gates = append(o.gates, reason) },
 	}
 	return o
 }

@@ -9,8 +9,8 @@ import (
 const externalUsePause = 5 * time.Second
 
 // externalUse looks, also while nothing is sent, whether the chain has numbers of the signer that were never given out
-// here: somebody else has sent with its key. What becomes of it the cursor finds out, which is then read anew: the
-// store compares its numbers with the chain's, and pauses the signer. It is used by one goroutine.
+// here: somebody else has sent with its key. The drain then reads the cursor anew (worker.cursorOf): the store
+// compares its numbers with the chain's, and pauses the signer. It is used by one goroutine.
 type externalUse struct {
 	duty
 	clock  func() time.Time

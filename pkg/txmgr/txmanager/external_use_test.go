@@ -60,8 +60,8 @@ func TestUnverifiedCursorIsReadAnew(t *testing.T) {
 		t.Fatalf("read %d times, given %d, %v", read, c.given.Load(), err)
 	}
 	c.unverified.Store(true)
-	if _, err := c.get(t.Context()); err == nil || c.read() || c.given.Load() != 0 {
-		t.Errorf("read %t, given %d, %v", c.read(), c.given.Load(), err)
+	if _, err := c.get(t.Context()); err == nil || c.isRead() || c.given.Load() != 0 {
+		t.Errorf("read %t, given %d, %v", c.isRead(), c.given.Load(), err)
 	}
 	if now, err := c.get(t.Context()); err != nil || now.Next != 5 || read != 3 {
 		t.Errorf("%+v after %d readings, %v", now, read, err)

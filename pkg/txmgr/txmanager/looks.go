@@ -186,7 +186,7 @@ func (c *confirm) settlement(f txm.PendingTx, found evm.Receipt) (*job.Settlemen
 // transactions they have to say as well: a block's receipts prove what was done, and not by which transaction.
 func (c *confirm) finish(ctx context.Context, looks []*look) error {
 	final := that(looks, txm.Finish)
-	each(final, func(l *look) { l.err = c.view.bornOut(ctx, *l.Mined) })
+	each(final, func(l *look) { l.err = c.view.borneOut(ctx, *l.Mined) })
 	finished, err := together(that(final, txm.Finish), func(some []*look) error {
 		finals := make([]txm.FinalReceipt, len(some))
 		for i, l := range some {
@@ -204,8 +204,8 @@ func (c *confirm) finish(ctx context.Context, looks []*look) error {
 	return err
 }
 
-// bornOut asks two endpoints for the block of a receipt.
-func (v view) bornOut(ctx context.Context, r txm.Receipt) error {
+// borneOut asks two endpoints for the block of a receipt.
+func (v view) borneOut(ctx context.Context, r txm.Receipt) error {
 	switch block, ok, err := v.node.SettledReceipt(ctx, r.TxHash); {
 	case err != nil:
 		return err
@@ -228,7 +228,7 @@ func (v view) see(ctx context.Context, l *look, at tip) {
 		signed, _ := l.Of(r.Hash)
 		l.observed.Receipt = &txm.Receipt{TxHash: r.Hash, Block: chain.BlockRef{Number: r.Block, Hash: r.BlockHash},
 			OK: r.OK, GasUsed: min(r.GasUsed, signed.Gas), GasPrice: min(r.GasPrice, signed.Cap)}
-	} else if l.observed.FinalNonce, l.unsettled = v.spent(ctx, l.PendingTx, at); !evm.Undecided(l.unsettled) {
+	} else if l.observed.FinalNonce, l.unsettled = v.finalNonce(ctx, l.PendingTx, at); !evm.Undecided(l.unsettled) {
 		l.err, l.unsettled = l.unsettled, nil
 	}
 }

@@ -36,7 +36,7 @@ func (p pays) run(ctx context.Context, t *Task) (Verdict, error) {
 
 // tooDear has a task wait until the market is asked for again.
 func tooDear(l job.Lane, fee txm.Policy, m txm.Market) Verdict {
-	return Verdict{Kind: Retry, Heads: marketFresh, Gate: true,
+	return Verdict{Kind: Retry, Heads: marketFresh, Shown: true,
 		Reason: fmt.Sprintf("nodes ask for %d wei per gas, and the lane %s may pay %d (a transaction %d wei in all)",
 			m.Suggested, l, fee.Of(l).Cap, fee.JobCost)}
 }
@@ -44,12 +44,12 @@ func tooDear(l job.Lane, fee txm.Policy, m txm.Market) Verdict {
 // spentOut has a task wait for its lane's money, for however long that takes: a day's comes back by the hour. Other
 // lanes may have some of their own.
 func spentOut(l job.Lane) Verdict {
-	return Verdict{Kind: Defer, Heads: marketFresh, Gate: true,
+	return Verdict{Kind: Defer, Heads: marketFresh, Shown: true,
 		Reason: "the signer has spent what it may in a day (lane " + string(l) + ")"}
 }
 
-// waiting is the most urgent lane of the tasks that get no nonce for what is in flight: there is no place, or nodes
-// take no more. The drain sets it, confirm rechecks what is in flight for it. It is safe for concurrent use.
+// waiting is the most urgent lane of the tasks that get no nonce for what is in flight: there is no slot, or nodes
+// take no more. The drain sets it; confirm pays what is in flight like it. It is safe for concurrent use.
 type waiting struct{ lane atomic.Value }
 
 // set notes the tasks that wait; none, when nothing does.

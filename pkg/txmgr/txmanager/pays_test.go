@@ -19,7 +19,7 @@ func TestWhoMayNotPayWaits(t *testing.T) {
 	stage := pays{limits{}, marketAt(2 * txm.Gwei), aBudget(&books{}, "5", "3")}
 	for kind, want := range map[job.Kind]Decision{job.Liquidation: Proceed, job.Order: Proceed, job.Deposit: Retry} {
 		v, err := stage.run(t.Context(), &Task{Intent: txm.Intent{Job: job.Job{Kind: kind}}})
-		if err != nil || v.Kind != want || v.Gate != (want == Retry) {
+		if err != nil || v.Kind != want || v.Shown != (want == Retry) {
 			t.Errorf("a %s: %+v, %v", kind, v, err)
 		}
 	}
@@ -31,7 +31,7 @@ func TestWhoHasSpentItsMoneyWaits(t *testing.T) {
 	money := aBudget(&books{}, "5", "3")
 	stage, order := pays{limits{}, marketAt(0), money}, &Task{Intent: txm.Intent{Job: job.Job{Kind: job.Order}}}
 	money.lacks(job.OrderLane)
-	if v, err := stage.run(t.Context(), order); err != nil || v.Kind != Defer || !v.Gate {
+	if v, err := stage.run(t.Context(), order); err != nil || v.Kind != Defer || !v.Shown {
 		t.Errorf("an order: %+v, %v", v, err)
 	}
 	deposit := &Task{Intent: txm.Intent{Job: job.Job{Kind: job.Deposit}}}
@@ -73,7 +73,7 @@ func TestWhatWaitsForPending(t *testing.T) {
 	}{
 		{"they went on", true, false, "", ""},
 		{"the gate is closed for no block", false, false, "", ""},
-		{"there is no place", false, true, "", job.LiquidationLane},
+		{"there is no slot", false, true, "", job.LiquidationLane},
 		{"they went on again", true, true, "", ""},
 		{"transactions do not land", false, false, "the signer's transactions do not land", job.LiquidationLane},
 	} {

@@ -22,8 +22,8 @@ type rechecks struct {
 	running sync.WaitGroup
 
 	mu    sync.Mutex
-	busy  map[int64]bool // by intent: whether it takes one of the slots
-	freed chan struct{}  // closed when a place is
+	busy  map[int64]bool // by intent: whether it counts towards the most at a time
+	freed chan struct{}  // closed when one of these ends
 	wrong []error        // since somebody asked
 }
 
@@ -43,13 +43,13 @@ func (p *rechecks) has(intent int64) bool {
 	return busy
 }
 
-// enter takes a place for an intent, or returns what is closed when one may be free.
+// enter begins the look at an intent, or returns what is closed when another has ended.
 func (p *rechecks) enter(intent int64, urgent bool) (full <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	taken := 0
-	for _, place := range p.busy {
-		if place {
+	for _, counts := range p.busy {
+		if counts {
 			taken++
 		}
 	}
@@ -95,7 +95,7 @@ func (c *confirm) aside(ctx context.Context, l *look,
 	if !p.beside {
 		return renew(ctx, f, s)
 	}
-	if !c.place(ctx, l) {
+	if !c.enter(ctx, l) {
 		return nil
 	}
 	p.running.Go(func() {
@@ -108,9 +108,9 @@ func (c *confirm) aside(ctx context.Context, l *look,
 	return nil
 }
 
-// place waits until a pending transaction may be pressed. It returns false when a new head has come first: what is
+// enter waits until a pending transaction may be pressed. It returns false when a new head has come first: what is
 // urgent is looked at again before it.
-func (c *confirm) place(ctx context.Context, l *look) bool {
+func (c *confirm) enter(ctx context.Context, l *look) bool {
 	head := c.heads.Next()
 	for {
 		full := c.broadcast.rechecks.enter(l.Intent.ID, l.observed.For(l.PendingTx) == job.LiquidationLane)

@@ -42,8 +42,8 @@ type plan struct {
 
 // resume looks at a pending transaction that another lease term has left, or that no node has. Bytes that were
 // broadcast may be anywhere: they are broadcast as they stand, unless the job is done or gone. Where no broadcast was
-// noted this is as good as the first: it waits until anything may be sent. What the signer cannot pay for makes way for
-// what is more urgent: to free its nonce costs less.
+// noted this is as good as the first: it waits while nothing may be sent, whatever the job. What the signer cannot pay
+// for makes way for what is more urgent: to free its nonce costs less.
 func (r renewal) resume(ctx context.Context, f txm.PendingTx, s txm.Observation) error {
 	if s.CancelsForUrgent(f) && r.broadcast.poor(f.Newest().Hash) {
 		return r.renew(ctx, f, s, r.cancelForUrgent(ctx))

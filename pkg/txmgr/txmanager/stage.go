@@ -57,9 +57,9 @@ type Verdict struct {
 	Pause time.Duration
 	// Heads is for how many heads a task that waits is passed over, in place of a time; 0 = by time.
 	Heads uint64
-	// Gate is true when the reason is to be shown to people while no other task goes on.
-	Gate bool
-	Wake <-chan struct{} // ends the wait when it is closed; nil = nothing does
+	// Shown is true when readiness is told the reason, while no other task goes on.
+	Shown bool
+	Wake  <-chan struct{} // ends the wait when it is closed; nil = nothing does
 }
 
 // Decision is what becomes of a task after a stage.

@@ -34,7 +34,7 @@ type duty struct {
 	log     zerolog.Logger
 }
 
-// abandoned reports whether a pending transaction is another tier's for good until that one has had its window. What is
+// abandoned reports whether a pending transaction is another tier's until that one has had its window. What is
 // claimed behind it makes way for itself, see [txm.Observation]; so nobody has to wait until it lands.
 func (d duty) abandoned(f txm.PendingTx) bool {
 	return d.turns.Ask(f.Intent.Job).Passed && !f.Leaving()
@@ -47,9 +47,9 @@ func (w *worker) passes(b *broadcast) []pass {
 		ability: &ability{duty: b.duty, clock: w.Heads.Clock}}
 	renewal := renewal{signing: signing, broadcast: b, recheck: w.work.Pipeline.Recheck,
 		payments: &payments{duty: b.duty, account: w.key.Address(), clock: w.Heads.Clock}}
-	waiting, cursor := new(waiting), &cursor{open: w.opening(b.term.Fence())}
+	waiting, cursor := new(waiting), &cursor{open: w.cursorOf(b.term.Fence())}
 	cursor.unverified.Store(w.lost)
-	r := record{duty: b.duty}
+	r := report{duty: b.duty}
 	r.ended, r.givenUp = w.Results()
 	w.retries.begin(b.term)
 	externalUse := externalUse{duty: b.duty, clock: w.Heads.Clock, cursor: cursor}
@@ -59,7 +59,7 @@ func (w *worker) passes(b *broadcast) []pass {
 			func() [2]<-chan struct{} { return [2]<-chan struct{}{w.queued, w.Heads.Next()} }},
 		{"confirm", w.confirm(renewal, waiting).pass, heads},
 		{"external_use", externalUse.pass, heads},
-		{"record", r.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }},
+		{"report", r.pass, func() [2]<-chan struct{} { return [2]<-chan struct{}{w.ended} }},
 		{"retry", w.retries.pass, heads},
 	}
 }
@@ -85,7 +85,7 @@ func (w *worker) drain(renewal renewal, waiting *waiting, cursor *cursor) *drain
 	return &drain{
 		duty: b.duty, read: w.work.Pipeline.Read,
 		stages: append([]Stage{{paysStage, pays{w.Limits, w.market, renewal.budget}.run}},
-			w.work.Pipeline.Stages(TermState{Held: b.held, Reconciled: cursor.read})...),
+			w.work.Pipeline.Stages(TermState{Held: b.held, Reconciled: cursor.isRead})...),
 		checks:   checks{beside: b.launches.beside, queued: w.queued},
 		dispatch: dispatch{claim.run, b.launch, b.launches.err},
 		slots:    slots{batch: w.cfg.Batch, free: w.slots, held: b.held, waiting: waiting},
@@ -97,7 +97,7 @@ func (w *worker) drain(renewal renewal, waiting *waiting, cursor *cursor) *drain
 			clock: w.Heads.Clock, head: w.Heads.Number, deferrals: map[int64]deferral{}, yielded: map[int64]time.Time{},
 		},
 		endings: endings{maxWait: w.cfg.MaxWait, rest: w.rest, ended: w.hasEnded},
-		gate:    w.told(b),
+		blocked: w.blocked(b),
 	}
 }
 
@@ -157,6 +157,6 @@ func (w *worker) confirm(renewal renewal, waiting *waiting) *confirm {
 	return &confirm{
 		view: view, landing: &landing{view: view, freed: func() { signal(w.queued) }},
 		judge: w.work.Judge, rest: w.rest, renewal: renewal, waiting: waiting,
-		ages: newAges(w.Heads.Clock, confirmTimeout), ended: w.hasEnded, gate: w.told(renewal.broadcast),
+		ages: newAges(w.Heads.Clock, confirmTimeout), ended: w.hasEnded, blocked: w.blocked(renewal.broadcast),
 	}
 }

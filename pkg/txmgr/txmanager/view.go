@@ -54,9 +54,9 @@ func (v view) tip(ctx context.Context, latest uint64) (at tip, err error) {
 	return at, err
 }
 
-// spent returns the signer's next nonce in the newest final block, if any endpoint reports that a pending transaction's
-// number was used and there is no receipt of ours: only then does it matter.
-func (v view) spent(ctx context.Context, f txm.PendingTx, at tip) (uint64, error) {
+// finalNonce returns the signer's next nonce in the newest final block, if any endpoint reports that a pending
+// transaction's number was used and there is no receipt of ours: only then does it matter.
+func (v view) finalNonce(ctx context.Context, f txm.PendingTx, at tip) (uint64, error) {
 	if at.Final == 0 || f.Intent.Nonce >= at.latest && !v.broadcast.spent(f.Newest().Hash) {
 		return 0, nil
 	}

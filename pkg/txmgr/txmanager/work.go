@@ -14,7 +14,8 @@ import (
 type Work struct {
 	Pipeline Pipeline
 	Judge    Judge
-	// Idle is called after every drain that came to its end, while no task waits.
+	// Idle is called when what was spent is counted: before a lease term's first task, when the queue is through, and
+	// every two seconds.
 	Idle func(ctx context.Context) error
 	// Close is called when the signer is no longer worked.
 	Close func()
@@ -61,7 +62,7 @@ type Turns interface {
 
 // Turn is whose turn a job is at one moment, for this keeper.
 type Turn struct {
-	// Mine is true when the job is this keeper's to press.
+	// Mine is true when the job is this keeper's to press: to broadcast its transaction again, and to raise its price.
 	Mine bool
 	// Passed is true when another keeper's turn has begun. A turn that is neither mine nor passed is about to end: what
 	// was sent may land, and nothing more is done for it.

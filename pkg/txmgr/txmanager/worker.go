@@ -162,9 +162,9 @@ func (w *worker) once(ctx context.Context, p pass, reported *string) (signals [2
 
 func (w *worker) gate() string { return w.name + " gate" }
 
-// told has readiness told why nothing can be sent; empty when something could. What nodes refuse comes first: slots
+// blocked tells readiness why nothing can be sent; empty when something could. What nodes refuse comes first: slots
 // run out, and jobs wait, because of that.
-func (w *worker) told(b *broadcast) func(reason string) {
+func (w *worker) blocked(b *broadcast) func(reason string) {
 	return func(reason string) { w.Notice(w.gate(), cmp.Or(b.refusal(), reason)) }
 }
 

@@ -30,7 +30,7 @@ type jobsView struct {
 	Show, Kind, Outcome string
 	Kinds               []job.Kind
 	Outcomes            []job.Outcome
-	Waiting, PendingTx  []jobRow
+	Waiting, InFlight   []jobRow
 	Ended               []jobRow
 	Older               string // address of the attempts that ended before those that are shown
 	Limit               int
@@ -66,7 +66,7 @@ func (c *console) jobs(ctx context.Context, ask url.Values) (any, error) {
 		show string
 		read func(context.Context, job.Kind, int) ([]txstore.ListedAttempt, error)
 		into *[]jobRow
-	}{{showWaiting, intents.QueuedAttempts, &v.Waiting}, {showInFlight, intents.AttemptsInFlight, &v.PendingTx}} {
+	}{{showWaiting, intents.QueuedAttempts, &v.Waiting}, {showInFlight, intents.AttemptsInFlight, &v.InFlight}} {
 		if v.Show == "" || v.Show == part.show {
 			attempts, err := part.read(ctx, job.Kind(v.Kind), listLimit)
 			if err != nil {

@@ -388,7 +388,7 @@ func TestWaitsForDisabledMarkets(t *testing.T) {
 				want = txmanager.Defer
 			}
 			_, v, err := pending{state, false, noGlv}.ask(t.Context(), c.j)
-			if err != nil || v.Kind != want || want == txmanager.Defer && (v.Heads != 1 || !v.Gate ||
+			if err != nil || v.Kind != want || want == txmanager.Defer && (v.Heads != 1 || !v.Shown ||
 				!strings.Contains(v.Reason, "is disabled")) {
 				t.Errorf("%s, disabled is %s: %+v, %v", c.j.Kind, name, v, err)
 			}

@@ -132,7 +132,7 @@ func odd(reason string) txmanager.Verdict {
 // notNow is the verdict while the venue takes nothing of the kind. It stands for however long that lasts: no attempt
 // ends for it, and none fails. It is asked about again at the next head, and people are told what is in the way.
 func notNow(reason string) txmanager.Verdict {
-	return txmanager.Verdict{Kind: txmanager.Defer, Reason: reason, Heads: 1, Gate: true}
+	return txmanager.Verdict{Kind: txmanager.Defer, Reason: reason, Heads: 1, Shown: true}
 }
 
 // explained says what the name of an error does not.

@@ -218,7 +218,7 @@ func TestNotNowIsAskedAgain(t *testing.T) {
 		r := &Checker{Parts: parts, second: newSecondCalls(node, time.Now, func() {})}
 		task := &txmanager.Task{Intent: txm.Intent{Job: job.Job{ID: "x", Kind: c.kind}, Waited: c.waited}}
 		_, v, err := r.call(t.Context(), task)
-		if err != nil || v.Kind != txmanager.Defer || v.Pause != c.pause || v.Heads != c.heads || !v.Gate {
+		if err != nil || v.Kind != txmanager.Defer || v.Pause != c.pause || v.Heads != c.heads || !v.Shown {
 			t.Errorf("%v to a %s after %s: %+v, %v", gmx.DecodeRevert(gasRevert(c.answer.(nodeError))), c.kind,
 				c.waited,
 				v, err)

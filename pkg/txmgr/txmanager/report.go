@@ -9,16 +9,16 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 )
 
-// record publishes what has ended, and what was given up to those who want to know of it, and notes that it did: at
+// report publishes what has ended, and what was given up to those who want to know of it, and notes that it did: at
 // least once each.
-type record struct {
+type report struct {
 	duty
 	ended   Publisher // of all that has ended
 	givenUp Publisher // of what was given up
 }
 
 // pass publishes until nothing is left.
-func (r record) pass(ctx context.Context) error {
+func (r report) pass(ctx context.Context) error {
 	const atOnce = 100
 	for {
 		ended, err := r.store.Unreported(ctx, r.signer, atOnce)
@@ -42,7 +42,7 @@ func (r record) pass(ctx context.Context) error {
 	}
 }
 
-func (r record) count(ended []txm.Ended) {
+func (r report) count(ended []txm.Ended) {
 	for _, e := range ended {
 		i := e.Intent
 		r.metrics.jobs.WithLabelValues(string(i.Job.Kind), string(i.Outcome)).Inc()
