@@ -31,7 +31,7 @@ type Config struct {
 // Settings is the [planner] section.
 type Settings struct {
 	Bindings      []Binding     `toml:"bindings" help:"signers that take the jobs of some lanes only; whoever is not named here takes all"`
-	SweepInterval time.Duration `toml:"sweep_interval" help:"how often every live job is published again, whether or not anything changed"`
+	SweepInterval time.Duration `toml:"sweep_interval" help:"how often every position is judged and every live job published, whether or not anything changed"`
 	AdlRole       bool          `toml:"adl_role" help:"this keeper's signers hold the deleveraging role, so sides that have gained too much are deleveraged"`
 	CancelExpired bool          `toml:"cancel_expired" help:"cancel requests and market orders that expired, from contracts v2.2c on: it costs gas, for which no fee comes back"`
 }

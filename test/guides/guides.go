@@ -2,6 +2,7 @@
 package guides
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -96,13 +97,12 @@ type source struct {
 
 // declared tells whether a name, or Type.Name, is declared in a folder or below it.
 func (s sources) declared(folders []string, name string) (found bool, err error) {
-	last := name[strings.LastIndexByte(name, '.')+1:]
 	for _, folder := range folders {
 		err = fs.WalkDir(s.tree, folder, func(p string, d fs.DirEntry, err error) error {
 			if err != nil || found || d.IsDir() || !strings.HasSuffix(p, ".go") {
 				return err
 			}
-			found, err = s.declares(p, last)
+			found, err = s.declares(p, name)
 			return err
 		})
 		if found || err != nil {
@@ -122,7 +122,7 @@ func (s sources) declares(p, name string) (found bool, err error) {
 		f = &source{text: string(text)}
 		s.read[p] = f
 	}
-	if !strings.Contains(f.text, name) {
+	if !strings.Contains(f.text, name[strings.LastIndexByte(name, '.')+1:]) {
 		return false, nil
 	}
 	if f.parsed == nil {
@@ -133,19 +133,27 @@ func (s sources) declares(p, name string) (found bool, err error) {
 	return declares(f.parsed, name), nil
 }
 
-// declares tells whether a file declares a name: a function, method, type, value, field or method of an interface.
+// declares tells whether a file declares a name: a function, method, type, value, field or method of an interface. Of
+// Type.Method it asks for the method of that type, unless what is before the point is the file's package.
 func declares(file *ast.File, name string) (found bool) {
-	is := func(id *ast.Ident) bool { return id != nil && id.Name == name }
+	of, last, pointed := strings.Cut(name, ".")
+	if !pointed || of == file.Name.Name {
+		of, last = "", cmp.Or(last, name)
+	}
+	is := func(id *ast.Ident) bool { return id != nil && id.Name == last }
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
-			found = found || is(n.Name)
+			found = found || is(n.Name) && (of == "" || receiver(n) == of)
 			return false // what is inside has no meaning elsewhere
 		case *ast.TypeSpec:
-			found = found || is(n.Name)
+			found = found || of == "" && is(n.Name)
+			if of != "" && n.Name.Name != of {
+				return false
+			}
 		case *ast.ValueSpec:
 			for _, id := range n.Names {
-				found = found || is(id)
+				found = found || of == "" && is(id)
 			}
 		case *ast.Field:
 			for _, id := range n.Names {
@@ -155,4 +163,20 @@ func declares(file *ast.File, name string) (found bool) {
 		return !found
 	})
 	return found
+}
+
+// receiver is the name of the type that a function is a method of; empty for none.
+func receiver(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return ""
+	}
+	t := f.Recv.List[0].Type
+	if pointer, is := t.(*ast.StarExpr); is {
+		t = pointer.X
+	}
+	if generic, is := t.(*ast.IndexExpr); is {
+		t = generic.X
+	}
+	id, _ := t.(*ast.Ident)
+	return id.Name
 }

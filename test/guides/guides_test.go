@@ -41,10 +41,11 @@ func TestWhatIsNotThereIsFound(t *testing.T) {
 		"pkg/b/b.go": {Data: []byte("package b\n\nfunc TestB() { Inner := 1; _ = Inner }\n\nfunc run() {}\n")},
 		"docs/g.md": {Data: []byte("`pkg/a/a.go` `Plugin` `a.Plugin` `Plugin.Open` and `pkg/a`, `make test`, " +
 			"`window`\n`b.run()`\n")},
-		"test/t.go":   {Data: []byte("package t\n")},
-		"services/s":  {},
-		"lab/l":       {},
-		"docs/bad.md": {Data: []byte("`pkg/gone.go`\n`pkg/b` `Plugin`\n`TestB` and `Inner`\n`b.walk()`\n")},
+		"test/t.go":  {Data: []byte("package t\n")},
+		"services/s": {},
+		"lab/l":      {},
+		"docs/bad.md": {Data: []byte("`pkg/gone.go`\n`pkg/b` `Plugin`\n`TestB` and `Inner`\n`b.walk()`\n" +
+			"`Other.Open`\n")},
 	}
 	if got, err := check(tree, "docs/g.md"); err != nil || len(got) != 0 {
 		t.Errorf("%v, %v", got, err)
@@ -54,6 +55,7 @@ func TestWhatIsNotThereIsFound(t *testing.T) {
 		"docs/bad.md:2: no Plugin is declared in pkg/b",
 		"docs/bad.md:3: no Inner is declared in pkg, services, lab, test",
 		"docs/bad.md:4: no walk is declared in pkg, services, lab, test",
+		"docs/bad.md:5: no Other.Open is declared in pkg, services, lab, test",
 	}
 	if got, err := check(tree, "docs/bad.md"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v, want %q", got, err, want)
