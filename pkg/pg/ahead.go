@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -84,30 +83,14 @@ func (a aheadRows) collect(rows pgx.Rows, part int) error {
 		if a[table] == nil {
 			a[table] = map[rowID]perp.Row{}
 		}
-		row, err := layouts[table].decodeTuple(prior)
-		if err != nil {
-			return err
+		var row perp.Row
+		if prior != nil {
+			var err error
+			if row, err = DecodeRow(table, prior); err != nil {
+				return err
+			}
 		}
 		a[table][rowID{part, HashOf(key)}] = row
 	}
 	return rows.Err()
-}
-
-// decodeTuple builds a row from what encode has made of it; of nothing it makes no row.
-func (l layout) decodeTuple(tuple []byte) (perp.Row, error) {
-	if tuple == nil {
-		return nil, nil //nolint:nilnil // there was no row
-	}
-	values := make([][]byte, 0, len(l.columns))
-	for len(tuple) >= 4 {
-		end := 4 + uint64(binary.BigEndian.Uint32(tuple))
-		if end > uint64(len(tuple)) {
-			break
-		}
-		values, tuple = append(values, tuple[4:end:end]), tuple[end:]
-	}
-	if len(values) != len(l.columns) || len(tuple) > 0 {
-		return nil, fmt.Errorf("a row of %s: %w", l.table, errTuple)
-	}
-	return l.decode(values)
 }

@@ -11,6 +11,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
 )
 
 // history is a chain of blocks with arbitrary changes, kept in a book beside the database.
@@ -92,11 +93,11 @@ type fataler interface {
 // agree compares the database with the book, table by table.
 func (h *history) agree(t fataler, db *pg.DB) {
 	t.Helper()
-	want, err := pg.ChecksumsOf(h.book)
+	want, err := pgtest.ChecksumsOf(h.book)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, at, err := db.Checksums(background, h.generation)
+	got, at, err := pgtest.ChecksumsIn(background, db, h.generation)
 	if err != nil {
 		t.Fatal(err)
 	}

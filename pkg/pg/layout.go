@@ -2,6 +2,7 @@ package pg
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -159,31 +160,6 @@ func (l layout) encode(dst []byte, row perp.Row) ([]byte, error) {
 	return dst, nil
 }
 
-// recode appends a row as encode would, from the server's binary form of its columns. That form is the canonical one,
-// and no row is built of it, but for columns that are cast on their way: what the server writes for these is its own.
-func (l layout) recode(dst []byte, values [][]byte) (_ []byte, err error) {
-	for i, c := range l.columns {
-		at := len(dst)
-		dst = append(dst, 0, 0, 0, 0)
-		if !c.cast() {
-			dst = append(dst, values[i]...)
-		} else if dst, err = c.recode(dst, values[i], l.row.FieldByIndex(c.path).Type); err != nil {
-			return nil, fmt.Errorf("row %x of table %s: column %s: %w", values[0], l.table, c.name, err)
-		}
-		binary.BigEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
-	}
-	return dst, nil
-}
-
-// recode appends the canonical form of a stored value of a type.
-func (c codec) recode(dst, stored []byte, t reflect.Type) ([]byte, error) {
-	v := reflect.New(t).Elem()
-	if err := c.decode(stored, v); err != nil {
-		return nil, err
-	}
-	return c.encode(dst, v)
-}
-
 // decode builds a row from the server's binary form of its columns, in their order.
 func (l layout) decode(values [][]byte) (perp.Row, error) {
 	v := reflect.New(l.row).Elem()
@@ -200,4 +176,38 @@ func (l layout) decode(values [][]byte) (perp.Row, error) {
 		return nil, fmt.Errorf("%s is no row", l.row)
 	}
 	return row, nil
+}
+
+// split takes a row in the form of encode apart into the values of its columns.
+func (l layout) split(tuple []byte) ([][]byte, error) {
+	values := make([][]byte, len(l.columns))
+	for i := range values {
+		if len(tuple) < 4 || uint64(len(tuple)-4) < uint64(binary.BigEndian.Uint32(tuple)) {
+			return nil, fmt.Errorf("a row of table %s ends in its column %s: %w", l.table, l.columns[i].name, errTuple)
+		}
+		end := 4 + int(binary.BigEndian.Uint32(tuple))
+		values[i], tuple = tuple[4:end:end], tuple[end:]
+	}
+	if len(tuple) > 0 {
+		return nil, fmt.Errorf("%d bytes are left of a row of table %s: %w", len(tuple), l.table, errTuple)
+	}
+	return values, nil
+}
+
+var errTuple = errors.New("it is not a tuple of its table")
+
+// EncodeRow writes a row of the state in its canonical form: equal rows give equal bytes.
+func EncodeRow(row perp.Row) ([]byte, error) { return layouts[row.RowKey().Table].encode(nil, row) }
+
+// DecodeRow reads what EncodeRow has written.
+func DecodeRow(table perp.Table, tuple []byte) (perp.Row, error) {
+	l, known := layouts[table]
+	if !known {
+		return nil, fmt.Errorf("%q is no table of rows", table)
+	}
+	values, err := l.split(tuple)
+	if err != nil {
+		return nil, err
+	}
+	return l.decode(values)
 }

@@ -154,7 +154,7 @@ func TestSwitchOfGenerations(t *testing.T) {
 
 // PIPE-7, PIPE-8: checksums are of the rows alone, however they are spread over partitions and steps.
 func TestChecksumsIgnorePartitions(t *testing.T) {
-	var want pg.Checksums
+	var want pgtest.Checksums
 	for _, partitions := range []int{1, 4} {
 		db := pgtest.DB(t)
 		rows := make([][]perp.Row, partitions)
@@ -166,7 +166,7 @@ func TestChecksumsIgnorePartitions(t *testing.T) {
 		for i := range partitions {
 			commit(t, claim(t, db, i, partitions), follow(chain.BlockRef{Number: 10}, rows[i]...))
 		}
-		got, _, err := db.Checksums(t.Context(), 1)
+		got, _, err := pgtest.ChecksumsIn(t.Context(), db, 1)
 		must(t, err)
 		if want != nil && !maps.Equal(got, want) {
 			t.Errorf("with %d partitions the checksums differ", partitions)

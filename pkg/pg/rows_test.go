@@ -76,12 +76,9 @@ func TestRowsSurviveTheDatabase(t *testing.T) {
 				if _, err := pg.DecodeRow(table, encoded[:len(encoded)-1]); err == nil {
 					rt.Fatal("half a row was read")
 				}
-				back, summed, err := l.RoundTrip(t.Context(), conn, row)
+				back, err := l.RoundTrip(t.Context(), conn, row)
 				if err != nil {
 					rt.Fatalf("%#v: %v", row, err)
-				}
-				if string(summed) != string(encoded) {
-					rt.Fatalf("written   %x\nsummed up %x", encoded, summed)
 				}
 				again, err := l.Encode(back)
 				if err != nil || string(again) != string(encoded) {

@@ -2,7 +2,6 @@ package pg
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -39,23 +38,14 @@ func newRowSet(table perp.Table) *rowSet {
 	return s
 }
 
-var errTuple = errors.New("it is not a tuple of its table")
-
 // add adds a row in the form of layout.encode.
 func (s *rowSet) add(tuple []byte) error {
-	for i := range s.columns {
-		if len(tuple) < 4 {
-			return fmt.Errorf("column %d of a row of %s: %w", i, s.layout.table, errTuple)
-		}
-		end := 4 + uint64(binary.BigEndian.Uint32(tuple))
-		if end > uint64(len(tuple)) {
-			return fmt.Errorf("column %d of a row of %s: %w", i, s.layout.table, errTuple)
-		}
-		s.columns[i] = append(s.columns[i], tuple[:end]...)
-		tuple = tuple[end:]
+	values, err := s.layout.split(tuple)
+	if err != nil {
+		return err
 	}
-	if len(tuple) > 0 {
-		return fmt.Errorf("%d bytes are left of a row of %s: %w", len(tuple), s.layout.table, errTuple)
+	for i, v := range values {
+		s.columns[i] = append(binary.BigEndian.AppendUint32(s.columns[i], uint32(len(v))), v...)
 	}
 	s.rows++
 	return nil

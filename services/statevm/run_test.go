@@ -160,7 +160,7 @@ func TestSecondGenerationIsTheSame(t *testing.T) {
 		t.Fatal(number, err)
 	}
 	eventually(t, "the second generation is filled", func() bool {
-		_, at, err := s.db.Checksums(context.Background(), 2)
+		_, at, err := pgtest.ChecksumsIn(context.Background(), s.db, 2)
 		return err == nil && at.Level() && at.Watermark == x.tip()
 	})
 	x.agree(s.db, 1)

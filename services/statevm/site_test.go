@@ -108,7 +108,7 @@ func (s *site) newFollower(p *pg.Partition, topic string) *follower {
 	return &follower{
 		log: zerolog.Nop(), metrics: NewMetrics(prometheus.NewRegistry()).of(1, p.Offset().Partition),
 		decoder: gmx.NewDecoder(emitter).For(p.Offset().Partition), limit: 50,
-		committed: func(int64) {}, ready: func(string) {}, partition: p,
+		ready: func(string) {}, partition: p,
 		open: func(offset int64) *bus.Reader { return s.client.Reader(topic, p.Offset().Partition, offset) },
 		bounds: func(ctx context.Context) (first, end int64, err error) {
 			return s.client.Bounds(ctx, topic, p.Offset().Partition)
@@ -145,8 +145,8 @@ func (s *site) drive(t failer, f *follower, topic string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), hangGuard)
 	defer cancel()
-	f.committed = func(next int64) {
-		if next >= end {
+	f.ready = func(string) {
+		if p.Offset().Next >= end {
 			cancel()
 		}
 	}
@@ -160,11 +160,11 @@ func (s *site) drive(t failer, f *follower, topic string) error {
 // agree compares the database with the fold.
 func (x *exchange) agree(db *pg.DB, generation int) {
 	x.t.Helper()
-	want, err := pg.ChecksumsOf(x.book)
+	want, err := pgtest.ChecksumsOf(x.book)
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	got, at, err := db.Checksums(context.Background(), generation)
+	got, at, err := pgtest.ChecksumsIn(context.Background(), db, generation)
 	if err != nil {
 		x.t.Fatal(err)
 	}

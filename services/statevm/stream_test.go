@@ -154,8 +154,8 @@ func TestKilledAtEveryStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.committed = func(next int64) {
-			if next >= end {
+		f.ready = func(string) {
+			if p.Offset().Next >= end {
 				cancel()
 			}
 		}
@@ -220,14 +220,14 @@ func TestPausedOwnerIsFencedOut(t *testing.T) {
 	x.grow(3)
 	s.catchUp(t, s.db, topic, generation, 1)
 	x.grow(3)
-	before, _, err := s.db.Checksums(t.Context(), generation)
+	before, _, err := pgtest.ChecksumsIn(t.Context(), s.db, generation)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.follow(t, paused, topic); !pg.NotOwner(err) {
 		t.Fatalf("the paused owner ended with %v", err)
 	}
-	after, _, err := s.db.Checksums(t.Context(), generation)
+	after, _, err := pgtest.ChecksumsIn(t.Context(), s.db, generation)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -256,7 +256,7 @@ func (c *Chain) Equals(ctx context.Context, db *pg.DB, least uint64) error {
 	if err != nil {
 		return err
 	}
-	got, at, err := db.Checksums(ctx, active)
+	got, at, err := pgtest.ChecksumsIn(ctx, db, active)
 	switch {
 	case err != nil:
 		return err
@@ -272,7 +272,7 @@ func (c *Chain) Equals(ctx context.Context, db *pg.DB, least uint64) error {
 	if err != nil {
 		return err
 	}
-	want, err := pg.ChecksumsOf(rows)
+	want, err := pgtest.ChecksumsOf(rows)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 // WithAudits returns rows that were folded from logs together with how far the database says that the words of their
 // markets have been audited, which no log says. The rows themselves stay as they are: an audit may be taken back with
 // its block.
-func WithAudits(ctx context.Context, db *pg.DB, folded pg.RowSource) (pg.RowSource, error) {
+func WithAudits(ctx context.Context, db *pg.DB, folded RowSource) (RowSource, error) {
 	a := audited{RowSource: folded}
 	for _, row := range folded.Rows(perp.Markets) {
 		audit, err := db.MarketValue(ctx, perp.AuditKey(row.RowKey().Key.Address()).Key)
@@ -26,11 +26,11 @@ func WithAudits(ctx context.Context, db *pg.DB, folded pg.RowSource) (pg.RowSour
 
 // audited is rows and audits beside them.
 type audited struct {
-	pg.RowSource
+	RowSource
 	audits []perp.Row
 }
 
-// Rows implements [pg.RowSource].
+// Rows implements [RowSource].
 func (a audited) Rows(t perp.Table) []perp.Row {
 	rows := a.RowSource.Rows(t)
 	if t == perp.MarketValues {
