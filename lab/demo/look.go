@@ -23,7 +23,7 @@ type Snapshot struct {
 // KeeperStatus is the state of one keeper.
 type KeeperStatus struct {
 	Role      string
-	Overview  pg.Overview
+	Counts    Counts
 	Head      uint64
 	Processes []ProcessStatus
 	Jobs      JobStatus
@@ -107,7 +107,7 @@ func (k *Keeper) Look(ctx context.Context, db *pg.DB) KeeperStatus {
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		var err error
-		if snapshot.Overview, err = db.Overview(ctx); err != nil {
+		if snapshot.Counts, err = Count(ctx, db); err != nil {
 			snapshot.Trouble = err.Error()
 		}
 	})

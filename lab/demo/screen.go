@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"perpkeeper/pkg/pg"
 )
 
 // Screen is where the demo shows itself: a page that is drawn anew on a terminal, lines elsewhere.
@@ -38,10 +36,10 @@ func (s Screen) Show(v Snapshot) {
 }
 
 // State is the state of the keeper that is furthest: all fold the same chain.
-func (v Snapshot) State() (o pg.Overview) {
+func (v Snapshot) State() (o Counts) {
 	for _, k := range v.Keepers {
-		if k.Trouble == "" && (o.Orders == nil || k.Overview.Watermark.Number > o.Watermark.Number) {
-			o = k.Overview
+		if k.Trouble == "" && (o.Of == nil || k.Counts.Watermark.Number > o.Watermark.Number) {
+			o = k.Counts
 		}
 	}
 	return o
@@ -77,12 +75,12 @@ func (v Snapshot) Line() string {
 	o := v.State()
 	fmt.Fprintf(&b, "%4.0fs  %s%s | head %d | positions %d open, %d closed, %d liquidated | orders %d waiting, %d "+
 		"executed | requests %d waiting, %d executed",
-		v.At.Seconds(), v.Now, v.executed(" | executed by %s"), v.head(), o.Positions["Active"], o.Positions["Closed"],
-		o.Liquidations["Executed"],
-		o.Orders["Created"]+o.Orders["Updated"], o.Orders["Executed"], o.Requests["Created"], o.Requests["Executed"])
+		v.At.Seconds(), v.Now, v.executed(" | executed by %s"), v.head(), o.Of["position Active"],
+		o.Of["position Closed"], o.Of["liquidation Executed"], o.Of["order Created"]+o.Of["order Updated"],
+		o.Of["order Executed"], o.Of["request Created"], o.Of["request Executed"])
 	for _, k := range v.Keepers {
 		fmt.Fprintf(&b, " | %s %s: %d live, %d in flight, %d sent", k.Role, k.state(), k.Jobs.Live, k.Jobs.InFlight,
-			k.Overview.Sent)
+			k.Counts.Of["sent"])
 	}
 	return b.String()
 }
@@ -103,13 +101,13 @@ func (v Snapshot) Page() string {
 	fmt.Fprintf(&b, "  now           %s\n", v.Now)
 	fmt.Fprintf(&b, "  console       %s\n", v.Console)
 	fmt.Fprintf(&b, "  chain         head %-10d finalized %d\n", head, o.Finalized().Number)
-	fmt.Fprintf(&b, "  positions     open %-10d closed  %-10d liquidated %d\n", o.Positions["Active"],
-		o.Positions["Closed"], o.Liquidations["Executed"])
+	fmt.Fprintf(&b, "  positions     open %-10d closed  %-10d liquidated %d\n", o.Of["position Active"],
+		o.Of["position Closed"], o.Of["liquidation Executed"])
 	fmt.Fprintf(&b, "  orders        wait %-10d done    %-10d cancelled %-10d frozen %d\n",
-		o.Orders["Created"]+o.Orders["Updated"], o.Orders["Executed"],
-		o.Orders["Cancelled"], o.Orders["Frozen"])
-	fmt.Fprintf(&b, "  requests      wait %-10d done    %-10d cancelled %d\n", o.Requests["Created"],
-		o.Requests["Executed"], o.Requests["Cancelled"])
+		o.Of["order Created"]+o.Of["order Updated"], o.Of["order Executed"],
+		o.Of["order Cancelled"], o.Of["order Frozen"])
+	fmt.Fprintf(&b, "  requests      wait %-10d done    %-10d cancelled %d\n", o.Of["request Created"],
+		o.Of["request Executed"], o.Of["request Cancelled"])
 	b.WriteString(v.executed("  executed by   %s\n"))
 	for _, k := range v.Keepers {
 		k.page(&b, head)
@@ -120,7 +118,8 @@ func (v Snapshot) Page() string {
 func (v KeeperStatus) page(b *strings.Builder, head uint64) {
 	fmt.Fprintf(b, "\n  %-9s %s\n", v.Role, v.state())
 	fmt.Fprintf(b, "    state lag %-4d jobs live %-4d queued %-4d in flight %-4d transactions %d\n",
-		head-min(head, v.Overview.Watermark.Number), v.Jobs.Live, v.Jobs.Queued, v.Jobs.InFlight, v.Overview.Sent)
+		head-min(head, v.Counts.Watermark.Number), v.Jobs.Live, v.Jobs.Queued, v.Jobs.InFlight,
+		v.Counts.Of["sent"])
 	for _, p := range v.Processes {
 		fmt.Fprintf(b, "    %-12s  http://%s/metrics  %s", p.Name, p.HTTP, p.Health)
 		if p.Restarts > 0 {

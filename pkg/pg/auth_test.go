@@ -46,7 +46,7 @@ func TestPasswordIsNotToldInClear(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Overview(t.Context()); err == nil {
+	if _, err := db.Progress(t.Context()); err == nil {
 		t.Error("the impostor was believed")
 	}
 	if said := <-heard; strings.Contains(said, "hunter2") {

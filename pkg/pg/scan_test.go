@@ -18,8 +18,7 @@ var growing = []string{"tx_intent", "signed_tx", "tx_receipt", "signer_nonce_all
 
 // wholesale are the statements that may read a growing table from end to end: those of an operator's command, never
 // those of a process at work.
-var wholesale = []string{"attempts of jobs", "call off", "why not called off", "count of transactions sent",
-	"liquidations",
+var wholesale = []string{"attempts of jobs", "call off", "why not called off", "liquidations",
 	"lock pause", "pending liquidations"}
 
 // scan is a line of a plan that reads a table, through an index or not. The condition by which an index finds rows

@@ -12,10 +12,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
+	"perpkeeper/lab/demo"
 	"perpkeeper/lab/devnet"
 	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/secret"
 )
 
@@ -144,7 +144,7 @@ func (k *keeper) flood(orders uint32) {
 		})
 	}
 	k.must(nil, group.Wait())
-	k.await("every order waits at a signer", func(o pg.Overview) bool { return k.waiting() == int(orders) })
+	k.await("every order waits at a signer", func(demo.Counts) bool { return k.waiting() == int(orders) })
 }
 
 func (k *keeper) waiting() (queued int) {

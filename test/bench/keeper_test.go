@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"perpkeeper/lab/demo"
 	"perpkeeper/lab/devnet"
 	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
@@ -170,7 +171,7 @@ func (k *keeper) open(positions int) {
 	if err := group.Wait(); err != nil {
 		k.t.Fatal(err)
 	}
-	k.await("every position is open", func(o pg.Overview) bool { return o.Positions["Active"] == positions })
+	k.await("every position is open", func(o demo.Counts) bool { return o.Of["position Active"] == positions })
 }
 
 func (k *keeper) must(_ any, err error) {
@@ -200,7 +201,7 @@ func (k *keeper) trade(ctx context.Context, trader devnet.Account, i int64) erro
 func usd(dollars int64) *big.Int { return exchange.USD30(dollars*1_000_000, 0) }
 
 // await polls until something is so in the state.
-func (k *keeper) await(what string, so func(pg.Overview) bool) {
+func (k *keeper) await(what string, so func(demo.Counts) bool) {
 	k.t.Helper()
 	ctx, cancel := context.WithTimeout(k.t.Context(), 15*time.Minute)
 	defer cancel()
@@ -212,7 +213,7 @@ func (k *keeper) await(what string, so func(pg.Overview) bool) {
 		case <-ctx.Done():
 			k.t.Fatalf("never happened: %s", what)
 		}
-		o, err := k.db.Overview(ctx)
+		o, err := demo.Count(ctx, k.db)
 		if err != nil {
 			k.t.Fatal(err)
 		}

@@ -179,19 +179,19 @@ func (k *keeper) awaitShared(kind string) {
 // progress waits until so many more orders have been executed and positions liquidated than at the call.
 func (k *keeper) progress(orders, liquidations int) {
 	k.t.Helper()
-	var before pg.Overview
+	var before demo.Counts
 	k.await("a first look", func(ctx context.Context) (err error) {
-		before, err = k.db.Overview(ctx)
+		before, err = demo.Count(ctx, k.db)
 		return err
 	})
 	k.await(fmt.Sprintf("%d more orders and %d more liquidations", orders, liquidations),
 		func(ctx context.Context) error {
-			now, err := k.db.Overview(ctx)
+			now, err := demo.Count(ctx, k.db)
 			if err != nil {
 				return err
 			}
-			o, l := now.Orders["Executed"]-before.Orders["Executed"],
-				now.Liquidations["Executed"]-before.Liquidations["Executed"]
+			o, l := now.Of["order Executed"]-before.Of["order Executed"],
+				now.Of["liquidation Executed"]-before.Of["liquidation Executed"]
 			if o < orders || l < liquidations {
 				return fmt.Errorf("%d and %d", o, l)
 			}

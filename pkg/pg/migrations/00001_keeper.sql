@@ -426,7 +426,6 @@ CREATE TABLE keeper.archive_week (
     week       date        PRIMARY KEY CHECK (extract(isodow FROM week) = 1), -- its Monday, UTC
     intents    bigint      NOT NULL DEFAULT 0,
     signed     bigint      NOT NULL DEFAULT 0, -- transactions
-    sent       bigint      NOT NULL DEFAULT 0, -- of these, those that were broadcast
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     dropped_at timestamptz,
     bytes      bigint      -- that the drop gave back

@@ -73,11 +73,11 @@ var (
 			ended_at = greatest(j.ended_at, excluded.ended_at)`)
 	countArchived = pg.Register("count what is archived",
 		`UPDATE keeper.archive_week w SET intents = w.intents + n.intents,
-			signed = w.signed + n.signed, sent = w.sent + n.sent
+			signed = w.signed + n.signed
 		FROM (SELECT date_trunc('week', i.ended_at AT TIME ZONE 'UTC')::date AS week, count(*) AS intents,
-				sum(made.signed) AS signed, sum(made.sent) AS sent
-			FROM keeper.tx_intent i CROSS JOIN LATERAL (SELECT count(*) AS signed,
-					count(*) FILTER (WHERE a.sends > 0) AS sent FROM keeper.signed_tx a WHERE `+txsOf("i")+`) made
+				sum(made.signed) AS signed
+			FROM keeper.tx_intent i CROSS JOIN LATERAL (SELECT count(*) AS signed
+				FROM keeper.signed_tx a WHERE `+txsOf("i")+`) made
 			WHERE i.id = ANY ($1) GROUP BY 1) n WHERE w.week = n.week`)
 	removeReceipts = pg.Register("remove archived receipts",
 		`DELETE FROM keeper.tx_receipt r WHERE r.intent = ANY ($1)`)
