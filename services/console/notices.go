@@ -100,7 +100,7 @@ func (n *notifier) follow(ctx context.Context, to notify.Receiver, assigned func
 	return n.client.Join(ctx, group, func(ctx context.Context, c bus.Claim) error {
 		d := &delivery{notifier: n, to: to, partition: c.Partition, topic: group.Topic}
 		defer n.metrics.failing.DeleteLabelValues(to.Name, strconv.Itoa(c.Partition))
-		return d.run(ctx, c.Committed)
+		return d.run(ctx)
 	})
 }
 
@@ -113,13 +113,13 @@ type delivery struct {
 }
 
 // run delivers until ctx ends. Where the topic is no longer the one that was read, it begins anew.
-func (d *delivery) run(ctx context.Context, committed func(int64)) error {
+func (d *delivery) run(ctx context.Context) error {
 	for {
 		at, err := d.start(ctx)
 		if err != nil {
 			return err
 		}
-		if err := d.follow(ctx, at, committed); !bus.LostLog(err) {
+		if err := d.follow(ctx, at); !bus.LostLog(err) {
 			return err
 		}
 		if err := d.anew(ctx, at.Next); err != nil {
@@ -129,7 +129,7 @@ func (d *delivery) run(ctx context.Context, committed func(int64)) error {
 }
 
 // follow delivers from a place on.
-func (d *delivery) follow(ctx context.Context, at pg.Place, committed func(int64)) error {
+func (d *delivery) follow(ctx context.Context, at pg.Place) error {
 	reader := d.client.Reader(d.topic, d.partition, at.Next).Watch(at.Mark)
 	for {
 		records, err := reader.NextBatch(ctx, 100)
@@ -144,7 +144,6 @@ func (d *delivery) follow(ctx context.Context, at pg.Place, committed func(int64
 		if err := d.note(ctx, records[len(records)-1]); err != nil {
 			return err
 		}
-		committed(reader.Offset())
 	}
 }
 

@@ -70,6 +70,6 @@ func (a *adoption) work(ctx context.Context, key signer.Signer, partition int) e
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.s.manager.Work(ctx, key) })
-	group.Go(func() error { return a.s.intake(ctx, partition, func(int64) {}) })
+	group.Go(func() error { return a.s.intake(ctx, partition) })
 	return group.Wait()
 }

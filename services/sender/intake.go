@@ -33,14 +33,14 @@ func (s *Sender) consume(ctx context.Context, c bus.Claim) error {
 	if c.Partition == 0 {
 		group.Go(func() error { return s.letters(ctx) })
 	}
-	group.Go(func() error { return s.intake(ctx, c.Partition, c.Committed) })
+	group.Go(func() error { return s.intake(ctx, c.Partition) })
 	return group.Wait()
 }
 
 // intake stores the jobs of the partition, beginning as far back as a job may be old: what a former owner read and did
 // not store, it did not do. Planners say all that is due again with every sweep, so that of a backlog only the newest
 // record of each job is stored, the most urgent first. Records that nobody can read become dead letters.
-func (s *Sender) intake(ctx context.Context, partition int, committed func(next int64)) error {
+func (s *Sender) intake(ctx context.Context, partition int) error {
 	part := fmt.Sprintf("partition %d", partition)
 	defer s.notices.set(part, "")
 	topic := wire.JobTopic(s.cfg.Keeper.ChainID)
@@ -73,7 +73,6 @@ func (s *Sender) intake(ctx context.Context, partition int, committed func(next 
 			}
 		}
 		clear(newest)
-		committed(reader.Offset())
 	}
 }
 

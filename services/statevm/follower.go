@@ -21,15 +21,14 @@ const maxRecords = 10_000
 
 // follower brings one partition's rows up to date and keeps them so, for the time of one claim.
 type follower struct {
-	log       zerolog.Logger
-	metrics   *partitionMetrics
-	decoder   decoder
-	own       func(key chain.Hash) bool // see assembler
-	limit     int
-	open      func(offset int64) *bus.Reader
-	bounds    func(ctx context.Context) (first, end int64, err error)
-	committed func(next int64)
-	ready     func(reason string) // empty = all is well
+	log     zerolog.Logger
+	metrics *partitionMetrics
+	decoder decoder
+	own     func(key chain.Hash) bool // see assembler
+	limit   int
+	open    func(offset int64) *bus.Reader
+	bounds  func(ctx context.Context) (first, end int64, err error)
+	ready   func(reason string) // empty = all is well
 
 	partition *pg.Partition
 	intake    *intake // nil before the first begin
@@ -172,7 +171,7 @@ func (f *follower) flush(ctx context.Context, last step) error {
 			return err
 		}
 		failpoint.Hit("statevm.committed")
-		f.noteCommit()
+		f.stands()
 		f.reportDifferences()
 	}
 	return halted
@@ -216,11 +215,6 @@ func (f *follower) fetch(ctx context.Context, keys []perp.RowKey) error {
 	}
 	f.rows.fetched(keys, found)
 	return nil
-}
-
-func (f *follower) noteCommit() {
-	f.committed(f.partition.Offset().Next)
-	f.stands()
 }
 
 // stands reports where the partition is, and whether anybody may act on it.

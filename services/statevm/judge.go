@@ -98,7 +98,7 @@ func (f *follower) reorg(ctx context.Context, s step) error {
 	f.branch.rewind(to, accepted)
 	f.log.Warn().Uint64("from", from.Number).Stringer("old_tip", from.Hash).Uint64("to", to.Number).
 		Stringer("ancestor", to.Hash).Msg("blocks undone")
-	f.noteCommit()
+	f.stands()
 	return f.reload(ctx)
 }
 
@@ -114,7 +114,7 @@ func (f *follower) halt(ctx context.Context, s step) error {
 	failpoint.Hit("statevm.halt.after")
 	f.log.Error().Str("reason", reason).Msg("the chain has broken a promise: nobody may act until the operator " +
 		"accepts a reorg")
-	f.noteCommit()
+	f.stands()
 	return nil
 }
 

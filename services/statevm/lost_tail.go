@@ -178,6 +178,6 @@ func (f *follower) resume(ctx context.Context) error {
 	f.log.Warn().Uint64("from", from.Number).Uint64("to", t.at.Number).Stringer("hash", t.at.Hash).
 		Int64("offset", t.next).
 		Msg("rows and topic agree again after the topic lost its end")
-	f.noteCommit()
+	f.stands()
 	return f.reload(ctx)
 }

@@ -127,7 +127,7 @@ func (s *Statevm) serve(ctx context.Context, generation int, c bus.Claim) error 
 		}
 		f := &follower{
 			log: log, metrics: metrics, decoder: s.decoder.For(c.Partition), limit: maxRecords,
-			committed: c.Committed, ready: ready, partition: p, own: s.ownKeys(c.Partition),
+			ready: ready, partition: p, own: s.ownKeys(c.Partition),
 			open: func(offset int64) *bus.Reader {
 				return s.client.Reader(wire.LogTopic(s.cfg.Keeper.ChainID), c.Partition, offset)
 			},

@@ -14,7 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -97,15 +96,13 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// Killed without warning in the middle of writes, a broker has every batch that it acknowledged, its topics and its
-// groups.
+// Killed without warning in the middle of writes, a broker has every batch that it acknowledged, and its topics.
 func TestKillKeepsWhatWasAcknowledged(t *testing.T) {
 	ctx, dir := guarded(t), t.TempDir()
 	address, kill := spawn(t, dir, "127.0.0.1:0")
 	c := connect(t, address)
 	spec := []bus.TopicSpec{{Name: "log", Partitions: 2}}
 	must(t, c.Ensure(ctx, spec))
-	commit(t, c, address, "log", 7)
 
 	acknowledged := make(chan int64, 1)
 	started := make(chan struct{})
@@ -141,41 +138,9 @@ func TestKillKeepsWhatWasAcknowledged(t *testing.T) {
 			t.Fatalf("offset %d holds %s", i, record.Value)
 		}
 	}
-	if got := committed(t, address, "log"); got != 7 {
-		t.Fatalf("the group's offset is %d, want 7", got)
-	}
 	_, err := c.Producer("log").Produce(ctx, 1, []bus.Record{{Value: []byte("on")}})
 	must(t, err)
 	t.Logf("%d acknowledged records were there after the kill", n)
-}
-
-// commit makes a group commit an offset for partition 0 of a topic that has its name.
-func commit(t *testing.T, c *bus.Client, address, topic string, offset int64) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(guarded(t))
-	must(t, c.Join(ctx, bus.GroupConfig{ID: topic, Topic: topic}, func(ctx context.Context, claim bus.Claim) error {
-		if claim.Partition == 0 {
-			claim.Committed(offset)
-			cancel() // what was noted is sent before the group is left
-		}
-		<-ctx.Done()
-		return nil
-	}))
-	if got := committed(t, address, topic); got != offset {
-		t.Fatalf("committed %d, want %d", got, offset)
-	}
-}
-
-func committed(t *testing.T, address, group string) int64 {
-	t.Helper()
-	topic := kmsg.NewOffsetFetchRequestTopic()
-	topic.Topic, topic.Partitions = group, []int32{0}
-	request := kmsg.NewPtrOffsetFetchRequest()
-	request.Group, request.Topics = group, []kmsg.OffsetFetchRequestTopic{topic}
-	answer, err := request.RequestWith(guarded(t), witness(t, address))
-	must(t, err)
-	must(t, kerr.ErrorForCode(answer.ErrorCode))
-	return answer.Topics[0].Partitions[0].Offset
 }
 
 func witness(t *testing.T, address string, opts ...kgo.Opt) *kgo.Client {

@@ -33,7 +33,5 @@
 //     an hour, so the broker must remember for longer than that. The embedded broker forgets sequences when its process
 //     is killed.
 //   - Record times are the clock of the process that wrote them.
-//   - Offsets given to Committed are for lag dashboards. They can be late, lost, or of an older generation; nobody may
-//     start from them.
 //   - No Kafka transactions: a transactional or control batch in a partition stops its Reader.
 package bus

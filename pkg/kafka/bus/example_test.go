@@ -49,7 +49,6 @@ func Example() {
 				}
 				fmt.Printf("%d: %s\n", record.Offset, record.Value)
 				stored = record.Offset + 1
-				claim.Committed(stored)
 				if stored == 2 {
 					cancel()
 				}

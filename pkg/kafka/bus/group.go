@@ -26,15 +26,7 @@ type GroupConfig struct {
 }
 
 // Claim is one partition, assigned to this member for one generation of the group.
-type Claim struct {
-	Partition  int
-	Generation int32
-	board      *board
-}
-
-// Committed notes the offset of the next record to be worked on, for lag dashboards and nothing else. It does not wait;
-// what was noted last is sent about once a second, and errors are only counted.
-func (c Claim) Committed(next int64) { c.board.note(c.Partition, next) }
+type Claim struct{ Partition int }
 
 // Join makes this process a member of a group that shares out the partitions of a topic, until ctx ends or a handler
 // fails.
@@ -138,20 +130,18 @@ func (m *member) work(ctx, over context.Context, generation *kafka.Generation) e
 	defer cancel()
 	defer context.AfterFunc(over, cancel)()
 
-	b := newBoard(m.c, m.g, generation)
 	var handlers sync.WaitGroup
 	failures := make(chan error, len(partitions))
 	for _, p := range partitions {
 		handlers.Go(func() {
-			if err := m.serve(ctx, Claim{Partition: p, Generation: generation.ID, board: b}); err != nil {
+			if err := m.serve(ctx, Claim{p}); err != nil {
 				failures <- err
 				cancel()
 			}
 		})
 	}
-	b.run(ctx)
+	<-ctx.Done()
 	handlers.Wait()
-	b.send()
 	close(failures)
 	return <-failures
 }

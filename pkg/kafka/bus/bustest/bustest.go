@@ -85,7 +85,6 @@ var calm = map[string]func(*site){
 	"a killed member is replaced":        killedMemberIsReplaced,
 	"no stale deliveries":                noStaleDeliveries,
 	"a handler's error ends it":          handlerErrorEndsIt,
-	"old commits cannot rewind":          oldCommitsCannotRewind,
 }
 
 var rough = map[string]func(*site){

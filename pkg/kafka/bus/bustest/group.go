@@ -127,24 +127,16 @@ func sizes(want map[*member]int) map[string]int {
 // Two members share, one leaves, the other has all. PIPE-7.
 func partitionsAreShared(s *site) {
 	group, w := bus.GroupConfig{ID: s.name(), Topic: s.topic(4)}, newWatch()
-	var generation atomic.Int32 // of the second member
 	a := s.join(w, group, "a", nil)
 	s.settled(w, map[*member]int{a: 4})
-	b := s.join(w, group, "b", func(ctx context.Context, claim bus.Claim) error {
-		generation.Store(claim.Generation)
-		<-ctx.Done()
-		return nil
-	})
+	b := s.join(w, group, "b", nil)
 	joined := time.Now()
 	s.settled(w, map[*member]int{a: 2, b: 2})
 	s.Logf("a second member had its share after %s", time.Since(joined))
-	before, left := generation.Load(), time.Now()
+	left := time.Now()
 	a.leave()
 	s.must(a.err)
 	s.settled(w, map[*member]int{a: 0, b: 4})
-	if after := generation.Load(); after != before+1 {
-		s.Fatalf("the group went from generation %d to %d because one member left", before, after)
-	}
 	s.Logf("partitions of a member that left moved after %s", time.Since(left))
 	if got := *a.assign.Load(); len(got) != 0 {
 		s.Fatalf("the member that left was last told %v", got)
@@ -195,7 +187,6 @@ func noStaleDeliveries(s *site) {
 				return fmt.Errorf("partition %d: offset %d was delivered when the work stood at %d", claim.Partition,
 					record.Offset, done[claim.Partition].Load())
 			}
-			claim.Committed(record.Offset + 1)
 		}
 	}
 	stop, written := s.flow(c, topic, partitions)
@@ -277,36 +268,4 @@ func handlerErrorEndsIt(s *site) {
 		b.leave()
 		s.must(b.err)
 	}
-}
-
-// A claim that is kept beyond its generation commits nothing over the offsets of its successor.
-func oldCommitsCannotRewind(s *site) {
-	topic := s.topic(1)
-	group, w, other := bus.GroupConfig{ID: s.name(), Topic: topic}, newWatch(), s.witness()
-	claims := make(chan bus.Claim, 10)
-	keep := func(ctx context.Context, claim bus.Claim) error {
-		claims <- claim
-		<-ctx.Done()
-		return nil
-	}
-	a := s.join(w, group, "a", keep)
-	old := <-claims
-	old.Committed(10)
-	s.eventually("the first commit", func() bool { return other.committed(group.ID, topic) == 10 })
-	old.Committed(11)
-	a.leave()
-	s.eventually("what was noted last", func() bool { return other.committed(group.ID, topic) == 11 })
-	b := s.join(w, group, "b", keep)
-	current := <-claims
-	if current.Generation <= old.Generation {
-		s.Fatalf("generation %d follows %d", current.Generation, old.Generation)
-	}
-	old.Committed(3)
-	current.Committed(20)
-	s.eventually("the successor's commit", func() bool { return other.committed(group.ID, topic) == 20 })
-	old.Committed(4)
-	current.Committed(21)
-	s.eventually("the successor's second commit", func() bool { return other.committed(group.ID, topic) == 21 })
-	b.leave()
-	s.must(b.err)
 }

@@ -236,18 +236,3 @@ func (w *witness) deleteBelow(topic string, offset int64) {
 	w.s.must(err)
 	w.s.must(kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode))
 }
-
-// committed returns the offset a group has committed for a partition, or -1.
-func (w *witness) committed(group, topic string) int64 {
-	w.s.Helper()
-	t := kmsg.NewOffsetFetchRequestGroupTopic()
-	t.Topic, t.TopicID, t.Partitions = topic, w.partition(topic).topicID, []int32{0}
-	g := kmsg.NewOffsetFetchRequestGroup()
-	g.Group, g.Topics = group, []kmsg.OffsetFetchRequestGroupTopic{t}
-	request := kmsg.NewPtrOffsetFetchRequest()
-	request.Groups = []kmsg.OffsetFetchRequestGroup{g}
-	answer, err := request.RequestWith(w.s.ctx, w.client)
-	w.s.must(err)
-	w.s.must(kerr.ErrorForCode(answer.Groups[0].ErrorCode))
-	return answer.Groups[0].Topics[0].Partitions[0].Offset
-}
