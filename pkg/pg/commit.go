@@ -39,8 +39,8 @@ type AppliedBlock struct {
 	Before chain.BlockRef
 	// Changes has one entry for each row the block touched.
 	Changes []Change
-	// Source is where the log topic has it.
-	Source Source
+	// Source is where the log topic has its last record.
+	Source Place
 }
 
 // isRange reports whether it is a range, and not a block.

@@ -12,9 +12,9 @@ var (
 		SELECT $1, u.block, u.tbl, u.key, u.prior FROM unnest($2::bigint[], $3::text[], $4::bytea[], $5::bytea[]) AS u
 			(block, tbl, key, prior)`)
 	insertKept = Register("insert kept blocks",
-		`INSERT INTO {state}.kept_block (part, block, hash, parent, time_ms, rev, next_offset, mark, digest)
+		`INSERT INTO {state}.kept_block (part, block, hash, parent, time_ms, rev, next_offset, mark)
 		SELECT $1, u.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bigint[], $6::bigint[], $7::bigint[],
-			$8::bytea[], $9::bytea[]) AS u`)
+			$8::bytea[]) AS u`)
 	pruneUndo    = Register("prune undo", `DELETE FROM {state}.undo WHERE part = $1 AND block <= $2`)
 	pruneKept    = Register("prune kept blocks", `DELETE FROM {state}.kept_block WHERE part = $1 AND block < $2`)
 	notifyChange = Register("notify change", `SELECT pg_notify('state_changed', $1)`)
@@ -42,7 +42,7 @@ func (p *Partition) queueBlocks(batch *pgx.Batch, c Commit, next Offset) error {
 	var kept keptBlocks
 	if parent, exists := FirstParent(c.Blocks[0].BlockRef); exists && p.offset.Tip.Hash.IsZero() &&
 		!c.Blocks[0].isRange() && parent.Number >= oldest {
-		kept.add(parent, p.offset.Rev, Source{})
+		kept.add(parent, p.offset.Rev, Place{})
 	}
 	var journal journal
 	for _, b := range c.Blocks[from:] {
@@ -124,10 +124,10 @@ type keptBlocks struct {
 	hashes, parents [][]byte
 	revs            []int64
 	ends            []*int64
-	marks, digests  [][]byte
+	marks           [][]byte
 }
 
-func (k *keptBlocks) add(b chain.BlockRef, rev int64, from Source) {
+func (k *keptBlocks) add(b chain.BlockRef, rev int64, from Place) {
 	k.numbers, k.times = append(k.numbers, int64(b.Number)), append(k.times, int64(b.TimeMs))
 	k.hashes, k.parents = append(k.hashes, b.Hash[:]), append(k.parents, b.Parent[:])
 	k.revs = append(k.revs, rev)
@@ -135,14 +135,13 @@ func (k *keptBlocks) add(b chain.BlockRef, rev int64, from Source) {
 	if from.Mark != (Mark{}) {
 		end = &from.Next
 	}
-	k.ends, k.marks, k.digests = append(k.ends, end), append(k.marks, from.Mark.stored()),
-		append(k.digests, from.Digest.stored())
+	k.ends, k.marks = append(k.ends, end), append(k.marks, from.Mark.stored())
 }
 
 func (k *keptBlocks) queue(batch *pgx.Batch, generation, part int) {
 	if len(k.numbers) > 0 {
 		batch.Queue(insertKept.In(generation), part, k.numbers, k.hashes, k.parents, k.times, k.revs, k.ends,
-			k.marks, k.digests)
+			k.marks)
 	}
 }
 

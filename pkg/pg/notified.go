@@ -30,13 +30,6 @@ type Notified struct{ db *DB }
 // Notified returns the store of how far audiences were notified.
 func (db *DB) Notified() Notified { return Notified{db} }
 
-// Place is how far an audience was notified of a partition.
-type Place struct {
-	Next int64
-	// Mark is that of the record before.
-	Mark Mark
-}
-
 // Place returns from where on an audience is to be notified of a partition, and false if it never was.
 func (n Notified) Place(ctx context.Context, audience, topic string, partition int) (at Place, known bool, err error) {
 	doing := fmt.Sprintf("asking how far %s/%d was told to %s", topic, partition, audience)

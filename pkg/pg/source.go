@@ -25,53 +25,39 @@ func markOf(stored []byte) (m Mark) {
 	return m
 }
 
-// Source is where the log topic has a block.
-type Source struct {
-	// Next is the offset after its last record.
+// Place is a place in a topic, behind a record.
+type Place struct {
+	// Next is the offset after the record.
 	Next int64
-	// Mark is that of its last record.
+	// Mark is that of the record.
 	Mark Mark
-	// Digest is of its other records, whatever epoch wrote them: the same block with the same digest has the same
-	// content.
-	Digest Mark
 }
 
-// SourcedBlock is a kept block and where the topic has it.
+// SourcedBlock is a kept block, and where the topic has its last record.
 type SourcedBlock struct {
 	chain.BlockRef
-	Source
+	Place
 }
 
-var (
-	selectSources = Register("sources of kept blocks",
-		`SELECT block, hash, parent, time_ms, next_offset, mark, digest FROM {state}.kept_block
-		WHERE part = $1 AND mark IS NOT NULL ORDER BY block`)
-	moveSources = Register("move sources of kept blocks",
-		`UPDATE {state}.kept_block k SET next_offset = u.next_offset, mark = u.mark
-		FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) AS u (block, next_offset, mark) WHERE k.part = $1
-			AND k.block = u.block`)
-)
+var selectSources = Register("sources of kept blocks",
+	`SELECT block, hash, parent, time_ms, next_offset, mark FROM {state}.kept_block
+	WHERE part = $1 AND mark IS NOT NULL ORDER BY block`)
 
 // Sources returns the kept blocks of which it is known where the topic has them, ascending.
 func (p *Partition) Sources(ctx context.Context) ([]SourcedBlock, error) {
 	doing := fmt.Sprintf("reading where the topic has the blocks of partition %d", p.offset.Partition)
 	return List(ctx, p.db, doing, Columns(func(b *SourcedBlock) []any {
-		return []any{&b.Number, Fixed(b.Hash[:]), Fixed(b.Parent[:]), &b.TimeMs, &b.Next, Fixed(b.Mark[:]),
-			Fixed(b.Digest[:])}
+		return []any{&b.Number, Fixed(b.Hash[:]), Fixed(b.Parent[:]), &b.TimeMs, &b.Next, Fixed(b.Mark[:])}
 	}), selectSources.In(p.generation), p.offset.Partition)
 }
 
-// Resumption is where a partition goes on after the topic has lost its end.
+// Resumption is where a partition goes on after the topic has lost its end: be it higher or lower than before.
 type Resumption struct {
-	// Next, Mark and Epoch are those of the topic as it is now, be they higher or lower than before.
-	Next  int64
-	Mark  Mark
+	Place
 	Epoch uint64
 	// At is the newest block that rows and topic have in common. What is above it in the rows is taken back. Zero for a
 	// partition without a block.
 	At chain.BlockRef
-	// Found are blocks up to At that the topic has elsewhere than before.
-	Found []SourcedBlock
 }
 
 // Resume brings rows and offset to where rows and topic agree, in one transaction. For errors see [Partition.Undo].
@@ -88,19 +74,10 @@ func (p *Partition) Resume(ctx context.Context, r Resumption) error {
 		}
 		next.Tip = at
 	}
-	var numbers, ends []int64
-	var marks [][]byte
-	for _, b := range r.Found {
-		numbers, ends, marks = append(numbers, int64(b.Number)), append(ends, b.Next), append(marks, b.Mark.stored())
-	}
-	return p.write(ctx, next, func(ctx context.Context, tx pgx.Tx) (batch *pgx.Batch, err error) {
-		batch = &pgx.Batch{}
-		if next.Rev != p.offset.Rev {
-			if batch, err = p.undoBatch(ctx, tx, next); err != nil {
-				return nil, err
-			}
+	return p.write(ctx, next, func(ctx context.Context, tx pgx.Tx) (*pgx.Batch, error) {
+		if next.Rev == p.offset.Rev {
+			return &pgx.Batch{}, nil
 		}
-		batch.Queue(moveSources.In(p.generation), next.Partition, numbers, ends, marks)
-		return batch, nil
+		return p.undoBatch(ctx, tx, next)
 	})
 }

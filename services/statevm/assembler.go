@@ -129,7 +129,7 @@ func (a *assembler) endRange(r bus.Record, end wire.RangeEnd) (*blockPart, error
 
 // close hands the gathered records to the block part that ends with r.
 func (a *assembler) close(s *blockPart, r bus.Record, records uint32, digest [32]byte) error {
-	s.records, s.messages, s.digest = a.records, a.messages, digest
+	s.records, s.messages = a.records, a.messages
 	a.records, a.messages, a.parted = nil, nil, false
 	if int(records) != len(s.records) {
 		return a.refuse(r, "block %d ends after %d records and has %d", s.last.Number, records, len(s.records))

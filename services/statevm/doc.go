@@ -19,8 +19,8 @@
 // # A topic that lost its end
 //
 // Rows may be ahead of the topic after brokers have lost its last records. That is found out by the record before the
-// offset, and is no halt: what the scanner writes again is compared with the rows, which follow it where it differs
-// (see lostTail). Rows of another topic altogether halt the partition.
+// offset, and is no halt: the rows go back to what the topic still has, and follow what the scanner writes again. Rows
+// of another topic altogether halt the partition.
 //
 // # Halts
 //

@@ -35,7 +35,6 @@ type follower struct {
 	branch    branch
 	rows      *workingSet
 	pending   []step // block parts and finalized blocks not yet committed, in order
-	tail      *lostTail
 }
 
 // run follows until the partition halts, another process takes it, or ctx ends. Everything else is waited out.
@@ -75,6 +74,9 @@ func (f *follower) begin(ctx context.Context) error {
 	if err := f.partition.Refresh(ctx); err != nil {
 		return fmt.Errorf("reading the offset: %w", err)
 	}
+	if err := f.compare(ctx); err != nil {
+		return err
+	}
 	kept, err := f.partition.Kept(ctx)
 	if err != nil {
 		return err
@@ -82,14 +84,8 @@ func (f *follower) begin(ctx context.Context) error {
 	if err := f.reload(ctx); err != nil {
 		return err
 	}
-	f.branch, f.pending, f.tail = branch{kept: kept, finalized: f.partition.Offset().Finalized}, nil, nil
-	if err := f.compare(ctx); err != nil {
-		return err
-	}
 	at := f.partition.Offset()
-	if f.tail != nil {
-		at.Next, at.Mark, at.Epoch = f.tail.next, f.tail.mark, f.tail.epoch
-	}
+	f.branch, f.pending = branch{kept: kept, finalized: at.Finalized}, nil
 	reader := f.open(at.Next).Watch(at.Mark)
 	f.intake = startIntake(ctx, reader, assembler{claim: wire.Claim(at.Epoch), own: f.own}, f.decoder, f.limit)
 	f.log.Info().Int64("offset", at.Next).Uint64("block", at.Tip.Number).Uint64("epoch", at.Epoch).Msg("following")
@@ -153,9 +149,6 @@ func (f *follower) flushPending(ctx context.Context) error {
 
 // flush applies the pending steps and commits them, together with the offset and epoch after the last complete one.
 func (f *follower) flush(ctx context.Context, last step) error {
-	if f.tail != nil {
-		return nil // the offset stays where it is: a successor has to meet the same
-	}
 	pending := f.pending
 	f.pending = nil
 	commit, halted := f.fold(ctx, pending)
@@ -195,7 +188,7 @@ func (f *follower) fold(ctx context.Context, pending []step) (commit pg.Commit, 
 			if err != nil {
 				return commit, err
 			}
-			block.Source = pg.Source{Next: s.next, Mark: s.mark, Digest: s.part.digest}
+			block.Source = pg.Place{Next: s.next, Mark: s.mark}
 			commit.Blocks = append(commit.Blocks, block)
 		}
 		commit.Next, commit.Mark, commit.Epoch = s.next, s.mark, s.epoch
@@ -222,15 +215,12 @@ func (f *follower) stands() {
 	at := f.partition.Offset()
 	f.metrics.stands(at)
 	f.metrics.stuck(at.Halted != "")
-	f.metrics.lacks(f.tail)
 	switch {
 	case at.Halted != "":
 		f.ready("halted: " + at.Halted)
 	case at.Next > 0 && at.Epoch == 0:
 		f.ready(fmt.Sprintf("the log topic has no claim up to offset %d: it was made anew beneath a scanner, which "+
 			"has to claim it again", at.Next))
-	case f.tail != nil:
-		f.ready(f.tail.String())
 	default:
 		f.ready("")
 	}

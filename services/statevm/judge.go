@@ -33,11 +33,6 @@ func (f *follower) finalBy(s *blockPart) (final chain.BlockRef, known bool) {
 // judgeOne judges one statement: block parts wait for the next flush, and are committed before whatever takes blocks
 // back.
 func (f *follower) judgeOne(ctx context.Context, s step) error {
-	if f.tail != nil {
-		if met, err := f.meet(ctx, s); met || err != nil {
-			return err
-		}
-	}
 	if err := f.allowed(s); err != nil {
 		return err
 	}

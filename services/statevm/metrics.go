@@ -17,7 +17,6 @@ type Metrics struct {
 	block     *prometheus.GaugeVec
 	blockTime *prometheus.GaugeVec
 	halted    *prometheus.GaugeVec
-	lacking   *prometheus.GaugeVec
 	events    *prometheus.CounterVec
 	lost      *prometheus.CounterVec
 	differed  *prometheus.CounterVec
@@ -38,8 +37,6 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"Time of the last block committed, Unix seconds."),
 		halted: gauge("statevm_halted",
 			"1 while a partition cannot go on."),
-		lacking: gauge("statevm_lost_blocks",
-			"Blocks lost with the log topic's end that the scanner has not written again yet."),
 		events: in.Counters("statevm_events_total",
 			"Events applied, by meaning; those passed over as `unknown` and their name.", "event"),
 		lost: in.Counters("statevm_fenced_total",
@@ -94,17 +91,9 @@ func (m *partitionMetrics) fenced() { m.lost.WithLabelValues(m.labels...).Inc() 
 
 func (m *partitionMetrics) stuck(is bool) { m.halted.WithLabelValues(m.labels...).Set(metric.Bool(is)) }
 
-func (m *partitionMetrics) lacks(tail *lostTail) {
-	n := 0
-	if tail != nil {
-		n = len(tail.lacking)
-	}
-	m.lacking.WithLabelValues(m.labels...).Set(float64(n))
-}
-
 // forget drops what is another process's to report from now on.
 func (m *partitionMetrics) forget() {
-	for _, gauge := range []*prometheus.GaugeVec{m.block, m.blockTime, m.halted, m.lacking} {
+	for _, gauge := range []*prometheus.GaugeVec{m.block, m.blockTime, m.halted} {
 		gauge.DeleteLabelValues(m.labels...)
 	}
 }

@@ -34,7 +34,6 @@ type blockPart struct {
 
 	records    []bus.Record // that messages were read from, one each
 	messages   []wire.Message
-	digest     pg.Mark    // of its records
 	finalDepth uint32     // the ancestor so far below the block is final; 0 = nothing is said of it
 	events     []txEvents // what the messages say, once decoded
 	unknown    []string   // names of events that are passed over without being known

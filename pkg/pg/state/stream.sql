@@ -38,7 +38,6 @@ CREATE TABLE {state}.kept_block (
     -- Where the topic has it, so that rows and topic can be compared when the topic has lost its end; NULL where that is not known.
     next_offset bigint, -- after its last record
     mark        bytea,  -- fingerprint of its last record
-    digest      bytea,  -- of its other records
     PRIMARY KEY (part, block)
 );
 

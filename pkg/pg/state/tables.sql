@@ -1,4 +1,4 @@
--- state layout 8
+-- state layout 9
 -- The rows of a generation, one column per field of the row types of pkg/perp: amounts and USD as there, texts escaped (see escape.go).
 -- every_table.sql adds what all tables have in common.
 
