@@ -408,39 +408,6 @@ func TestDeadLetterIsSentOnce(t *testing.T) {
 	}
 }
 
-// PIPE-7: one instance, then four, then one, while blocks and reorgs keep coming: the rows end as the fold's.
-func TestOneFourOne(t *testing.T) {
-	for _, partitions := range []int{1, 4} {
-		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
-			s := newSite(t)
-			x, _, _ := s.play(t, 30, partitions)
-			var running []*instance
-			scale := func(to int) {
-				for len(running) < to {
-					running = append(running, s.launch(s.config(partitions, s.dbURL)))
-				}
-				for len(running) > to {
-					leaving := running[0]
-					running = running[1:]
-					go func() { _ = leaving.stop() }()
-				}
-			}
-			for _, n := range []int{1, 4, 1} {
-				scale(n)
-				for range 10 {
-					x.grow(2)
-					x.grow(2)
-					x.reorg(1)
-				}
-				x.grow(1)
-			}
-			eventually(t, "the last one catches up",
-				func() bool { return s.caughtUp(x) && owned(running[0]) == partitions })
-			x.agree(s.db, 1)
-		})
-	}
-}
-
 // Postgres down: statevm waits, says for what, and goes on.
 func TestPostgresAway(t *testing.T) {
 	s := newSite(t)

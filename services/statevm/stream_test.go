@@ -97,42 +97,6 @@ func TestReorgDepths(t *testing.T) {
 	}
 }
 
-// PIPE-3: a reorg comes while the branch of another one is being published.
-func TestReorgInsideReorg(t *testing.T) {
-	s := newSite(t)
-	for name, inside := range map[string]func(x *exchange){
-		"a shorter reorg": func(x *exchange) { x.reorg(2) },
-		"a deeper reorg":  func(x *exchange) { x.reorg(8) },
-	} {
-		for _, each := range []bool{true, false} { // looked at after every step, or at the end only
-			t.Run(fmt.Sprintf("%s/%t", name, each), func(t *testing.T) {
-				x, topic, generation := s.play(t, 31, 4)
-				look := func() {
-					t.Helper()
-					if each {
-						s.catchUp(t, s.db, topic, generation, 4)
-						x.agree(s.db, generation)
-					}
-				}
-				for range 12 {
-					x.grow(2)
-				}
-				look()
-				x.reorg(5)
-				x.grow(2)
-				x.grow(2)
-				look()
-				inside(x)
-				look()
-				x.grow(2)
-				x.repeat()
-				each = true
-				look()
-			})
-		}
-	}
-}
-
 // PIPE-3: the process dies at each single statement that it sends to the database, and a successor goes on: never a
 // block lost, never one applied twice.
 func TestKilledAtEveryStep(t *testing.T) {
