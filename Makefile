@@ -21,7 +21,7 @@ PROPERTIES   := ^Test(RowsSurviveTheDatabase|RowsFollowTheFold|ChangesLeadToTheS
 PACKAGES     := $(shell getconf _NPROCESSORS_ONLN)
 LONGEST      := services/sender services/scanner pkg/pg services/keeperctl services/statevm pkg/pg/txstore
 
-.PHONY: help setup build demo demo-failover sim failover hammer hammer-long properties test test-kafka e2e upgrade-venue upgrade-test chaos liars liars-short mutants bench bench-peers bench-history bench-plots soak kafka-up kafka-down lint fmt vet gen verify size contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker release clean
+.PHONY: help setup build demo demo-failover sim failover hammer hammer-long properties test test-kafka e2e upgrade-venue upgrade-test chaos liars liars-short mutants bench bench-peers bench-plots soak kafka-up kafka-down lint fmt vet gen verify size contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -110,10 +110,6 @@ bench-peers: setup ## beside OP's transaction manager and Ponder, which are down
 	@KEEPER_TXMGR="$(CURDIR)/.cache/peers/txmgr" go test -count=1 -v -timeout 20m -run 'TestTxmgr$$' ./test/hammer
 	@mkdir -p .cache/peers && cp -r test/bench/peers/ponder .cache/peers/ && cd .cache/peers/ponder && npm install --silent --no-audit
 	@KEEPER_PONDER="$(CURDIR)/.cache/peers/ponder" go test -count=1 -v -timeout 20m -run 'TestPonder$$' ./test/bench
-
-bench-history: setup ## the road's statements beside histories of a day to a year, and beside an empty database (17 GB of disk, half an hour)
-	@KEEPER_LONG=1 KEEPER_RESULTS="$(CURDIR)/docs/performance" \
-		go test -count=1 -v -parallel 8 -timeout 120m -run 'TestCostOfHistory$$' ./pkg/pg/txstore
 
 bench-plots: ## draw the pictures of docs/performance.md from the raw results beside them (needs gnuplot)
 	@command -v gnuplot >/dev/null || { echo "gnuplot is missing (Debian: gnuplot-nox)"; exit 1; }
