@@ -116,8 +116,8 @@ func (s *Sender) setAside(ctx context.Context, part string, d damaged) error {
 		letter := wire.DeadLetter(d.topic, d.record, d.why.Error())
 		_, err = s.client.Producer(wire.DeadLetterTopic(s.cfg.Keeper.ChainID)).
 			Produce(ctx, onlyPartition, []bus.Record{letter})
-		switch _, tooLarge := errors.AsType[*bus.TooLargeError](err); {
-		case tooLarge:
+		switch {
+		case errors.Is(err, bus.ErrTooLarge):
 			s.log.Error().Err(err).Msg(where + " does not fit into a dead letter and stays where it is")
 		case err != nil:
 			return fmt.Errorf("sending %s to the dead letters: %w", where, err)

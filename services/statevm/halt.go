@@ -28,9 +28,7 @@ func contradictf(format string, args ...any) error {
 // halts reports whether an error will come again at every try.
 func halts(err error) bool {
 	_, own := errors.AsType[halt](err)
-	_, gap := errors.AsType[*bus.GapError](err)
-	_, foreign := errors.AsType[*bus.ForeignBatchError](err)
-	return own || gap || foreign || pg.Refused(err)
+	return own || errors.Is(err, bus.ErrGap) || errors.Is(err, bus.ErrForeignBatch) || pg.Refused(err)
 }
 
 // contradicts reports whether an error means that finality was broken.

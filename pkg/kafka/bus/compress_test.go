@@ -77,8 +77,8 @@ func TestReaderRefusesWhatUnpacksToTooMuch(t *testing.T) {
 		t.Fatalf("before it stands %s, %v", before.Value, err)
 	}
 	_, err = r.Next(guarded(t))
-	foreign, is := errors.AsType[*ForeignBatchError](err)
-	if !is || foreign.Offset != 1 || !strings.Contains(err.Error(), "unpacks to more") {
+	if !errors.Is(err, ErrForeignBatch) || !strings.Contains(err.Error(), "at offset 1:") ||
+		!strings.Contains(err.Error(), "unpacks to more") {
 		t.Fatalf("%d bytes that unpack to %d: %v", len(set), maxUnpacked+1, err)
 	}
 }

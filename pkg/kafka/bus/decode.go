@@ -103,5 +103,5 @@ func copyBytes(b protocol.Bytes) ([]byte, error) {
 }
 
 func (r *Reader) foreign(reason string) error {
-	return &ForeignBatchError{Topic: r.topic, Partition: r.partition, Offset: r.next, Reason: reason}
+	return fmt.Errorf("%s/%d: %w at offset %d: %s", r.topic, r.partition, ErrForeignBatch, r.next, reason)
 }

@@ -13,10 +13,10 @@
 //   - Produce never turns "unknown" into "failed": when it cannot tell whether the batch was written it says so
 //     (OutcomeUnknown), and the Producer accepts nothing more. The caller reads the partition's tail and goes on with a
 //     new Producer.
-//   - A Producer whose batch comes to stand below its batch before says so (LostLogError) and accepts nothing more:
+//   - A Producer whose batch comes to stand below its batch before says so (LostLog) and accepts nothing more:
 //     brokers may take the sequence of a producer they do not know, also into a topic that was deleted and made anew.
 //   - A Reader delivers every offset from its start in order, each once. Where the log has a hole, or the start is not
-//     in the log, it stops with a GapError or BeyondEndError; it never skips, and never starts elsewhere on its own.
+//     in the log, it stops with an error; it never skips, and never starts elsewhere on its own.
 //   - Brokers that are down are waited for, without end, until the call's context ends. Health reports meanwhile that
 //     calls are waiting.
 //   - A claim's context ends before this member joins the next generation, and the next generation waits for the

@@ -8,114 +8,46 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// noTopicError reports that a topic or one of its partitions does not exist.
-type noTopicError struct {
-	topic      string
-	partition  int // the one asked for
-	partitions int // how many there are; 0 = no topic
-}
+// errNoTopic reports that a topic or one of its partitions does not exist.
+var errNoTopic = errors.New("does not exist")
 
-func (e *noTopicError) Error() string {
-	if e.partitions == 0 {
-		return fmt.Sprintf("topic %s does not exist (services do not create topics; create it first)", e.topic)
+// noTopic reports that there is no such partition among so many; none at all: no such topic.
+func noTopic(topic string, partition, partitions int) error {
+	if partitions == 0 {
+		return fmt.Errorf("topic %s %w (services do not create topics; create it first)", topic, errNoTopic)
 	}
-	return fmt.Sprintf("topic %s has no partition %d (it has %d)", e.topic, e.partition, e.partitions)
+	return fmt.Errorf("topic %s: partition %d %w (it has %d)", topic, partition, errNoTopic, partitions)
 }
 
 // NoTopic reports whether an error says that a topic, or the partition asked for, does not exist.
-func NoTopic(err error) bool {
-	_, is := errors.AsType[*noTopicError](err)
-	return is
-}
+func NoTopic(err error) bool { return errors.Is(err, errNoTopic) }
 
-// GapError stops a Reader: offsets that it must deliver are not in the log. They were deleted, or lost.
-type GapError struct {
-	Topic     string
-	Partition int
-	Want      int64 // the next offset to be delivered
-	Got       int64 // the first offset that is there
-}
+var (
+	// ErrGap stops a Reader: offsets that it must deliver are not in the log. They were deleted, or lost.
+	ErrGap = errors.New("are missing from the log")
 
-func (e *GapError) Error() string {
-	return fmt.Sprintf("%s/%d: offsets %d to %d are missing from the log", e.Topic, e.Partition, e.Want, e.Got-1)
-}
+	// ErrForeignBatch stops a Reader: a batch is not what this package writes, and delivering or skipping it could both
+	// be wrong.
+	ErrForeignBatch = errors.New("cannot read on")
 
-// BeyondEndError stops a Reader: its next offset is beyond the end of the log. Either it was never written, or the log
-// lost its tail.
-type BeyondEndError struct {
-	Topic     string
-	Partition int
-	Want      int64 // the next offset to be delivered
-	End       int64 // the offset the next record will get
-}
+	// ErrTooLarge refuses a batch before anything is sent: it is larger than Config.MaxBytes, before compression.
+	ErrTooLarge = errors.New("larger than max_bytes")
 
-func (e *BeyondEndError) Error() string {
-	return fmt.Sprintf("%s/%d: offset %d is beyond the end of the log at %d", e.Topic, e.Partition, e.Want, e.End)
-}
+	// errBeyondEnd stops a Reader: its next offset is beyond the end of the log. Either it was never written, or the
+	// log lost its tail.
+	errBeyondEnd = errors.New("beyond the end of the log")
 
-// LostLogError ends a Producer: a batch was acknowledged below one that it had written before. The log has lost its
-// tail, or was deleted and made anew.
-type LostLogError struct {
-	Topic     string
-	Partition int
-	Offset    int64 // of the batch
-	End       int64 // where the log ended after this producer's batch before
-}
+	// errRewritten stops a Reader that watches for it (see [Reader.Watch]): the record it read last is another one now.
+	errRewritten = errors.New("the log has lost its end and was written again")
 
-func (e *LostLogError) Error() string {
-	return fmt.Sprintf("%s/%d: a batch got offset %d, and the one before ended at %d: the log has lost its end, or "+
-		"was deleted and made anew",
-		e.Topic, e.Partition, e.Offset, e.End)
-}
+	// errLostEnd ends a Producer: a batch was acknowledged below one that it had written before.
+	errLostEnd = errors.New("the log has lost its end, or was deleted and made anew")
+)
 
 // LostLog reports whether an error says that a log is not the one that was read or written until now: it is gone, ends
 // before what is known to have been in it, or holds something else there.
 func LostLog(err error) bool {
-	_, lost := errors.AsType[*LostLogError](err)
-	_, beyond := errors.AsType[*BeyondEndError](err)
-	_, rewritten := errors.AsType[*RewrittenError](err)
-	return lost || beyond || rewritten || NoTopic(err)
-}
-
-// RewrittenError stops a Reader that watches for it (see [Reader.Watch]): the record it read last is another one now.
-// The log has lost its tail and was written on from there.
-type RewrittenError struct {
-	Topic     string
-	Partition int
-	Offset    int64 // of the record
-}
-
-func (e *RewrittenError) Error() string {
-	return fmt.Sprintf("%s/%d: the record at offset %d is another one than was read there: the log has lost its end "+
-		"and was written again",
-		e.Topic, e.Partition, e.Offset)
-}
-
-// ForeignBatchError stops a Reader: a batch is not what this package writes, and delivering or skipping it could both
-// be wrong.
-type ForeignBatchError struct {
-	Topic     string
-	Partition int
-	Offset    int64 // the offset the Reader stands at
-	Reason    string
-}
-
-func (e *ForeignBatchError) Error() string {
-	return fmt.Sprintf("%s/%d: cannot read on at offset %d: %s", e.Topic, e.Partition, e.Offset, e.Reason)
-}
-
-// TooLargeError refuses a batch before anything is sent: it is larger than Config.MaxBytes, before compression.
-type TooLargeError struct {
-	Topic    string
-	Records  int
-	Size     int // bytes before compression
-	MaxBytes int
-}
-
-func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%s: a batch of %d records has %d bytes, and max_bytes is %d (write less at once, or raise "+
-		"it and the topic's max.message.bytes)",
-		e.Topic, e.Records, e.Size, e.MaxBytes)
+	return errors.Is(err, errLostEnd) || errors.Is(err, errBeyondEnd) || errors.Is(err, errRewritten) || NoTopic(err)
 }
 
 // Denied reports whether an error says that the brokers refuse this user what was asked. It goes on when an operator

@@ -51,11 +51,11 @@ func (c *Client) Producer(topic string) *Producer {
 // offset of the first. It waits for brokers that are down and repeats what is unclear until ctx ends.
 //
 // An error for which OutcomeUnknown is false means that nothing was written: the topic or partition is missing
-// (NoTopic), the batch is too large (TooLargeError), the broker rejects it, or ctx ended before anything was sent. The
+// (NoTopic), the batch is too large (ErrTooLarge), the broker rejects it, or ctx ended before anything was sent. The
 // Producer can be used further. If OutcomeUnknown is true the batch may have been written, or arrive yet, and the
 // Producer is used up: after an hour of unclear tries, when ctx ends in the middle of one, when the brokers' memory of
 // this producer does not match (sequence out of order, producer unknown or fenced), or when the batch was acknowledged
-// below what this producer wrote before (LostLogError): the log has lost that, or is another one of the same name.
+// below what this producer wrote before (LostLog): the log has lost that, or is another one of the same name.
 func (p *Producer) Produce(ctx context.Context, partition int, records []Record) (base int64, err error) {
 	if len(records) == 0 {
 		return 0, fmt.Errorf("writing to %s/%d: no records", p.topic, partition)
@@ -78,7 +78,8 @@ func (p *Producer) Produce(ctx context.Context, partition int, records []Record)
 		return base, err
 	}
 	if base < l.end {
-		err = d.unknown(&LostLogError{Topic: p.topic, Partition: partition, Offset: base, End: l.end})
+		err = d.unknown(fmt.Errorf("%s/%d: a batch got offset %d, and the one before ended at %d: %w", p.topic, partition,
+			base, l.end, errLostEnd))
 		p.kill(err)
 		return 0, err
 	}
@@ -98,7 +99,7 @@ func (p *Producer) open(ctx context.Context, partition int) (session, error) {
 		}
 	}
 	if partition < 0 || partition >= p.parts {
-		return session{}, &noTopicError{topic: p.topic, partition: partition, partitions: p.parts}
+		return session{}, noTopic(p.topic, partition, p.parts)
 	}
 	return *p.session, nil
 }
@@ -163,7 +164,8 @@ type delivery struct {
 func (d *delivery) run(ctx context.Context) (int64, error) {
 	c, topic := d.p.c, d.p.topic
 	if d.unpacked > c.cfg.MaxBytes {
-		return 0, &TooLargeError{Topic: topic, Records: d.records, Size: d.unpacked, MaxBytes: c.cfg.MaxBytes}
+		return 0, fmt.Errorf("%s: a batch of %d records has %d bytes, %w, which is %d (write less at once, or raise it and "+
+			"the topic's max.message.bytes)", topic, d.records, d.unpacked, ErrTooLarge, c.cfg.MaxBytes)
 	}
 	start := time.Now()
 	base, err := d.repeat(ctx)

@@ -38,7 +38,7 @@ type Reader struct {
 const pause = 2 * time.Second
 
 // Watch has the reader notice a log that lost its tail and was written again past where the reader stands: it looks
-// again at the record before, at first and after every failure or pause, and stops with a RewrittenError when it is
+// again at the record before, at first and after every failure or pause, and stops for good (LostLog) when it is
 // another one. Last is the fingerprint ([wire.Fingerprint]) of the record before the start; zero when it is not known.
 // Watch returns the reader.
 func (r *Reader) Watch(last [32]byte) *Reader {
@@ -68,9 +68,9 @@ func (r *Reader) Next(ctx context.Context) (Record, error) {
 // records are the caller's to keep. Brokers that are down are waited for.
 //
 // It fails when ctx ends, and the reader can then be used further. It fails for good, with the same error at every
-// later call, with a GapError when offsets are missing (also when the start is below the log's first offset), a
-// BeyondEndError when the start is above its end, a ForeignBatchError when a batch is not what this package writes, a
-// RewrittenError if it watches for that, and with an error for which NoTopic is true.
+// later call: ErrGap when offsets are missing (also when the start is below the log's first offset), ErrForeignBatch
+// when a batch is not what this package writes, and an error for which LostLog is true when the start is above the
+// log's end, when there is no such partition or, if it watches for that, when the log is another one.
 func (r *Reader) NextBatch(ctx context.Context, limit int) ([]Record, error) {
 	if r.failed != nil {
 		return nil, r.failed
@@ -116,11 +116,7 @@ func (r *Reader) fill(ctx context.Context) error {
 
 // stops reports whether a reader must not go on.
 func stops(err error) bool {
-	_, gap := errors.AsType[*GapError](err)
-	_, beyond := errors.AsType[*BeyondEndError](err)
-	_, foreign := errors.AsType[*ForeignBatchError](err)
-	_, rewritten := errors.AsType[*RewrittenError](err)
-	return gap || beyond || foreign || rewritten || NoTopic(err)
+	return errors.Is(err, ErrGap) || errors.Is(err, ErrForeignBatch) || LostLog(err)
 }
 
 // fetch returns what there is at the next offset, after at most the long poll; nothing new is not an error.
@@ -188,7 +184,8 @@ func (r *Reader) recheck(ctx context.Context) error {
 	before := &Reader{c: r.c, topic: r.topic, partition: r.partition, next: r.next - 1}
 	records, err := before.decode(answer.Records)
 	if len(records) > 0 && wire.Fingerprint(records[0]) != r.last {
-		return &RewrittenError{Topic: r.topic, Partition: r.partition, Offset: r.next - 1}
+		return fmt.Errorf("%s/%d: the record at offset %d is another one than was read there: %w", r.topic, r.partition,
+			r.next-1, errRewritten)
 	}
 	return err
 }
@@ -212,13 +209,13 @@ func (r *Reader) outOfRange(ctx context.Context) error {
 	case time.Since(r.beyond) < 2*r.c.cfg.MetadataTTL:
 		return fmt.Errorf("offset %d seems to be beyond the end at %d", r.next, end)
 	default:
-		return &BeyondEndError{Topic: r.topic, Partition: r.partition, Want: r.next, End: end}
+		return fmt.Errorf("%s/%d: offset %d is %w at %d", r.topic, r.partition, r.next, errBeyondEnd, end)
 	}
 }
 
 func (r *Reader) gap(got int64) error {
 	r.c.metrics.gaps.WithLabelValues(r.topic).Inc()
-	return &GapError{Topic: r.topic, Partition: r.partition, Want: r.next, Got: got}
+	return fmt.Errorf("%s/%d: offsets %d to %d %w", r.topic, r.partition, r.next, got-1, ErrGap)
 }
 
 // Record is one message of a partition. It is the codec's own type, so that nothing is copied between reading and

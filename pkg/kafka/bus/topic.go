@@ -160,8 +160,8 @@ func (c *Client) describe(ctx context.Context, topic string) (int, error) {
 	return len(t.Partitions), err
 }
 
-// metadata asks one of the brokers at an address anew, and returns the topic and all brokers; the brokers also with a
-// noTopicError. The library answers metadata requests from a cache, so this one goes through a transport of its own.
+// metadata asks one of the brokers at an address anew, and returns the topic and all brokers; the brokers also with
+// errNoTopic. The library answers metadata requests from a cache, so this one goes through a transport of its own.
 // That asks for the topic by its name, and not to create it: a list of all leaves out those that this user may not see.
 func (c *Client) metadata(ctx context.Context, from net.Addr, topic string) (kafka.Topic, []kafka.Broker, error) {
 	transport := c.newTransport()
@@ -173,16 +173,16 @@ func (c *Client) metadata(ctx context.Context, from net.Addr, topic string) (kaf
 	}
 	t := answer.Topics[0]
 	if errors.Is(t.Error, kafka.UnknownTopicOrPartition) {
-		return kafka.Topic{}, answer.Brokers, &noTopicError{topic: topic}
+		return kafka.Topic{}, answer.Brokers, noTopic(topic, 0, 0)
 	}
 	return t, answer.Brokers, t.Error
 }
 
-// checkPartition returns a noTopicError when the brokers say that the partition does not exist.
+// checkPartition returns errNoTopic when the brokers say that the partition does not exist.
 func (c *Client) checkPartition(ctx context.Context, topic string, partition int) error {
 	n, err := c.describe(ctx, topic)
 	if err == nil && (partition < 0 || partition >= n) {
-		return &noTopicError{topic: topic, partition: partition, partitions: n}
+		return noTopic(topic, partition, n)
 	}
 	return err
 }

@@ -71,7 +71,7 @@ func TestSuccessesDoNotWait(t *testing.T) {
 
 func TestFinalErrorsAreNotTriedAgain(t *testing.T) {
 	c := &Client{log: zerolog.Nop(), metrics: NewMetrics(prometheus.NewRegistry())}
-	for _, err := range []error{&noTopicError{topic: "t"}, kafka.TopicAuthorizationFailed,
+	for _, err := range []error{noTopic("t", 0, 0), kafka.TopicAuthorizationFailed,
 		kafka.SASLAuthenticationFailed} {
 		tries := 0
 		got := c.do(t.Context(), "asking", func(context.Context) error { tries++; return err })
