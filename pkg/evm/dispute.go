@@ -35,8 +35,8 @@ type Dispute struct {
 	Said     []Said    `json:"said"`     // the caught one first, then each of the others that was asked
 }
 
-// Said is who said what: of an answer that is a lie word for word, of a long one from a little before the place at which
-// another one's differs.
+// Said is who said what: of an answer that is a lie word for word, of a long one from a little before the place at
+// which another one's differs.
 type Said struct {
 	Endpoint Source `json:"endpoint"`
 	Body     string `json:"body"`

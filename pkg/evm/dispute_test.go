@@ -82,7 +82,8 @@ func TestContradictionsAreDisputed(t *testing.T) {
 				for _, s := range d.Said {
 					said[s.Endpoint] = s.Body
 				}
-				if d.Reason != c.want || d.For != ForNonces || said["http://a/"] != "8" || said["http://b/"] != "7" || len(said) != len(c.said) {
+				if d.Reason != c.want || d.For != ForNonces || said["http://a/"] != "8" || said["http://b/"] != "7" ||
+					len(said) != len(c.said) {
 					t.Errorf("%+v", d)
 				}
 			})

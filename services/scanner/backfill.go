@@ -31,8 +31,7 @@ func (w *writer) backfill(ctx context.Context, head chain.BlockRef) error {
 	if err != nil || len(cuts) == 0 {
 		return err
 	}
-	w.progress.begin(cuts[0], final.Number)
-	defer w.progress.end()
+	defer w.metrics.backfillLeft.Set(0)
 	w.log.Info().Uint64("from", cuts[0]+1).Uint64("to", final.Number).Msg("publishing history in ranges")
 	return w.fill(ctx, cuts)
 }
@@ -93,14 +92,14 @@ func (w *writer) newestOnChain(ctx context.Context, st *stream) (chain.BlockRef,
 // fill reads the ranges between the cuts side by side, and writes them in order.
 func (w *writer) fill(ctx context.Context, cuts []uint64) error {
 	cfg := w.cfg.Scanner.Backfill
-	budget := newBudget(cfg)
+	width := newRangeWidth(cfg.MaxRange)
 	group, ctx := errgroup.WithContext(ctx)
 	results := make(chan chan stretch, cfg.Workers) // in the order of the chain
 	group.Go(func() error {
 		defer close(results)
 		workers := make(chan struct{}, cfg.Workers)
 		for i := range cuts[1:] {
-			if err := w.dispatch(ctx, group, cuts[i], cuts[i+1], budget, workers, results); err != nil {
+			if err := w.dispatch(ctx, group, cuts[i], cuts[i+1], width, workers, results); err != nil {
 				return err
 			}
 		}
@@ -113,7 +112,9 @@ func (w *writer) fill(ctx context.Context, cuts []uint64) error {
 				if err := w.publishStretch(ctx, s); err != nil {
 					return err
 				}
-				budget.give(len(s.refs), s.bytes)
+				at, last := s.refs[len(s.refs)-1].Number, cuts[len(cuts)-1]
+				w.metrics.backfillLeft.Set(float64(last - at))
+				w.status.set(fmt.Sprintf("publishing history: block %d of %d", at, last))
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
@@ -124,27 +125,22 @@ func (w *writer) fill(ctx context.Context, cuts []uint64) error {
 }
 
 // dispatch has the blocks above before up to last read, range by range, and puts the results into the queue in order.
-func (w *writer) dispatch(ctx context.Context, group *errgroup.Group, before, last uint64, budget *budget,
-	workers chan struct{},
-	results chan<- chan stretch,
+func (w *writer) dispatch(ctx context.Context, group *errgroup.Group, before, last uint64, width *rangeWidth,
+	workers chan struct{}, results chan<- chan stretch,
 ) error {
 	for before < last {
-		blocks, err := budget.take(ctx, last-before)
-		if err != nil {
-			return err
-		}
 		result := make(chan stretch, 1)
 		if !send(ctx, workers, struct{}{}) || !send(ctx, results, result) {
 			return context.Cause(ctx)
 		}
-		from, to := before+1, before+blocks
+		from, to := before+1, before+width.next(last-before)
 		group.Go(func() error {
 			defer func() { <-workers }()
 			s, err := w.collector.stretch(ctx, from, to, w.status.fail)
 			if err != nil {
 				return err
 			}
-			budget.hold(len(s.refs), s.bytes)
+			width.learn(len(s.refs), s.bytes)
 			result <- s
 			return nil
 		})
@@ -196,8 +192,6 @@ func (w *writer) publishStretch(ctx context.Context, s stretch) error {
 	}
 	w.metrics.block.Set(float64(h.last().Number))
 	w.status.reached(h.last())
-	w.progress.add(h.last().Number, len(s.refs), s.logs)
-	w.status.set(w.progress.String())
 	return nil
 }
 

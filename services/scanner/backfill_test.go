@@ -33,7 +33,7 @@ func old(t *testing.T) *devnet {
 
 // inRanges makes a scanner publish all but little history in small ranges.
 func inRanges(cfg Config) Config {
-	cfg.Scanner.Backfill = Backfill{Workers: 4, MaxRange: 16, MaxBlocks: 64, MaxBytes: 1 << 20}
+	cfg.Scanner.Backfill = Backfill{Workers: 4, MaxRange: 16}
 	return cfg
 }
 

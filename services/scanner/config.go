@@ -44,6 +44,19 @@ type Settings struct {
 	TakeoverAfter time.Duration `toml:"-"`
 }
 
+// Backfill is the [scanner.backfill] section: how history is fetched.
+type Backfill struct {
+	// Workers: ranges whose headers are read at the same time, and blocks read at the same time. As many ranges wait to
+	// be written at most.
+	Workers  int    `toml:"-"`
+	MaxRange uint64 `toml:"max_range" help:"blocks of a range at most; fewer where they are full of logs. With a quarter of it missing, final blocks are published in ranges"`
+}
+
+// Validate names every setting that cannot work.
+func (b Backfill) Validate() error {
+	return check.Between("max_range", b.MaxRange, 1, 1<<20)
+}
+
 // DefaultConfig lacks the addresses of the exchange and the first block.
 func DefaultConfig() Config {
 	return Config{
@@ -52,7 +65,7 @@ func DefaultConfig() Config {
 		Scanner: Settings{
 			Price: sources.DefaultConfig(), MaxHeadAge: 15 * time.Second, TakeoverAfter: 30 * time.Second,
 			AuditInterval: time.Hour, FirstWords: firstWords(),
-			Backfill: Backfill{Workers: 8, MaxRange: 2000, MaxBlocks: 50_000, MaxBytes: 128 << 20},
+			Backfill: Backfill{Workers: 8, MaxRange: 2000},
 		},
 	}
 }

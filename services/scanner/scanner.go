@@ -27,7 +27,6 @@ type Scanner struct {
 	newProducer func(topic string) producer
 	status      *status
 	clock       *chainClock
-	progress    *progress
 	static      *staticPrices
 	log         zerolog.Logger
 	metrics     *Metrics
@@ -46,7 +45,6 @@ func New(cfg Config, node *evm.Client, kafka *bus.Client, log zerolog.Logger, me
 		status: at, decidingSpan: decidingSpan,
 		clock:       clock,
 		static:      newStaticPrices(venue, store, node.Head, clock.now, log),
-		progress:    newProgress(log, metrics),
 		newProducer: func(topic string) producer { return kafka.Producer(topic) },
 		collector: &collector{
 			chain: node,

@@ -17,8 +17,7 @@ import (
 type stretch struct {
 	refs   []chain.BlockRef
 	blocks []found // those of which something was found
-	logs   int
-	bytes  int // about what it holds in memory
+	bytes  int     // about what it holds in memory
 }
 
 // add appends what follows, and reports whether it does follow.
@@ -27,7 +26,7 @@ func (s *stretch) add(next stretch) bool {
 		return false
 	}
 	s.refs, s.blocks = append(s.refs, next.refs...), append(s.blocks, next.blocks...)
-	s.logs, s.bytes = s.logs+next.logs, s.bytes+next.bytes
+	s.bytes += next.bytes
 	return true
 }
 
@@ -78,7 +77,7 @@ func (c *collector) readStretch(ctx context.Context, from, to uint64) (stretch, 
 		s.refs, s.bytes = append(s.refs, headers[i].BlockRef), s.bytes+sizeOfRef
 		if f != nil && len(f.logs)+len(f.txs) > 0 {
 			s.blocks = append(s.blocks, *f)
-			s.logs, s.bytes = s.logs+len(f.logs), s.bytes+f.size()
+			s.bytes += f.size()
 		}
 	}
 	return s, nil
