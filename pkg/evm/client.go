@@ -45,7 +45,7 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 		return nil, err
 	}
 	p.life, p.closing = context.WithCancel(context.WithoutCancel(ctx))
-	p.unknownHeaders, p.disputes = &unknownHeaders{log: log}, &disputes{kept: make(chan Dispute, openedDisputes)}
+	p.disputes = &disputes{kept: make(chan Dispute, openedDisputes)}
 	c := &Client{Reader{pool: p}}
 	names := map[string]int{}
 	shared := &served{alone: len(cfg.URLs) == 1, last: map[Purpose]map[Source]time.Time{}}
@@ -55,7 +55,7 @@ func dial(ctx context.Context, chainID uint64, cfg Config, log zerolog.Logger, m
 			name = fmt.Sprintf("%s #%d", name, names[name])
 		}
 		e := newEndpoint(u, Source(name), host, h, private, chainID, cfg, transport, log, metrics)
-		e.unknownHeaders, e.served, e.disputes = p.unknownHeaders, shared, p.disputes
+		e.served, e.disputes = shared, p.disputes
 		return e
 	}
 	for i, host := range hostsOf(cfg.URLs) {
@@ -137,9 +137,6 @@ func (c *Client) Close() {
 // Health is nil if at least one endpoint to read from answered when it was last asked; otherwise it returns what is
 // wrong with each. It is what readiness should ask.
 func (c *Client) Health() error {
-	if err := c.pool.unknownHeaders.err(); err != nil {
-		return err
-	}
 	var problems []error
 	for _, e := range c.pool.public {
 		err := e.health()

@@ -20,19 +20,17 @@ import (
 // endpoint is one address of the chain: its connection, and what was learnt about it.
 type endpoint struct {
 	line
-	name    Source // the address without its secrets, unique in the pool
-	host    string // what has to differ where two have to agree
-	private bool   // for sending only
-	bundles bool   // it takes bundles, and nothing else
-	cfg     Config
-	metrics *Metrics
-	log     zerolog.Logger
-	bucket  *bucket
-	// unknownHeaders are headers whose hash no endpoint of the pool could prove; all of them share it.
-	unknownHeaders *unknownHeaders
-	served         *served      // by whom; all of the pool share it
-	disputes       *disputes    // all of the pool share them
-	underWay       atomic.Int64 // requests
+	name     Source // the address without its secrets, unique in the pool
+	host     string // what has to differ where two have to agree
+	private  bool   // for sending only
+	bundles  bool   // it takes bundles, and nothing else
+	cfg      Config
+	metrics  *Metrics
+	log      zerolog.Logger
+	bucket   *bucket
+	served   *served      // by whom; all of the pool share it
+	disputes *disputes    // all of the pool share them
+	underWay atomic.Int64 // requests
 
 	mu         sync.Mutex
 	last       error // how the last request ended
@@ -177,13 +175,9 @@ func (e *endpoint) blame(failed *callError) {
 	if failed.class != failedNotFound {
 		e.metrics.errors.WithLabelValues(failed.method, string(failed.class)).Inc()
 	}
-	fork := e.forked(failed)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.last = failed
-	if fork {
-		return
-	}
 	e.refused(failed, now)
 	switch failed.class {
 	case failedWrongChain:

@@ -79,9 +79,6 @@ func classify(err error) (failure, error) {
 	if long, is := errors.AsType[*http.MaxBytesError](err); is {
 		return failedMalformed, malformed("the answer is longer than %d bytes", long.Limit)
 	}
-	if _, is := errors.AsType[*headerError](err); is {
-		return failedLie, err
-	}
 	if NotFound(err) {
 		return failedNotFound, err
 	}

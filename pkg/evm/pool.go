@@ -42,23 +42,22 @@ const (
 
 // pool is the endpoints of a chain.
 type pool struct {
-	cfg            Config
-	chainID        uint64
-	forks          []Fork
-	log            zerolog.Logger
-	metrics        *Metrics
-	public         []*endpoint
-	private        []*endpoint
-	leader         atomic.Pointer[endpoint] // the best at the moment
-	memory         memory
-	proofs         proofs
-	finality       finality
-	unknownHeaders *unknownHeaders
-	disputes       *disputes
-	judging        sync.Mutex // of heads
-	heads          agreement.Heads
-	price, tip     atomic.Uint64 // the gas price and the highest tip that were last agreed on; 0 before
-	transport      *http.Transport
+	cfg        Config
+	chainID    uint64
+	forks      []Fork
+	log        zerolog.Logger
+	metrics    *Metrics
+	public     []*endpoint
+	private    []*endpoint
+	leader     atomic.Pointer[endpoint] // the best at the moment
+	memory     memory
+	proofs     proofs
+	finality   finality
+	disputes   *disputes
+	judging    sync.Mutex // of heads
+	heads      agreement.Heads
+	price, tip atomic.Uint64 // the gas price and the highest tip that were last agreed on; 0 before
+	transport  *http.Transport
 
 	closing    context.CancelFunc
 	life       context.Context //nolint:containedctx // The client's own: what runs in the background ends with it.
@@ -275,7 +274,6 @@ func scalar[T any](method string, args ...any) question[T] {
 // sawHead takes note of the newest block an endpoint names, and reports whether it can be the chain's. One that names
 // another is excluded for heads.
 func (p *pool) sawHead(e *endpoint, head chain.BlockRef) (believed bool) {
-	p.unknownHeaders.read(head.Number)
 	if !p.believes(e, head) {
 		e.distrust(ForHeads, ReasonAhead, fmt.Sprintf("it named block %d of %s, which no other host is near",
 			head.Number, time.UnixMilli(int64(head.TimeMs)).UTC().Format(time.RFC3339)))
