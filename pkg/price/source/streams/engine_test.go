@@ -150,7 +150,6 @@ func (e *engine) serve(w http.ResponseWriter, r *http.Request) {
 	page := strings.TrimPrefix(r.URL.Path, "/region/7f3a9c/api/v1/")
 	e.asked = append(e.asked, page)
 	q := r.URL.Query()
-	number := func(name string) uint64 { n, _ := strconv.ParseUint(q.Get(name), 10, 64); return n }
 	feed, _ := chain.ParseHash(q.Get("feedID"))
 	switch page {
 	case "ws":
@@ -177,26 +176,22 @@ func (e *engine) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		_, _ = io.WriteString(w, `{"report":`+e.reply(feed, e.newest)+`}`)
 	case "reports/bulk":
-		e.list(w, strings.Split(q.Get("feedIDs"), ","), number("timestamp"), number("timestamp"))
-	case "reports/page":
-		// four at a time
-		e.list(w, []string{q.Get("feedID")}, number("startTimestamp"), min(e.newest, number("startTimestamp")+3))
+		second, _ := strconv.ParseUint(q.Get("timestamp"), 10, 64)
+		e.list(w, strings.Split(q.Get("feedIDs"), ","), second)
 	default:
 		http.NotFound(w, r)
 	}
 }
 
-func (e *engine) list(w http.ResponseWriter, ids []string, from, to uint64) {
-	var replies []string
-	for second := from; second <= min(to, e.newest); second++ {
-		for _, text := range ids {
-			id, _ := chain.ParseHash(text)
-			replies = append(replies, e.reply(id, second))
-		}
-	}
-	if len(replies) == 0 {
+func (e *engine) list(w http.ResponseWriter, ids []string, second uint64) {
+	if second > e.newest {
 		w.WriteHeader(http.StatusNotFound)
 		return
+	}
+	var replies []string
+	for _, text := range ids {
+		id, _ := chain.ParseHash(text)
+		replies = append(replies, e.reply(id, second))
 	}
 	_, _ = io.WriteString(w, `{"reports":[`+strings.Join(replies, ",")+`]}`)
 }

@@ -61,7 +61,7 @@ func checkFeed(feed string) error {
 // report.
 //
 // After a lost connection it asks for what was missed, as far back as reports are not stale, before it reads what is
-// pushed: in bulk second by second, or feed by feed, whichever takes fewer requests.
+// pushed, second by second.
 type streams struct {
 	client   *source.Client
 	socket   secret.URL
@@ -151,10 +151,10 @@ func (s *streams) catchUp(ctx context.Context, take price.Take, now time.Time) e
 		}
 		take(nil, []error{s.client.Wrap(err)}) // if the service is what fails, the next question shows it
 	}
-	if missed := now.Unix() - int64(oldest); missed <= int64(len(known)) {
-		return s.bulk(ctx, take, known, oldest+1, uint32(now.Unix()))
+	if len(known) == 0 {
+		return nil
 	}
-	return s.pages(ctx, take, known, uint32(now.Unix()))
+	return s.bulk(ctx, take, known, oldest+1, uint32(now.Unix()))
 }
 
 // bulk asks for the reports of all feeds, second by second.
@@ -173,29 +173,6 @@ func (s *streams) bulk(ctx context.Context, take price.Take, ids []chain.Hash, f
 			return err
 		}
 		s.give(take, some)
-	}
-	return nil
-}
-
-// pages asks for the reports of each feed, page by page.
-func (s *streams) pages(ctx context.Context, take price.Take, ids []chain.Hash, to uint32) error {
-	for _, id := range ids {
-		for before := uint32(0); s.newest[id] < to && s.newest[id] != before; {
-			before = s.newest[id]
-			query := url.Values{"feedID": {id.Hex()}, "startTimestamp": {strconv.FormatUint(uint64(before)+1, 10)}}
-			raw, err := s.client.Get(ctx, query, "api", "v1", "reports", "page")
-			if source.IsNotFound(err) {
-				break // there is nothing newer
-			}
-			if err != nil {
-				return err
-			}
-			some, err := decodeStreamsReports(raw)
-			if err != nil {
-				return err
-			}
-			s.give(take, some)
-		}
 	}
 	return nil
 }
