@@ -197,7 +197,7 @@ func TestBodiesThatFitNoReceipts(t *testing.T) {
 				nodes, truth := fakes(2, 50)
 				c, _ := dialFakes(t, nil, nodes...)
 				nodes[0].inject(told(truth))
-				c.pool.leader.Store(c.pool.public[0])
+				prefer(c.pool.public[0])
 				for try := range 2 {
 					block, err := c.Block(t.Context(), truth.ref(40).Hash)
 					if err != nil {

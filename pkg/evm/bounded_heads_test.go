@@ -39,7 +39,7 @@ func TestMadeUpHeadsAreNotBelieved(t *testing.T) {
 					}
 					c, _ := dialFakes(t, nil, fakes...)
 					heads := c.Heads(t.Context())
-					c.pool.leader.Store(c.pool.public[0])
+					prefer(c.pool.public[0])
 					fakes[0].inject(madeUpHead(truth, 50, by.blocks, by.seconds))
 					for n := 51; n < 59; n++ {
 						for _, f := range fakes[1:] {

@@ -5,12 +5,10 @@ import (
 	"time"
 )
 
-// bucket limits how often an endpoint is asked: a token bucket that holds one second's worth. What the node itself asks
-// about its limit counts more than what is configured: each refusal halves the rate and pauses, each second without one
-// adds a request per second. It is safe for concurrent use and pure: every time comes from outside.
+// bucket limits how often an endpoint is asked, once it has refused: a token bucket that holds one second's worth. Each
+// refusal halves the rate and pauses, each second without one adds a request per second. It is safe for concurrent use
+// and pure: every time comes from outside.
 type bucket struct {
-	limit float64 // requests per second that are configured; 0 is none
-
 	mu     sync.Mutex
 	rate   float64 // requests per second at the moment; 0 is no limit
 	tokens float64
@@ -28,10 +26,6 @@ const (
 	// forgottenRate is where a learnt limit no longer matters: nobody asks that often.
 	forgottenRate = 1000.0
 )
-
-func newBucket(perSecond int) *bucket {
-	return &bucket{limit: float64(perSecond), rate: float64(perSecond), tokens: float64(perSecond)}
-}
 
 // take takes a token, on credit if there is none, and returns how long to wait before using it.
 func (b *bucket) take(now time.Time) time.Duration {
@@ -86,14 +80,10 @@ func (b *bucket) refill(now time.Time) {
 }
 
 func (b *bucket) recover(now time.Time, passed float64) {
-	if b.rate == 0 || b.rate == b.limit || now.Before(b.paused) {
+	if b.rate == 0 || now.Before(b.paused) {
 		return
 	}
-	b.rate += min(passed, now.Sub(b.paused).Seconds())
-	switch {
-	case b.limit > 0 && b.rate >= b.limit:
-		b.rate = b.limit
-	case b.limit == 0 && b.rate >= forgottenRate:
+	if b.rate += min(passed, now.Sub(b.paused).Seconds()); b.rate >= forgottenRate {
 		b.rate = 0
 	}
 	if now.Sub(b.paused) > mostPause {
@@ -109,7 +99,7 @@ func (b *bucket) refused(now time.Time, pause time.Duration) {
 	b.refill(now)
 	if now.Before(b.paused) {
 		if pause > 0 {
-			b.paused = maxTime(b.paused, now.Add(min(pause, mostPause)))
+			b.paused = now.Add(max(b.paused.Sub(now), min(pause, mostPause)))
 		}
 		return
 	}
@@ -131,15 +121,5 @@ func (b *bucket) learnt(now time.Time) float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refill(now)
-	if b.rate == b.limit {
-		return 0
-	}
 	return b.rate
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

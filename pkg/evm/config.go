@@ -42,8 +42,6 @@ type Config struct {
 	// Cooldown is how long an endpoint is not asked after it was caught in a wrong answer, or lacked a method. It
 	// doubles each time the same one is caught, up to 64 times.
 	Cooldown time.Duration `toml:"-"`
-	// RateLimit: requests per second to each endpoint, 0 = as many as it takes, which is learnt.
-	RateLimit int `toml:"-"`
 }
 
 // DefaultConfig is a BSC node on this machine, asked at every block.

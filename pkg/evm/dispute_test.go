@@ -29,7 +29,7 @@ func TestLiesAreDisputed(t *testing.T) {
 				nodes, truth := fakes(2, 50)
 				c, _ := dialFakes(t, nil, nodes...)
 				nodes[0].inject(l.told)
-				c.pool.leader.Store(c.pool.public[0])
+				prefer(c.pool.public[0])
 				readTwoLogs(t, c, truth)
 				all := disputed(c)
 				if len(all) == 0 {

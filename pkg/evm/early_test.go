@@ -87,7 +87,7 @@ func TestEarlyLiesAreNotBelieved(t *testing.T) {
 				nodes, truth := fakes(2, 50)
 				c, _ := dialFakes(t, nil, nodes...)
 				nodes[0].inject(l.told)
-				c.pool.leader.Store(c.pool.public[0])
+				prefer(c.pool.public[0])
 				block, err := c.BlockWithReceipts(t.Context(), truth.ref(40).Hash)
 				if err != nil {
 					t.Fatal(err)

@@ -50,7 +50,7 @@ func newEndpoint(
 ) *endpoint {
 	e := &endpoint{
 		name: name, host: host, private: private, cfg: cfg, metrics: m, log: log.With().Str("endpoint", string(name)).
-			Logger(), bucket: newBucket(cfg.RateLimit),
+			Logger(), bucket: &bucket{},
 		last: errors.New("not asked yet"), batches: headersBatch, errs: map[Purpose]*ownErrors{},
 	}
 	e.line = line{

@@ -452,3 +452,10 @@ func excluded(c *Client, at int, p Purpose) Reason {
 	}
 	return ""
 }
+
+// prefer has an endpoint asked first of all.
+func prefer(e *endpoint) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.vitals.lag = -100
+}

@@ -49,7 +49,6 @@ type pool struct {
 	metrics    *Metrics
 	public     []*endpoint
 	private    []*endpoint
-	leader     atomic.Pointer[endpoint] // the best at the moment
 	memory     memory
 	proofs     proofs
 	finality   finality
@@ -74,9 +73,6 @@ func (p *pool) ranked(purpose Purpose, without []Source) ([]*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(without) == 0 && p.leads(purpose) {
-		p.lead(places[0].endpoint)
-	}
 	return upTo(max(last, places[0].usability), places), nil
 }
 
@@ -90,15 +86,11 @@ type ranking struct {
 // places returns all endpoints, the best first.
 func (p *pool) places(purpose Purpose, without []Source) ([]ranking, error) {
 	var places []ranking
-	leader := p.leader.Load()
 	for _, e := range p.public {
 		if slices.Contains(without, e.name) {
 			continue
 		}
 		s, score := e.rank(purpose)
-		if e == leader {
-			score *= steadiness
-		}
 		places = append(places, ranking{e, s, score})
 	}
 	if len(places) == 0 {
@@ -118,30 +110,6 @@ func upTo(worst usability, places []ranking) (list []*endpoint) {
 		}
 	}
 	return list
-}
-
-// steadiness is how much better than the leader another endpoint must be to become it, so that equals do not take
-// turns.
-const steadiness = 0.75
-
-// leads reports whether the best for a purpose becomes the first to be asked for all. Bodies are most of what is asked
-// for, but a leader that is out for them alone stays it.
-func (p *pool) leads(purpose Purpose) bool {
-	if purpose != ForBodies {
-		return purpose == Everything
-	}
-	leader := p.leader.Load()
-	return leader == nil || leader.usable(ForBodies) == leader.usable(Everything)
-}
-
-// lead makes an endpoint the first to be asked.
-func (p *pool) lead(e *endpoint) {
-	before := p.leader.Swap(e)
-	if before == e || before == nil {
-		return
-	}
-	p.log.Info().Str("from", string(before.name)).Str("to", string(e.name)).AnErr("last_error", before.health()).
-		Msg("evm: another endpoint is asked first")
 }
 
 // question is one request and how its answer is read.

@@ -176,7 +176,7 @@ func TestLiarsAreExcluded(t *testing.T) {
 				nodes, truth := fakes(2, 50)
 				c, reg := dialFakes(t, nil, nodes...)
 				nodes[0].inject(l.told)
-				c.pool.leader.Store(c.pool.public[0])
+				prefer(c.pool.public[0])
 				readTwoLogs(t, c, truth)
 				if r := excluded(c, 0, l.out); r != ReasonLied ||
 					gauge(t, reg, "evm_endpoint_excluded", "http://a/", string(ReasonLied)) != 1 {
@@ -194,9 +194,6 @@ func TestLiarsAreExcluded(t *testing.T) {
 				before := asked()
 				if readTwoLogs(t, c, truth); asked() != before {
 					t.Error("the liar is asked again")
-				}
-				if l.out != Everything && c.pool.leader.Load() != c.pool.public[0] {
-					t.Error("it is not the first to be asked for all else any more")
 				}
 				nodes[0].inject(nil)
 				time.Sleep(c.pool.cfg.Cooldown - c.pool.cfg.ProbeInterval)
@@ -325,8 +322,9 @@ func TestThrottledEndpoints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				nodes, _ := fakes(2, 50)
-				c, _ := dialFakes(t, func(cfg *Config) { cfg.RateLimit, cfg.ProbeInterval = 100, time.Hour }, nodes...)
-				c.pool.leader.Store(c.pool.public[0])
+				c, _ := dialFakes(t, func(cfg *Config) { cfg.ProbeInterval = time.Hour }, nodes...)
+				prefer(c.pool.public[0])
+				c.pool.public[0].bucket.rate, c.pool.public[0].bucket.tokens = 100, 100
 				nodes[0].inject(refuse(f, methodGasPrice))
 				for range 5 {
 					if _, err := c.Reader.GasPrice(t.Context()); err != nil {
@@ -393,28 +391,12 @@ func TestTheOnlyEndpointIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestConfiguredRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		nodes, _ := fakes(1, 50)
-		c, _ := dialFakes(t, func(cfg *Config) { cfg.RateLimit = 10 }, nodes...)
-		begun := time.Now()
-		for range 51 {
-			if _, err := c.Reader.GasPrice(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if took := time.Since(begun); took < 4*time.Second || took > 5*time.Second {
-			t.Errorf("51 requests at 10 per second took %s", took)
-		}
-	})
-}
-
 // A caller that finds a block wrong: who served it, a second opinion, and the consequence.
 func TestSuspectAndElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, truth := fakes(2, 50)
 		c, _ := dialFakes(t, nil, nodes...)
-		c.pool.leader.Store(c.pool.public[0])
+		prefer(c.pool.public[0])
 		at := truth.ref(40).Hash
 		if _, err := c.Header(t.Context(), at); err != nil || c.ServedBy(at) != "http://a/" {
 			t.Fatalf("by %q, %v", c.ServedBy(at), err)
