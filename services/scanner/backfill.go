@@ -178,14 +178,16 @@ func (w *writer) publishStretch(ctx context.Context, s stretch) error {
 	if err := w.addVersions(ctx, h.blocks); err != nil {
 		return err
 	}
-	pieces, err := h.pieces(len(w.streams), w.cfg.Kafka.MaxBytes, w.encodeTo)
+	batches, err := h.batches(len(w.streams), w.encodeTo)
 	if err != nil {
 		return retry.Stop(err)
 	}
-	for _, p := range pieces {
-		if err := w.each(func(st *stream) error { return w.writeRange(ctx, st, p) }); err != nil {
-			return err
-		}
+	parts, err := splitAll(batches, h.last(), w.cfg.Kafka.MaxBytes, w.encodeTo)
+	if err != nil {
+		return retry.Stop(err)
+	}
+	if err := w.each(func(st *stream) error { return w.writeRange(ctx, st, h, parts[st.partition]) }); err != nil {
+		return err
 	}
 	for _, c := range h.blocks {
 		w.words.reached(c)
@@ -221,14 +223,14 @@ func (w *writer) contents(ctx context.Context, s stretch, words []wire.Param) ([
 }
 
 // writeRange brings a range to a partition.
-func (w *writer) writeRange(ctx context.Context, st *stream, p piece) error {
-	if st.branch.tip().Number >= p.last().Number {
+func (w *writer) writeRange(ctx context.Context, st *stream, h history, parts [][]wire.Record) error {
+	if st.branch.tip().Number >= h.last().Number {
 		return nil
 	}
 	failpoint.Hit("scanner.range.before")
-	if err := w.produce(ctx, st, p.batches[st.partition]); err != nil {
-		return fmt.Errorf("publishing blocks %d to %d: %w", p.before.Number+1, p.last().Number, err)
+	if err := w.produce(ctx, st, parts); err != nil {
+		return fmt.Errorf("publishing blocks %d to %d: %w", h.before.Number+1, h.last().Number, err)
 	}
 	failpoint.Hit("scanner.range.after")
-	return st.branch.extend(p.before, p.last())
+	return st.branch.extend(h.before, h.last())
 }

@@ -10,8 +10,8 @@
 // that of its routing key, and TX to partition 0. Between batches stand, each alone, EPOCH, REORG, FINALIZED
 // and HALT.
 //
-// A block whose records for a partition are larger than a batch may be (kafka.max_bytes) goes out in several batches,
-// of which all but the last end in PART. Nothing of it counts before its BLOCK_END.
+// A block or range whose records for a partition are larger than a batch may be (kafka.max_bytes) goes out in several
+// batches, of which all but the last end in PART. Nothing of it counts before its BLOCK_END or RANGE_END.
 //
 // History, that is what is final and far below the head, goes out in ranges: one batch for each partition with the
 // records of many blocks, one block after the other, closed by a RANGE_END. Ranges are read side by side, written in

@@ -1,8 +1,6 @@
 package scanner
 
 import (
-	"slices"
-
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/kafka/wire"
 )
@@ -49,44 +47,4 @@ func lengths(batches [][]wire.Record) []int {
 		counts[p] = len(batches[p])
 	}
 	return counts
-}
-
-// split halves a range of two blocks or more.
-func (h history) split() (history, history) {
-	middle := len(h.refs) / 2
-	border := h.refs[middle-1]
-	at, _ := slices.BinarySearchFunc(h.blocks, border.Number+1, func(c content, n uint64) int {
-		return int(c.block.Number) - int(n)
-	})
-	left := history{before: h.before, refs: h.refs[:middle], blocks: h.blocks[:at]}
-	right := history{before: chain.BlockRef{Number: border.Number, Hash: border.Hash}, refs: h.refs[middle:],
-		blocks: h.blocks[at:]}
-	return left, right
-}
-
-// piece is a range and what each partition gets of it: one batch, or several where a single block does not fit into
-// one.
-type piece struct {
-	history
-	batches [][][]wire.Record
-}
-
-// pieces cuts a range until no batch has more than so many bytes.
-func (h history) pieces(partitions, most int, encode encoder) ([]piece, error) {
-	batches, err := h.batches(partitions, encode)
-	if err != nil {
-		return nil, err
-	}
-	fits := !slices.ContainsFunc(batches, func(records []wire.Record) bool { return size(records) > most })
-	if fits || len(h.refs) == 1 {
-		parts, err := splitAll(batches, h.last(), most, encode)
-		return []piece{{h, parts}}, err
-	}
-	left, right := h.split()
-	first, err := left.pieces(partitions, most, encode)
-	if err != nil {
-		return nil, err
-	}
-	second, err := right.pieces(partitions, most, encode)
-	return append(first, second...), err
 }

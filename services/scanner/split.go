@@ -15,14 +15,13 @@ type tooLargeError struct {
 }
 
 func (e *tooLargeError) Error() string {
-	return fmt.Sprintf("block %d holds a record of %d bytes, and a batch may have %d: nothing is published until "+
-		"kafka.max_bytes and the topics' max.message.bytes "+
-		"are at least %d (keeperctl prepare names the command for the topics; then restart every process with the "+
+	return fmt.Sprintf("block %d, or history before it, holds a record of %d bytes, and a batch may have %d: nothing "+
+		"is published until kafka.max_bytes and the topics' max.message.bytes are at least %d (keeperctl prepare names the command for the topics; then restart every process with the "+
 		"new kafka.max_bytes)", e.block, e.bytes, e.most, e.bytes)
 }
 
-// split cuts the records of a block, or of a range that cannot be made smaller, into batches of at most so many bytes:
-// all but the last are closed by a PART, the last by what closed the whole.
+// split cuts the records of a block, or of a range, into batches of at most so many bytes: all but the last are closed
+// by a PART, the last by what closed the whole.
 func split(records []wire.Record, of chain.BlockRef, most int, encode encoder) ([][]wire.Record, error) {
 	if size(records) <= most {
 		return [][]wire.Record{records}, nil

@@ -127,23 +127,6 @@ func TestBlockLargerThanABatch(t *testing.T) {
 	settle(t, k, tr)
 }
 
-// So does a single block of history.
-func TestOldBlockLargerThanABatch(t *testing.T) {
-	d, k := startDevnet(t), startKafka(t)
-	tr := newTruth(d)
-	d.mine(2)
-	largeBlock(d)
-	d.mine(20)
-	start(t, inRanges(smallBatches(d, k, t)), k)
-	parts, ranges := 0, 0
-	for _, a := range settle(t, k, tr) {
-		parts, ranges = parts+a.parts, ranges+len(a.ranges)
-	}
-	if parts == 0 || ranges == 0 {
-		t.Errorf("%d parts, %d ranges", parts, ranges)
-	}
-}
-
 // Killed between the batches of a block, the next scanner publishes it whole, and what the first has left counts for
 // nothing.
 func TestKilledInTheMiddleOfABlock(t *testing.T) {
