@@ -21,7 +21,7 @@ type Feed struct {
 	rules    *rules
 	log      zerolog.Logger
 	metrics  *Metrics
-	logLimit *logLimiter
+	refusals map[string]zerolog.Logger  // by source and reason, each a line a minute; of the goroutine in Run alone
 	arbiters map[chain.Address]*arbiter // of the goroutine in Run alone
 
 	mu       sync.Mutex
@@ -40,7 +40,7 @@ func NewFeed(members []Member, gates Gates, failover Failover, log zerolog.Logge
 		r.tokens = append(r.tokens, m.Tokens)
 	}
 	return &Feed{
-		members: members, rules: r, log: log, metrics: metrics, logLimit: newLogLimiter(time.Minute),
+		members: members, rules: r, log: log, metrics: metrics, refusals: map[string]zerolog.Logger{},
 		arbiters: map[chain.Address]*arbiter{},
 		silent:   "no price report yet", problems: slices.Repeat([]string{noAnswerYet}, len(members)),
 	}
@@ -151,33 +151,37 @@ func (f *Feed) judge(a arrival) (passed []Report) {
 	name := f.members[a.from].Name
 	f.metrics.received.WithLabelValues(name).Add(float64(len(a.reports) + len(a.unreadable)))
 	for _, err := range a.unreadable {
-		f.refuse(name, refusal{invalid, err}, a.at)
+		f.refuse(name, refusal{invalid, err})
 	}
 	for _, r := range a.reports {
 		r.Source, r.ReceivedMs = name, uint64(a.at.UnixMilli())
 		if r.Token.IsZero() {
-			f.refuse(name, refusal{invalid, r.Validate()}, a.at)
+			f.refuse(name, refusal{invalid, r.Validate()})
 			continue
 		}
-		passed = append(passed, f.count(name, f.arbiter(r.Token, a.at).observe(a.from, r, a.at), a.at)...)
+		passed = append(passed, f.count(name, f.arbiter(r.Token, a.at).observe(a.from, r, a.at))...)
 	}
 	return passed
 }
 
 // count counts a decision in the metrics and returns the reports it lets through.
-func (f *Feed) count(name string, v decision, now time.Time) []Report {
+func (f *Feed) count(name string, v decision) []Report {
 	for _, r := range v.refused {
-		f.refuse(name, r, now)
+		f.refuse(name, r)
 	}
 	return v.emit
 }
 
-func (f *Feed) refuse(source string, r refusal, now time.Time) {
+func (f *Feed) refuse(source string, r refusal) {
 	f.metrics.rejected.WithLabelValues(source, string(r.reason)).Inc()
-	if suppressed, ok := f.logLimit.pass(source+" "+string(r.reason), now); ok {
-		f.log.Warn().Err(r.err).Str("source", source).Str("reason", string(r.reason)).Int("suppressed", suppressed).
-			Msg("price: refusing a report")
+	kind := source + " " + string(r.reason)
+	log, known := f.refusals[kind]
+	if !known {
+		log = f.log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Minute})
+		f.refusals[kind] = log
 	}
+	log.Warn().Err(r.err).Str("source", source).Str("reason", string(r.reason)).
+		Msg("price: refusing a report (a line a minute; price_gate_rejections_total counts all)")
 }
 
 // elect lets another source serve a token where one fell silent, or where a preferred one is steady again.
@@ -186,7 +190,7 @@ func (f *Feed) elect(now time.Time) (passed []Report) {
 		before := f.members[b.serving].Name
 		v, changed := b.elect(now)
 		after := f.members[b.serving].Name
-		passed = append(passed, f.count(after, v, now)...)
+		passed = append(passed, f.count(after, v)...)
 		if !changed {
 			continue
 		}

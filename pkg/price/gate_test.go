@@ -106,18 +106,3 @@ func TestPulse(t *testing.T) {
 		t.Errorf("since %s, last %s", p.since.Sub(begin), p.last.Sub(begin))
 	}
 }
-
-func TestQuiet(t *testing.T) {
-	q, now := newLogLimiter(time.Minute), time.Now()
-	for i, tt := range []struct {
-		kind       string
-		after      time.Duration
-		suppressed int
-		ok         bool
-	}{{"a", 0, 0, true}, {"a", time.Second, 0, false}, {"b", time.Second, 0, true}, {"a", 59 * time.Second, 0, false},
-		{"a", time.Minute, 2, true}} {
-		if suppressed, ok := q.pass(tt.kind, now.Add(tt.after)); suppressed != tt.suppressed || ok != tt.ok {
-			t.Errorf("line %d: %d, %t", i, suppressed, ok)
-		}
-	}
-}
