@@ -1,7 +1,8 @@
 package scanner
 
 import (
-	"sync"
+	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,7 +13,7 @@ import (
 // Metrics are the metrics of the scanner.
 type Metrics struct {
 	headNumber prometheus.Gauge
-	headAge    *ageGauge
+	headAt     atomic.Pointer[time.Time] // when the newest head came; nil before the first
 	block      prometheus.Gauge
 	standingBy prometheus.Gauge
 
@@ -29,7 +30,6 @@ func newMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		headNumber: in.Gauge("scanner_head_number",
 			"Newest head seen."),
-		headAge: &ageGauge{},
 		block: in.Gauge("scanner_block_number",
 			"Newest block published to all partitions."),
 		standingBy: in.Gauge("scanner_standing_by", "1 while another scanner owns the log topic."),
@@ -44,38 +44,22 @@ func newMetrics(reg prometheus.Registerer) *Metrics {
 		auditTime: in.Gauge("scanner_words_audit_time_seconds",
 			"When all parameters were last compared with the chain, Unix seconds; 0 = not in this process."),
 	}
-	reg.MustRegister(m.headAge)
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "scanner_head_age_seconds",
+		Help: "How long ago the newest head came, by this machine's clock."},
+		func() float64 {
+			if age, known := m.headAge(); known {
+				return age.Seconds()
+			}
+			return math.NaN()
+		}))
 	return m
 }
 
-var headAgeDesc = prometheus.NewDesc("scanner_head_age_seconds",
-	"How long ago the newest head came, by this machine's clock.", nil, nil)
-
-// ageGauge is a collector, because an age grows while nothing happens. There is none before the first reset.
-type ageGauge struct {
-	mu    sync.Mutex
-	since time.Time
-}
-
-func (g *ageGauge) reset() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.since = time.Now()
-}
-
-// age is the time since the last reset, if there was one.
-func (g *ageGauge) age() (time.Duration, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return time.Since(g.since), !g.since.IsZero()
-}
-
-// Describe implements prometheus.Collector.
-func (g *ageGauge) Describe(descs chan<- *prometheus.Desc) { descs <- headAgeDesc }
-
-// Collect implements prometheus.Collector.
-func (g *ageGauge) Collect(metrics chan<- prometheus.Metric) {
-	if age, known := g.age(); known {
-		metrics <- prometheus.MustNewConstMetric(headAgeDesc, prometheus.GaugeValue, age.Seconds())
+// headAge is how long ago the newest head came, if one has.
+func (m *Metrics) headAge() (time.Duration, bool) {
+	at := m.headAt.Load()
+	if at == nil {
+		return 0, false
 	}
+	return time.Since(*at), true
 }

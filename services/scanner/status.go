@@ -58,7 +58,8 @@ func (s *status) saw(head chain.BlockRef) {
 	}
 	s.head = head
 	s.metrics.headNumber.Set(float64(head.Number))
-	s.metrics.headAge.reset()
+	now := time.Now()
+	s.metrics.headAt.Store(&now)
 }
 
 // reached notes the newest block that is published.
@@ -95,7 +96,7 @@ func (s *status) following() error {
 
 // fresh is nil if a head came within the given time.
 func (s *status) fresh(within time.Duration) error {
-	age, known := s.metrics.headAge.age()
+	age, known := s.metrics.headAge()
 	switch {
 	case !known:
 		return errors.New("no head yet")
