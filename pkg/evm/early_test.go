@@ -1,8 +1,6 @@
 package evm
 
 import (
-	"context"
-	"encoding/json"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,39 +27,6 @@ func TestReceiptsComeWithTheirBlock(t *testing.T) {
 			t.Errorf("it took %s and %d requests", took, nodes[0].count(methodReceipts))
 		}
 	})
-}
-
-// What came early and is not proven, or never came, is asked for again, and who lied is excluded.
-func TestEarlyReceiptsAreNotBelieved(t *testing.T) {
-	for name, tt := range map[string]struct {
-		receipts any
-		fault    *fault
-		out      Reason
-	}{
-		"none":     {[]any{}, nil, ReasonLied},
-		"null":     {nil, nil, ""},
-		"refused":  {nil, refusal(-32601, "the method does not exist/is not available"), ""},
-		"a status": {nil, &fault{status: 500}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				nodes, truth := fakes(2, 8)
-				c, _ := dialFakes(t, nil, nodes...)
-				nodes[0].inject(func(_ context.Context, m string, _ []json.RawMessage) (any, *fault, bool) {
-					return tt.receipts, tt.fault, m == methodReceipts
-				})
-				c.pool.public[1].vitals.latency = 1000
-				block, err := c.BlockWithReceipts(t.Context(), truth.ref(4).Hash)
-				if err != nil {
-					t.Fatal(err)
-				}
-				receipts, err := c.Receipts(t.Context(), block)
-				if err != nil || len(receipts) != 1 || excluded(c, 0, ForReceipts) != tt.out {
-					t.Errorf("%d receipts, %v; excluded for %q", len(receipts), err, excluded(c, 0, ForReceipts))
-				}
-			})
-		})
-	}
 }
 
 // Without the block nobody waits for its receipts.

@@ -147,6 +147,8 @@ func lies(truth fakeChain) []struct {
 		{"a transaction of which there is the hash", swap(methodBlock, shown(truth[40].json["transactions"]),
 			`["`+truth[40].tx.Hex()+`"]`),
 			ForBodies},
+		{"a transaction elsewhere", swap(methodBlock, `"transactionIndex":"0x0"`, `"transactionIndex":"0x1"`), Everything},
+		{"receipts of another status", swap(methodReceipts, `"status":"0x1"`, `"status":"0x0"`), ForReceipts},
 		{"logs of another block", swap(methodReceipts, inLog+truth[40].hash.Hex(), inLog+truth[39].hash.Hex()),
 			ForReceipts},
 		{"removed logs", swap(methodReceipts, `"removed":false`, `"removed":true`), ForReceipts},

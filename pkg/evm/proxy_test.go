@@ -10,21 +10,14 @@ import (
 	"perpkeeper/pkg/secret"
 )
 
-// unchanged passes a node's answer on.
-func unchanged(_, answer []byte) []byte { return answer }
-
-// startProxy serves a node's HTTP answers after a change, to requests that may have been changed too.
-func startProxy(t *testing.T, node string, change func(request, answer []byte) []byte,
-	requests ...func([]byte) []byte) string {
+// startProxy serves a node's HTTP answers after a change.
+func startProxy(t *testing.T, node string, change func(request, answer []byte) []byte) string {
 	t.Helper()
 	transport := &http.Transport{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		request, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
-		}
-		for _, rewrite := range requests {
-			request = rewrite(request)
 		}
 		forward, err := http.NewRequestWithContext(r.Context(), http.MethodPost, node, bytes.NewReader(request))
 		if err != nil {

@@ -1,15 +1,12 @@
 package evm_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,58 +121,6 @@ func TestWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// Every lie of a node about a block is refused: the answers of a real node, each with one thing changed.
-func TestRefusesWhatContradictsItself(t *testing.T) {
-	d := startDevnet(t, evmnode.Config{})
-	d.emitBlock(2)
-	number := fmt.Sprintf(`0x%x"`, d.head().Number)
-	for name, lie := range map[string]struct {
-		method, old, new string
-	}{
-		"another state root": {method: "eth_getBlockByHash", old: `"stateRoot":"0x`,
-			new: `"stateRoot":"0x1111111111`},
-		"another number": {method: "eth_getBlockByHash", old: `"number":"` + number, new: `"number":"0x0"`},
-		"a transaction elsewhere": {method: "eth_getBlockByHash", old: `"transactionIndex":"0x1"`,
-			new: `"transactionIndex":"0x2"`},
-		"logs of another block": {method: "eth_getBlockReceipts", old: `"transactionIndex":"0x0","blockHash":"0x`,
-			new: `"transactionIndex":"0x0","blockHash":"0x2222222222`},
-		"logs at another height": {method: "eth_getBlockReceipts", old: `"blockNumber":"` + number + `,"transactionHash"`,
-			new: `"blockNumber":"0x0","transactionHash"`},
-		"removed logs": {method: "eth_getBlockReceipts", old: `"removed":false`, new: `"removed":true `},
-		"receipts of another tx": {method: "eth_getBlockReceipts", old: `"transactionHash":"0x`,
-			new: `"transactionHash":"0x4444444444`},
-		"a receipt's log misplaced": {method: "eth_getBlockReceipts", old: `"logIndex":"0x1"`, new: `"logIndex":"0x2"`},
-		"another status":            {method: "eth_getBlockReceipts", old: `"status":"0x1"`, new: `"status":"0x0"`},
-		"another gas sum": {method: "eth_getBlockReceipts", old: `"cumulativeGasUsed":"0x`,
-			new: `"cumulativeGasUsed":"0x1`},
-		"another topic": {method: "eth_getBlockReceipts", old: `"topics":["0x00`, new: `"topics":["0x55`},
-		"no price": {method: "eth_getBlockReceipts", old: `"effectiveGasPrice":"0x`,
-			new: `"effectiveGasPrice":null,"":"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			url, lies := startLiar(t, d.HTTPURL(), lie.method, lie.old, lie.new)
-			c := dial(t, d.config(url))
-			err := readAll(t, c, d.head())
-			switch {
-			case !lies():
-				t.Fatal("the lie was never told")
-			case err == nil:
-				t.Error("nobody noticed")
-			}
-		})
-	}
-}
-
-// readAll reads a block with everything in it.
-func readAll(t *testing.T, c *evm.Client, at chain.BlockRef) error {
-	block, err := c.Block(t.Context(), at.Hash)
-	if err != nil {
-		return err
-	}
-	_, err = c.Receipts(t.Context(), block)
-	return err
-}
-
 // startLiar serves a node's answers; the first occurrence of old in an answer to method becomes new, which overwrites
 // what follows if it is longer.
 func startLiar(t *testing.T, node, method, old, replaced string) (url string, lied func() bool) {
@@ -190,56 +135,6 @@ func startLiar(t *testing.T, node, method, old, replaced string) (url string, li
 		return []byte(before + replaced + after[len(replaced)-len(old):])
 	})
 	return url, func() bool { return len(told) > 0 }
-}
-
-// A node that answers with another block, correct in itself, is found out.
-func TestRefusesAnotherBlock(t *testing.T) {
-	d := startDevnet(t, evmnode.Config{})
-	d.mine(2)
-	first := chain.Hash(d.Head().ParentHash).Hex()
-	url := startProxy(t, d.HTTPURL(), unchanged, func(request []byte) []byte {
-		request = bytes.ReplaceAll(request, []byte(d.head().Hash.Hex()), []byte(first))
-		return bytes.ReplaceAll(request, []byte(`"0x2"`), []byte(`"0x1"`))
-	})
-	c := dial(t, d.config(url))
-	if _, err := c.Block(t.Context(), d.head().Hash); err == nil || evm.NotFound(err) {
-		t.Errorf("another block for a hash: %v", err)
-	}
-	if _, err := c.BlockAt(t.Context(), 2); err == nil || evm.NotFound(err) {
-		t.Errorf("another block for a number: %v", err)
-	}
-}
-
-func TestSubSecondTimes(t *testing.T) {
-	d := startDevnet(t, evmnode.Config{})
-	d.mine(3)
-	want := d.head()
-	url := startProxy(t, d.HTTPURL(), func(_, answer []byte) []byte {
-		return []byte(strings.Replace(string(answer), `"milliTimestamp":"0x`, `"milliTimestamp":"0x9`, 1))
-	})
-	head, err := dial(t, d.config(url)).Head(t.Context())
-	if err != nil || head != want {
-		t.Errorf("head %+v, %v; want %+v: the header's own milliseconds, whatever stands beside it", head, err, want)
-	}
-}
-
-// Reads go on through another endpoint, and stay there.
-func TestFailover(t *testing.T) {
-	d := startDevnet(t, evmnode.Config{})
-	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
-		_ *http.Request) {
-		http.Error(w, "sorry", http.StatusBadGateway)
-	}))
-	defer broken.Close()
-	c := dial(t, d.config(broken.URL, d.HTTPURL(), d.WSURL()))
-	if err := c.Health(); err != nil {
-		t.Errorf("one endpoint is up, health is %v", err)
-	}
-	for range 3 {
-		if head, err := c.Head(t.Context()); err != nil || head != d.head() {
-			t.Fatalf("head %+v, %v", head, err)
-		}
-	}
 }
 
 // A caller that goes away is no fault of an endpoint, whatever the cause.
@@ -290,31 +185,6 @@ func TestUnprovenNodesAreNotUsed(t *testing.T) {
 	c := dial(t, d.config(shy.URL))
 	if _, err := c.Head(t.Context()); err == nil || evm.Refused(err) || c.Health() == nil {
 		t.Errorf("head of a node that names no chain: %v; health %v", err, c.Health())
-	}
-}
-
-// A block that one node does not have yet is had from another, and reads stay there: it is ahead.
-func TestBlockOfAnotherNode(t *testing.T) {
-	d := startDevnet(t, evmnode.Config{})
-	d.emitBlock(1)
-	var asked atomic.Int32
-	behind := startProxy(t, d.HTTPURL(), func(request, answer []byte) []byte {
-		if asked.Add(1); bytes.Contains(request, []byte(`"eth_getBlockByHash"`)) {
-			return []byte(`{"jsonrpc":"2.0","id":1,"result":null}`)
-		}
-		return answer
-	})
-	c := dial(t, d.config(behind, d.WSURL()))
-	block, err := c.Block(t.Context(), d.head().Hash)
-	if err != nil || block.BlockRef != d.head() {
-		t.Fatalf("block %+v, %v", block.BlockRef, err)
-	}
-	before := asked.Load()
-	if _, err := c.Receipts(t.Context(), block); err != nil || asked.Load() != before {
-		t.Errorf("the receipts were asked of the node that is behind, %v", err)
-	}
-	if _, err := c.Block(t.Context(), chain.Hash{1}); !evm.NotFound(err) {
-		t.Errorf("a block that nobody has: %v", err)
 	}
 }
 
@@ -442,19 +312,6 @@ func TestHeadsEndWithTheClient(t *testing.T) {
 	c.Close()
 	if _, open := <-heads; open {
 		t.Error("a head after the end")
-	}
-}
-
-// After its connection was cut the subscription comes back.
-func TestHeadsSurviveACut(t *testing.T) {
-	d := startDevnet(t, evmnode.Config{})
-	cfg := d.config(d.WSURL())
-	cfg.PollInterval = 2 * hangGuard
-	heads := dial(t, cfg).Heads(t.Context())
-	receive(t, "the first head", heads)
-	for range 3 {
-		d.DropConnections()
-		awaitHead(t, d, heads, true)
 	}
 }
 

@@ -82,16 +82,3 @@ func TestNothingUnprovenIsPublished(t *testing.T) {
 		}
 	}
 }
-
-// With an honest node beside the liar everything is published at once, and nothing but the truth.
-func TestHonestNodeBesideALiar(t *testing.T) {
-	d, k := startDevnet(t), startKafka(t)
-	tr := newTruth(d)
-	bad, good := startLiar(t, d), startLiar(t, d)
-	bad.tell(getReceipts, leavesOutOfReceipts)
-	start(t, through(testConfig(d, k.Addr()), bad, good), k)
-	for i := range byte(4) {
-		d.trade(i)
-	}
-	proven(t, k, tr)
-}

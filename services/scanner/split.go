@@ -16,8 +16,9 @@ type tooLargeError struct {
 
 func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("block %d, or history before it, holds a record of %d bytes, and a batch may have %d: nothing "+
-		"is published until kafka.max_bytes and the topics' max.message.bytes are at least %d (keeperctl prepare names the command for the topics; then restart every process with the "+
-		"new kafka.max_bytes)", e.block, e.bytes, e.most, e.bytes)
+		"is published until kafka.max_bytes and the topics' max.message.bytes are at least %d (keeperctl prepare names "+
+		"the command for the topics; then restart every process with the new kafka.max_bytes)", e.block, e.bytes,
+		e.most, e.bytes)
 }
 
 // split cuts the records of a block, or of a range, into batches of at most so many bytes: all but the last are closed
