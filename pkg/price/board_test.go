@@ -256,23 +256,3 @@ func TestBoardIsBounded(t *testing.T) {
 		t.Error("the first of a second whose first ones are gone")
 	}
 }
-
-func BenchmarkBoard(b *testing.B) {
-	board := NewBoard()
-	for i := range uint64(2400) { // ten minutes of four a second
-		board.Add(Report{Token: token(0), TimeMs: 1_700_000_000_000 + 250*i})
-	}
-	b.Run("add", func(b *testing.B) {
-		ms := uint64(1_700_000_600_000)
-		for b.Loop() {
-			ms += 250
-			board.Add(Report{Token: token(0), TimeMs: ms})
-		}
-	})
-	b.Run("first", func(b *testing.B) {
-		r, _ := board.Latest(token(0))
-		for b.Loop() {
-			board.firstAtOrAfter(token(0), r.Second()-300)
-		}
-	})
-}

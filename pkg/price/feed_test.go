@@ -17,7 +17,6 @@ import (
 	"go.uber.org/goleak"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 )
 
@@ -335,25 +334,4 @@ func TestFeedStampsReports(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
-}
-
-func TestMessageRoundTrip(t *testing.T) {
-	for _, data := range [][]byte{{3}, nil} {
-		want := Report{Token: token(1), Provider: token(2), Data: data, Min: perp.U64(4), Max: perp.U64(5),
-			TimeMs: 6000, Source: "s", ReceivedMs: 7}
-		r, err := wire.Encode(want.Token[:], want.Message(), 1, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, _, err := wire.Decode(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := FromMessage(m.(wire.Price))
-		if !same(got, want) || got.Provider != want.Provider || got.Max != want.Max || got.Source != want.Source ||
-			got.ReceivedMs != want.ReceivedMs ||
-			!bytes.Equal(got.Data, data) {
-			t.Errorf("%+v, want %+v", got, want)
-		}
-	}
 }

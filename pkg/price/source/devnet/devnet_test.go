@@ -154,30 +154,3 @@ func FuzzDecodeDevnet(f *testing.F) {
 		sourcetest.Sane(t, reports)
 	})
 }
-
-// BenchmarkPush is from the service's tick to the report being emitted, over a stream.
-func BenchmarkPush(b *testing.B) {
-	feed := feedOf(b, demo(b, time.Millisecond))
-	ctx, cancel := context.WithCancel(context.Background())
-	type timing struct{ received, emitted, ms int64 }
-	all := make(chan timing, 16)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		_ = feed.Run(ctx, func(ctx context.Context, rs []price.Report) error { // it ends because ctx does
-			now := time.Now().UnixMicro()
-			select {
-			case all <- timing{int64(rs[0].ReceivedMs), now, int64(rs[0].TimeMs)}:
-			case <-ctx.Done():
-			}
-			return nil
-		})
-	})
-	var total float64
-	for b.Loop() {
-		h := <-all
-		total += float64(h.emitted)/1000 - float64(h.ms)
-	}
-	b.ReportMetric(total/float64(b.N), "ms/tick-to-emit")
-	cancel()
-	wg.Wait()
-}
