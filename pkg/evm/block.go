@@ -128,9 +128,10 @@ func (r Reader) Block(ctx context.Context, hash chain.Hash) (Block, error) {
 
 // blockFrom is Block, asked for first of an endpoint unless that is nil.
 func (r Reader) blockFrom(ctx context.Context, hash chain.Hash, first *endpoint) (Block, error) {
-	q := blockByHash(hash)
+	what := "block " + hash.Hex()
+	q := wholeBlock(methodBlock, hash, what, func(b Block) bool { return b.Hash == hash })
 	q.first = first
-	return r.block(ctx, "block "+hash.Hex(), q)
+	return r.block(ctx, what, q)
 }
 
 // BlockWithReceipts is Block for a block whose receipts are wanted too: they are asked for at the same time, and what
@@ -158,11 +159,7 @@ func (r Reader) BlockAt(ctx context.Context, number uint64) (Block, error) {
 		func(b Block) bool { return b.Number == number }))
 }
 
-// blockByHash asks for a block with its transactions.
-func blockByHash(hash chain.Hash) question[Block] {
-	return wholeBlock(methodBlock, hash, "block "+hash.Hex(), func(b Block) bool { return b.Hash == hash })
-}
-
+// wholeBlock asks for a block with its transactions.
 func wholeBlock(method string, which any, what string, wanted func(Block) bool) question[Block] {
 	return question[Block]{method: method, args: []any{which, true}, purpose: ForBodies,
 		read: func(raw json.RawMessage) (Block, error) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
@@ -192,7 +193,7 @@ func (p *pool) highest() uint64 {
 }
 
 // subscribe asks the endpoint to push new heads.
-func (e *endpoint) subscribe(ctx context.Context, heads chan json.RawMessage) (sub subscription, err error) {
+func (e *endpoint) subscribe(ctx context.Context, heads chan json.RawMessage) (sub *rpc.ClientSubscription, err error) {
 	err = e.exchange(ctx, methodSubscribe, func(ctx context.Context, c *connection) (err error) {
 		open, is := c.caller.(socket)
 		if !is {
@@ -202,10 +203,4 @@ func (e *endpoint) subscribe(ctx context.Context, heads chan json.RawMessage) (s
 		return err
 	})
 	return sub, err
-}
-
-// subscription is a stream of pushes.
-type subscription interface {
-	Err() <-chan error
-	Unsubscribe()
 }

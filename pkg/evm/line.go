@@ -12,9 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
-	gojson "github.com/goccy/go-json"
 	"github.com/gorilla/websocket"
 
 	"perpkeeper/pkg/secret"
@@ -191,28 +189,21 @@ func (e *unprovenError) Error() string { return "asked for its chain: " + e.repl
 
 // prove compares the node's chain with the configured one.
 func (l *line) prove(ctx context.Context, c *connection) error {
-	var id hexutil.Uint64
-	if err := l.fetch(ctx, c, &id, methodChainID); err != nil {
-		if _, refused := errors.AsType[rpc.Error](err); refused && l.sendOnly {
-			return nil
-		}
+	raw, err := c.call(ctx, methodChainID)
+	if _, refused := errors.AsType[rpc.Error](err); refused && l.sendOnly {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	id, err := scalar[hexNumber](methodChainID).read(raw)
+	if err != nil {
 		return err
 	}
 	if uint64(id) != l.chainID {
 		return &wrongChainError{fmt.Sprintf(methodChainID+": chain id %d is wanted, the endpoint names %d (correct "+
 			"keeper.chain_id, or the address in chain.urls)",
 			l.chainID, uint64(id))}
-	}
-	return nil
-}
-
-func (l *line) fetch(ctx context.Context, c *connection, into any, method string) error {
-	raw, err := c.call(ctx, method)
-	if err != nil {
-		return err
-	}
-	if err := gojson.Unmarshal(raw, into); err != nil {
-		return malformed("reading the answer to %s: %v", method, err)
 	}
 	return nil
 }
