@@ -3,7 +3,6 @@ package evm
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -16,8 +15,8 @@ import (
 // are at one host, what that says. One that lags behind makes it lower, and never wrong. It does not go back while two
 // hosts are asked. Undecided(err) while there is no such block: whoever needs one waits.
 //
-// An endpoint that calls a branch final which does not hold the block is excluded for finality, and so is one that had
-// called another block of its number final before.
+// An endpoint that calls a branch final which does not hold the block is excluded for finality, and so is one whose
+// final block turns out later not to be on the final branch.
 func (c *Client) Finalized(ctx context.Context) (chain.BlockRef, error) {
 	fresh, need := c.pool.cfg.PollInterval/2, c.pool.required()
 	return c.pool.finality.newest(ctx, fresh, need, func() (chain.BlockRef, error) { return c.agreeOnFinal(ctx, need) })
@@ -45,9 +44,11 @@ func (c *Client) agreeOnFinal(ctx context.Context, need int) (chain.BlockRef, er
 			"final", agreed.Block.Number, agreed.Block.Hash,
 			strings.Join(agreed.By, ", ")), saidBy(claims)...)
 	}
-	for _, from := range c.pool.finality.disproved(agreed.Block, need) {
-		c.contradicted(from, ForFinality, fmt.Sprintf("it called another block than %d %s final", agreed.Block.Number,
-			agreed.Block.Hash))
+	if need > 1 {
+		for from, claim := range c.disproved(ctx, agreed) {
+			c.contradicted(from, ForFinality, fmt.Sprintf("it called block %d %s final, and the final chain has "+
+				"another there", claim.Number, claim.Hash))
+		}
 	}
 	c.pool.finality.note(claims, agreed.Block.Number)
 	return agreed.Block, nil
@@ -61,6 +62,25 @@ func (c *Client) hashesAt(ctx context.Context) agreement.HashAt {
 		}
 		return c.only(c.pool.named(Source(from))).HashAt(ctx, number)
 	}
+}
+
+// disproved returns what endpoints have called final before anybody else, and two hosts say now is not on the final
+// branch.
+func (c *Client) disproved(ctx context.Context, agreed agreement.Finality) map[string]chain.BlockRef {
+	wrong := map[string]chain.BlockRef{}
+	for from, claims := range c.pool.finality.due(agreed.Block.Number) {
+		for _, claim := range claims {
+			truth, err := agreed.Block.Hash, error(nil)
+			if claim.Number < agreed.Block.Number {
+				truth, err = c.SettledHash(ctx, claim.Number)
+			}
+			if err == nil && truth != claim.Hash {
+				wrong[from] = claim
+				break
+			}
+		}
+	}
+	return wrong
 }
 
 // contradicted excludes an endpoint whose answer differs from what was agreed on.
@@ -96,9 +116,10 @@ type finality struct {
 	err    error          // how the last round ended
 
 	mu sync.Mutex
-	// claims are what each endpoint has called final lately, by number. The first of a number stays: who calls another
-	// block final there after a reorg would take the lie back.
+	// claims are what each endpoint has called final lately, by number.
 	claims map[string]map[uint64]chain.Hash
+	// alone are the claims above what is agreed on.
+	alone map[string]map[uint64]chain.BlockRef
 }
 
 // newest returns what was agreed on a moment ago, or asks anew. Whoever comes while somebody else asks gets that
@@ -121,7 +142,7 @@ func (f *finality) newest(ctx context.Context, fresh time.Duration, need int,
 	return f.block, err
 }
 
-// rememberedClaims is of how many blocks below and above the agreed one an endpoint's claims are kept.
+// rememberedClaims is of how many blocks above the agreed one an endpoint's claims are kept, and of how many below.
 const rememberedClaims = 64
 
 // claimed returns what an endpoint has called final at a number before.
@@ -132,35 +153,44 @@ func (f *finality) claimed(from string, number uint64) (chain.Hash, bool) {
 	return hash, is
 }
 
-// disproved lists who has called another block final in the place of one that so many hosts agree on.
-func (f *finality) disproved(block chain.BlockRef, hosts int) (wrong []string) {
+// due takes the lone claims of each endpoint that are no longer above a number.
+func (f *finality) due(number uint64) map[string][]chain.BlockRef {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for from, claims := range f.claims {
-		if hash, is := claims[block.Number]; is && hash != block.Hash && hosts > 1 {
-			wrong = append(wrong, from)
+	due := map[string][]chain.BlockRef{}
+	for from, alone := range f.alone {
+		for n, claim := range alone {
+			if n > number {
+				continue
+			}
+			delete(alone, n)
+			due[from] = append(due[from], claim)
 		}
 	}
-	return wrong
+	return due
 }
 
 func (f *finality) note(claims []agreement.Answer[chain.BlockRef], agreed uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.claims == nil {
-		f.claims = map[string]map[uint64]chain.Hash{}
+		f.claims, f.alone = map[string]map[uint64]chain.Hash{}, map[string]map[uint64]chain.BlockRef{}
 	}
 	for _, c := range claims {
-		own := f.claims[c.From]
-		if own == nil {
-			own = map[uint64]chain.Hash{}
-			f.claims[c.From] = own
+		if f.claims[c.From] == nil {
+			f.claims[c.From], f.alone[c.From] = map[uint64]chain.Hash{}, map[uint64]chain.BlockRef{}
 		}
-		if _, is := own[c.Value.Number]; !is {
-			own[c.Value.Number] = c.Value.Hash
+		f.claims[c.From][c.Value.Number] = c.Value.Hash
+		// The first claim of a number is the one to be judged: who calls another block final there after a reorg would
+		// take the lie back.
+		if _, is := f.alone[c.From][c.Value.Number]; !is && c.Value.Number > agreed &&
+			len(f.alone[c.From]) < rememberedClaims {
+			f.alone[c.From][c.Value.Number] = c.Value
 		}
-		maps.DeleteFunc(own, func(n uint64, _ chain.Hash) bool {
-			return n+rememberedClaims < agreed || n > agreed+rememberedClaims
-		})
+		for n := range f.claims[c.From] {
+			if n+rememberedClaims < agreed {
+				delete(f.claims[c.From], n)
+			}
+		}
 	}
 }

@@ -107,10 +107,10 @@ func TestWhoCalledALostBlockFinalIsExcluded(t *testing.T) {
 			t.Fatalf("final %+v, %v, excluded for %q", final, err, excluded(c, 0, ForFinality))
 		}
 		for _, n := range nodes {
-			n.inject(finalAt(truth, 50))
+			n.inject(finalAt(truth, 52))
 		}
 		time.Sleep(time.Second)
-		if final, err := c.Finalized(t.Context()); err != nil || final != truth.ref(50) {
+		if final, err := c.Finalized(t.Context()); err != nil || final != truth.ref(52) {
 			t.Fatalf("final %+v, %v", final, err)
 		}
 		if r := excluded(c, 0, ForFinality); r != ReasonContradicted {
