@@ -32,7 +32,7 @@ type Dispute struct {
 	Reason   Reason    `json:"reason"`
 	Detail   string    `json:"detail"`
 	Question string    `json:"question"` // the method and its parameters; empty where no single answer is in dispute
-	Said     []Said    `json:"said"`     // the caught one first, then each of the others that was asked
+	Said     []Said    `json:"said"`     // a liar first; the others that were asked
 }
 
 // Said is who said what: of an answer that is a lie word for word, of a long one from a little before the place at
