@@ -13,10 +13,7 @@ var configEvents = []eventKind{
 	{"SetBool", 1, global, decodeSetBool},
 	{"SetAddress", 1, global, decodeSetAddress},
 	{"SetBytes32", 1, global, decodeSetBytes32},
-	{"ConfigSetFundingRate", 1, global, decodeMaxFunding},
 	{"UiFeeFactorUpdated", 1, global, decodeUIFee},
-	{"SetOracleProviderEnabled", 0, global, decodeProviderSwitch("IS_ORACLE_PROVIDER_ENABLED")},
-	{"SetAtomicOracleProvider", 0, global, decodeProviderSwitch("IS_ATOMIC_ORACLE_PROVIDER")},
 	{"SetOracleProviderForToken", 0, global, decodeOracleProvider},
 	{"InitOracleProviderForToken", 0, global, decodeOracleProvider},
 	{"SetStaticPriceForToken", 0, global, decodeStaticPrice},
@@ -52,27 +49,12 @@ func setParameter(r *reader, value chain.Hash) (base chain.Hash, args []byte) {
 	return base, args
 }
 
-// decodeMaxFunding is v2.1's own event for one parameter (Config.setFundingRate).
-func decodeMaxFunding(r *reader) {
-	market := r.address("market").Hash()
-	emitParameter(r, perp.DataStoreKey("MAX_FUNDING_FACTOR_PER_SECOND", market), r.uint("maxFundingFactorPerSecond").
-		Bytes32())
-}
-
 // decodeUIFee is what an interface asks for of the swaps and positions that name it (MarketUtils.setUiFeeFactor): a
 // word of its own account that it sets itself.
 func decodeUIFee(r *reader) {
 	r.checkTopic(2, "account")
 	r.emit(perp.ParameterSet{Parameter: perp.Parameter{Key: perp.UIFeeKey(r.address("account")),
 		Value: r.uint("uiFeeFactor").Bytes32(), Source: perp.FromAccount, Stamp: r.stamp}})
-}
-
-// decodeProviderSwitch is v2.1's own event for a flag of an oracle provider (Timelock). v2.2 sets it without any
-// event.
-func decodeProviderSwitch(flag string) func(*reader) {
-	return func(r *reader) {
-		emitParameter(r, perp.DataStoreKey(flag, r.address("provider").Hash()), perp.BoolWord(r.bool("value")))
-	}
 }
 
 // decodeStaticPrice is the price that a token has from now on for whoever names the static provider (v2.2c,
@@ -131,7 +113,5 @@ var marketCreated = chain.Keccak256([]byte("MarketCreated"))
 var parameterEvents = []chain.Hash{
 	chain.Keccak256([]byte("SetUint")), chain.Keccak256([]byte("SetInt")), chain.Keccak256([]byte("SetBool")),
 	chain.Keccak256([]byte("SetAddress")), chain.Keccak256([]byte("SetBytes32")),
-	chain.Keccak256([]byte("ConfigSetFundingRate")),
-	chain.Keccak256([]byte("SetOracleProviderEnabled")), chain.Keccak256([]byte("SetAtomicOracleProvider")),
 	chain.Keccak256([]byte("UiFeeFactorUpdated")), chain.Keccak256([]byte("SetStaticPriceForToken")),
 }

@@ -47,16 +47,11 @@ func decodeMarketCreated(r *reader) {
 		LongToken:   r.address("longToken"),
 		ShortToken:  r.address("shortToken"),
 		Salt:        r.hash("salt"),
+		MarketType:  r.hash("marketType"),
 		Stamp:       r.stamp,
-	}
-	if !r.isV21(marketDrift) {
-		m.MarketType = r.hash("marketType")
 	}
 	r.emit(perp.MarketListed{Market: m})
 }
-
-// marketDrift: v2.1 knew one type of market.
-var marketDrift = drift{v22: "marketType"}
 
 // measured is an event that sets one unsigned measure of a market. Token and side name the items that tell them, ""
 // where there is none.

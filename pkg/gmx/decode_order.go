@@ -1,7 +1,6 @@
 package gmx
 
 import (
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 )
 
@@ -16,16 +15,8 @@ var orderEvents = []eventKind{
 	{"InitializeOrderUpdatedAtTime", 0, ofKey, decodeOrderUpdatedAt},
 }
 
-// What v2.2 added to an order: v2.1's have no other receiver of refunds, no start, no end with their position, and are
-// of this chain.
-var (
-	orderDrift = drift{v21: "updatedAtBlock isFrozen",
-		v22: "cancellationReceiver validFromTime srcChainId autoCancel dataList"}
-	updateDrift = drift{v22: "validFromTime autoCancel dataList"}
-)
-
 func decodeOrderCreated(r *reader) {
-	o := perp.Order{
+	r.emit(perp.OrderCreated{Order: perp.Order{
 		Key:                          r.hash("key"),
 		Account:                      r.address("account"),
 		Receiver:                     r.address("receiver"),
@@ -33,6 +24,7 @@ func decodeOrderCreated(r *reader) {
 		UIFeeReceiver:                r.address("uiFeeReceiver"),
 		Market:                       r.address("market"),
 		InitialCollateralToken:       r.address("initialCollateralToken"),
+		CancellationReceiver:         r.address("cancellationReceiver"),
 		SwapPath:                     r.addresses("swapPath"),
 		OrderType:                    r.orderType(),
 		DecreasePositionSwapType:     r.uint("decreasePositionSwapType"),
@@ -44,44 +36,29 @@ func decodeOrderCreated(r *reader) {
 		CallbackGasLimit:             r.uint("callbackGasLimit"),
 		MinOutputAmount:              r.uint("minOutputAmount"),
 		UpdatedAtTime:                r.uint("updatedAtTime"),
+		ValidFromTime:                r.uint("validFromTime"),
+		SrcChainID:                   r.uint("srcChainId"),
 		IsLong:                       r.bool("isLong"),
 		ShouldUnwrapNativeToken:      r.bool("shouldUnwrapNativeToken"),
-		DataList:                     []chain.Hash{},
+		AutoCancel:                   r.bool("autoCancel"),
+		DataList:                     r.hashes("dataList"),
 		Stamp:                        r.stamp,
-	}
-	if r.isV21(orderDrift) {
-		readOrderV21(r)
-	} else {
-		o.CancellationReceiver = r.address("cancellationReceiver")
-		o.ValidFromTime, o.SrcChainID = r.uint("validFromTime"), r.uint("srcChainId")
-		o.AutoCancel, o.DataList = r.bool("autoCancel"), r.hashes("dataList")
-	}
-	r.emit(perp.OrderCreated{Order: o})
-}
-
-// readOrderV21 reads the items of an order that v2.1 alone has. The block is beside its time, which decides.
-func readOrderV21(r *reader) {
-	r.uint("updatedAtBlock")
-	if r.bool("isFrozen") {
-		r.failf("item %q: an order cannot be created frozen", "isFrozen")
-	}
+	}})
 }
 
 func decodeOrderUpdated(r *reader) {
-	changed := perp.OrderChanged{
+	r.emit(perp.OrderChanged{
 		Key:             r.hash("key"),
 		SizeDeltaUsd:    r.uint("sizeDeltaUsd"),
 		AcceptablePrice: r.uint("acceptablePrice"),
 		TriggerPrice:    r.uint("triggerPrice"),
 		MinOutputAmount: r.uint("minOutputAmount"),
 		UpdatedAtTime:   r.uint("updatedAtTime"),
+		ValidFromTime:   r.uint("validFromTime"),
+		AutoCancel:      r.bool("autoCancel"),
+		DataList:        r.hashes("dataList"),
 		Stamp:           r.stamp,
-	}
-	if !r.isV21(updateDrift) {
-		validFrom, autoCancel := r.uint("validFromTime"), r.bool("autoCancel")
-		changed.ValidFromTime, changed.AutoCancel, changed.DataList = &validFrom, &autoCancel, r.hashes("dataList")
-	}
-	r.emit(changed)
+	})
 }
 
 func decodeOrderExecuted(r *reader) {

@@ -21,19 +21,8 @@ func decodePositionIncrease(r *reader) {
 		Position:     p,
 		OrderKey:     r.hash("orderKey"),
 		SizeDeltaUsd: r.uint("sizeDeltaUsd"),
-		Impact:       pendingImpact(r),
+		Impact:       r.int("pendingPriceImpactAmount"),
 	})
-}
-
-// impactDrift: v2.1 settles the price impact at once and v2.2 defers it to the close.
-var impactDrift = drift{v21: "priceImpactAmount", v22: "pendingPriceImpactAmount"}
-
-func pendingImpact(r *reader) perp.Int {
-	if r.isV21(impactDrift) {
-		r.int("priceImpactAmount")
-		return perp.Int{}
-	}
-	return r.int("pendingPriceImpactAmount")
 }
 
 func decodePositionDecrease(r *reader) {

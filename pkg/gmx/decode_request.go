@@ -9,7 +9,7 @@ import (
 // requestEvents are those of deposits, withdrawals and shifts. A GLV shift belongs to no account: the exchange itself
 // asks for it.
 var requestEvents = func() (events []eventKind) {
-	for kind, items := range map[perp.RequestKind]requestItems{
+	for kind, items := range map[perp.RequestKind]shape{
 		perp.Deposit: depositItems, perp.Withdrawal: withdrawalItems, perp.Shift: shiftItems,
 		perp.GlvDeposit: glvDepositItems, perp.GlvWithdrawal: glvWithdrawalItems, perp.GlvShift: glvShiftItems,
 	} {
@@ -24,58 +24,44 @@ var requestEvents = func() (events []eventKind) {
 	return events
 }()
 
-// requestItems are the items of a request's creation: those both versions have, those of either alone.
-type requestItems struct{ both, v21, v22 shape }
-
-// In v2.1 a request named no receiver of UI fees, no other chain and no data. GLV withdrawals and shifts came with
-// v2.2.
+// The items of each request's creation.
 var (
-	depositItems = requestItems{
-		both: shape{
-			addresses:    "account receiver callbackContract market initialLongToken initialShortToken",
-			addressLists: "longTokenSwapPath shortTokenSwapPath",
-			uints: "initialLongTokenAmount initialShortTokenAmount minMarketTokens updatedAtTime " +
-				"executionFee callbackGasLimit depositType",
-			bools:  "shouldUnwrapNativeToken",
-			hashes: "key",
-		},
-		v21: shape{uints: "updatedAtBlock"},
-		v22: shape{addresses: "uiFeeReceiver", uints: "srcChainId", hashLists: "dataList"},
+	depositItems = shape{
+		addresses: "account receiver callbackContract uiFeeReceiver market initialLongToken " +
+			"initialShortToken",
+		addressLists: "longTokenSwapPath shortTokenSwapPath",
+		uints: "initialLongTokenAmount initialShortTokenAmount minMarketTokens updatedAtTime " +
+			"executionFee callbackGasLimit depositType srcChainId",
+		bools:     "shouldUnwrapNativeToken",
+		hashes:    "key",
+		hashLists: "dataList",
 	}
-	withdrawalItems = requestItems{
-		both: shape{
-			addresses:    "account receiver callbackContract market",
-			addressLists: "longTokenSwapPath shortTokenSwapPath",
-			uints: "marketTokenAmount minLongTokenAmount minShortTokenAmount updatedAtTime executionFee " +
-				"callbackGasLimit withdrawalType",
-			bools:  "shouldUnwrapNativeToken",
-			hashes: "key",
-		},
-		v21: shape{uints: "updatedAtBlock"},
-		v22: shape{addresses: "uiFeeReceiver", uints: "srcChainId", hashLists: "dataList"},
+	withdrawalItems = shape{
+		addresses:    "account receiver callbackContract uiFeeReceiver market",
+		addressLists: "longTokenSwapPath shortTokenSwapPath",
+		uints: "marketTokenAmount minLongTokenAmount minShortTokenAmount updatedAtTime executionFee " +
+			"callbackGasLimit withdrawalType srcChainId",
+		bools:     "shouldUnwrapNativeToken",
+		hashes:    "key",
+		hashLists: "dataList",
 	}
-	shiftItems = requestItems{
-		both: shape{
-			addresses: "account receiver callbackContract fromMarket toMarket",
-			uints:     "marketTokenAmount minMarketTokens updatedAtTime executionFee callbackGasLimit",
-			hashes:    "key",
-		},
-		v22: shape{addresses: "uiFeeReceiver", uints: "srcChainId", hashLists: "dataList"},
+	shiftItems = shape{
+		addresses: "account receiver callbackContract uiFeeReceiver fromMarket toMarket",
+		uints:     "marketTokenAmount minMarketTokens updatedAtTime executionFee callbackGasLimit srcChainId",
+		hashes:    "key",
+		hashLists: "dataList",
 	}
-	glvDepositItems = requestItems{
-		both: shape{
-			addresses:    "account receiver callbackContract market glv initialLongToken initialShortToken",
-			addressLists: "longTokenSwapPath shortTokenSwapPath",
-			uints: "initialLongTokenAmount initialShortTokenAmount minGlvTokens updatedAtTime executionFee " +
-				"callbackGasLimit",
-			bools:  "shouldUnwrapNativeToken",
-			hashes: "key",
-		},
-		v21: shape{uints: "updatedAtBlock"},
-		v22: shape{addresses: "uiFeeReceiver", uints: "marketTokenAmount srcChainId", bools: "isMarketTokenDeposit",
-			hashLists: "dataList"},
+	glvDepositItems = shape{
+		addresses: "account receiver callbackContract uiFeeReceiver market glv initialLongToken " +
+			"initialShortToken",
+		addressLists: "longTokenSwapPath shortTokenSwapPath",
+		uints: "initialLongTokenAmount initialShortTokenAmount minGlvTokens updatedAtTime executionFee " +
+			"callbackGasLimit marketTokenAmount srcChainId",
+		bools:     "shouldUnwrapNativeToken isMarketTokenDeposit",
+		hashes:    "key",
+		hashLists: "dataList",
 	}
-	glvWithdrawalItems = requestItems{both: shape{
+	glvWithdrawalItems = shape{
 		addresses:    "account receiver callbackContract market glv uiFeeReceiver",
 		addressLists: "longTokenSwapPath shortTokenSwapPath",
 		uints: "glvTokenAmount minLongTokenAmount minShortTokenAmount updatedAtTime executionFee " +
@@ -83,30 +69,21 @@ var (
 		bools:     "shouldUnwrapNativeToken",
 		hashes:    "key",
 		hashLists: "dataList",
-	}}
-	glvShiftItems = requestItems{both: shape{
+	}
+	glvShiftItems = shape{
 		addresses: "fromMarket toMarket glv",
 		uints:     "marketTokenAmount minMarketTokens updatedAtTime",
 		hashes:    "key",
-	}}
+	}
 )
 
-func (i requestItems) check(r *reader) {
-	r.require(i.both)
-	if r.isV21(drift{i.v21.names(), i.v22.names()}) {
-		r.require(i.v21)
-	} else {
-		r.require(i.v22)
-	}
-}
-
-func requestCreated(k perp.RequestKind, items requestItems) func(*reader) {
+func requestCreated(k perp.RequestKind, items shape) func(*reader) {
 	market := "market"
 	if k == perp.Shift || k == perp.GlvShift {
 		market = "fromMarket"
 	}
 	return func(r *reader) {
-		items.check(r)
+		r.require(items)
 		request := perp.Request{
 			Kind: k, Key: r.hash("key"), Market: r.address(market), UpdatedAtTime: r.uint("updatedAtTime"),
 			Fields: r.fields(), Stamp: r.stamp,

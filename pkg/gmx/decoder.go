@@ -121,18 +121,11 @@ func (d *Decoder) identify(l *chain.Log) (*eventKind, error) {
 		cause := fmt.Errorf("its topic %s is not the hash of its name", l.Topics[1])
 		return nil, &DecodeError{Event: string(name), Place: placeOf(l), Cause: cause}
 	case kind.decode != nil && topics != kind.topics:
-		return nil, &DecodeError{Event: kind.name, Place: placeOf(l), Cause: kind.strange(topics)}
+		cause := fmt.Errorf("it has %d topics of its own, want %d (contracts before v2.2 are not supported)", topics,
+			kind.topics)
+		return nil, &DecodeError{Event: kind.name, Place: placeOf(l), Cause: cause}
 	}
 	return kind, nil
-}
-
-// strange explains a number of topics that is not the event's. Requests and orders had fewer before v2.1: no owner, or
-// not even a key.
-func (k *eventKind) strange(topics int) error {
-	if k.scope == ofOwner && topics < k.topics {
-		return fmt.Errorf("it has %d topics of its own, want %d: %w", topics, k.topics, errBeforeV21)
-	}
-	return fmt.Errorf("it has %d topics of its own, want %d", topics, k.topics)
 }
 
 // emitterTopics returns how many topics follow the name's hash, and whether the log is one of the three forms of

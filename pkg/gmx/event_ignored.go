@@ -68,7 +68,6 @@ var ignoredGlobal = []string{
 	// How the exchange checks a report. Reports are opaque to a keeper: who made one knows its feed, its multiplier and
 	// its signers.
 	"SignerAdded", "SignerRemoved", "InitOracleConfig", "SetOracleProviderForFeeHandlerToken",
-	"ConfigSetPriceFeed", "ConfigSetDataStream", // v2.1
 	// SyncConfig reports what a SetUint beside it did.
 	"SyncConfig",
 	// A GLV's markets and worth: its requests name their market themselves.
@@ -78,9 +77,8 @@ var ignoredGlobal = []string{
 	"SetReducedMintBurnFeeBasisPoints",
 }
 
-// ignoredTimelock announces what a later transaction may do and changes nothing itself; or changes roles, signers,
-// feeds and receivers, which is v2.1's. SignalPendingAction of v2.2 is followed by an event named after the action;
-// these are the actions of TimelockConfig.
+// ignoredTimelock announces what a later transaction may do and changes nothing itself. SignalPendingAction is followed
+// by an event named after the action; these are the actions of TimelockConfig.
 var ignoredTimelock = []string{
 	"SignalPendingAction", "SignalGrantRole", "SignalRevokeRole", "RevokeRole", "SignalSetOracleProviderEnabled",
 	"SignalSetAtomicOracleProvider",
@@ -90,7 +88,4 @@ var ignoredTimelock = []string{
 	"SignalReduceLentImpactAmount",
 	"SignalWithdrawFromPositionImpactPool", "SignalWithdrawTokens", "SignalSetMinContributorPaymentInterval",
 	"SignalSetMaxTotalContributorTokenAmount",
-	// v2.1
-	"ClearPendingAction", "GrantRole", "AddOracleSigner", "RemoveOracleSigner", "SetFeeReceiver", "SetPriceFeed",
-	"SetDataStream",
 }

@@ -34,7 +34,7 @@ func decodePositionFees(r *reader) {
 		position:    r.uint("positionFeeAmount"),
 		all:         r.uint("totalCostAmount"),
 	}
-	// v2.1 knows no liquidation fee, and v2.2 gives its items only where it is above zero.
+	// The contracts give the items of a liquidation fee only where it is above zero.
 	if r.has("liquidationFeeAmount") || r.has("liquidationFeeAmountForFeeReceiver") {
 		f.liquidation = r.uint("liquidationFeeAmount")
 	}

@@ -1,7 +1,6 @@
 package gmx
 
 import (
-	"slices"
 	"strings"
 
 	"perpkeeper/pkg/chain"
@@ -57,8 +56,6 @@ func (r *reader) has(name string) bool { return r.find(name) != nil }
 func (r *reader) place(name string, kind itemKind) (at int, ok bool) {
 	found := r.find(name)
 	switch {
-	case found == nil && broughtByV21[r.kind.name] == name:
-		r.failf("item %q is missing: %w", name, errBeforeV21)
 	case found == nil:
 		r.failf("item %q is missing", name)
 	case found.kind != kind:
@@ -214,12 +211,6 @@ func (r *reader) checkTopic(topic int, name string) {
 // shape lists items by type, as space-separated names.
 type shape struct {
 	addresses, addressLists, uints, bools, hashes, hashLists string
-}
-
-// names are those of all items.
-func (s shape) names() string {
-	all := []string{s.addresses, s.addressLists, s.uints, s.bools, s.hashes, s.hashLists}
-	return strings.Join(slices.DeleteFunc(all, func(names string) bool { return names == "" }), " ")
 }
 
 // require demands that every item of a shape is there.

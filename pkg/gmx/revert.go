@@ -145,7 +145,7 @@ func (p param) read(w *walker, slot int) any {
 	panic("no reader for arguments of type " + p.kind)
 }
 
-// errorList holds every custom error of the contracts (v2.2c, those of v2.1 that v2.2 dropped, and those of a BEP-702
+// errorList holds every custom error of the contracts (v2.2c, those of before that it dropped, and those of a BEP-702
 // token that refuses a transfer), a line each: its class, then its declaration. That a request is not there any more
 // are two errors of each kind's own, named after it, and not listed.
 //

@@ -21,15 +21,7 @@ func (e OrderChanged) apply(s State) error {
 	return withOrder(s, e.Key, e.Stamp, func(o *Order) error {
 		o.SizeDeltaUsd, o.AcceptablePrice, o.TriggerPrice = e.SizeDeltaUsd, e.AcceptablePrice, e.TriggerPrice
 		o.MinOutputAmount, o.UpdatedAtTime = e.MinOutputAmount, e.UpdatedAtTime
-		if e.ValidFromTime != nil {
-			o.ValidFromTime = *e.ValidFromTime
-		}
-		if e.AutoCancel != nil {
-			o.AutoCancel = *e.AutoCancel
-		}
-		if e.DataList != nil {
-			o.DataList = e.DataList
-		}
+		o.ValidFromTime, o.AutoCancel, o.DataList = e.ValidFromTime, e.AutoCancel, e.DataList
 		o.Status, o.Birth = Updated, e.Stamp
 		o.Changes++
 		return nil

@@ -131,8 +131,7 @@ func ended(key byte, s Status, block uint64) OrderEnded {
 // TIER-6: an order's status is the name of its last event. A frozen order lost its fee, an update revives it without
 // one.
 func TestOrderLife(t *testing.T) {
-	yes := true
-	update := OrderChanged{Key: chain.Hash{1}, SizeDeltaUsd: U64(6), TriggerPrice: U64(7), AutoCancel: &yes,
+	update := OrderChanged{Key: chain.Hash{1}, SizeDeltaUsd: U64(6), TriggerPrice: U64(7), AutoCancel: true,
 		DataList:      []chain.Hash{{9}},
 		UpdatedAtTime: U64(50), Stamp: Stamp{Block: 3}}
 	size, collateral := U64(4), U64(2)

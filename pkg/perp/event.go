@@ -33,8 +33,7 @@ type PositionDecreased struct {
 // OrderCreated announces an order. Liquidations and deleveragings announce and execute theirs in one transaction.
 type OrderCreated struct{ Order Order }
 
-// OrderChanged is OrderUpdated: it replaces the named terms and unfreezes. ValidFromTime, AutoCancel and DataList are
-// nil where the version lacks them.
+// OrderChanged is OrderUpdated: it replaces the named terms and unfreezes.
 type OrderChanged struct {
 	Key             chain.Hash
 	SizeDeltaUsd    Uint
@@ -42,8 +41,8 @@ type OrderChanged struct {
 	TriggerPrice    Uint
 	MinOutputAmount Uint
 	UpdatedAtTime   Uint
-	ValidFromTime   *Uint
-	AutoCancel      *bool
+	ValidFromTime   Uint
+	AutoCancel      bool
 	DataList        []chain.Hash
 	Stamp           Stamp
 }

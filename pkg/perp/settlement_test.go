@@ -26,22 +26,3 @@ func TestSettlementsAndFeesAreKept(t *testing.T) {
 		}
 	}
 }
-
-// An update of v2.1 says nothing about what v2.2 added.
-func TestUpdateLeavesWhatItDoesNotName(t *testing.T) {
-	created := order(1)
-	created.ValidFromTime, created.AutoCancel, created.DataList = U64(50), true, []chain.Hash{{4}}
-	b := mustApply(t, OrderCreated{created}, OrderChanged{Key: chain.Hash{1}, SizeDeltaUsd: U64(6),
-		Stamp: Stamp{Block: 2}})
-	o := b.Get(RowKey{Orders, chain.Hash{1}}).(Order)
-	if o.ValidFromTime != U64(50) || !o.AutoCancel || len(o.DataList) != 1 || o.SizeDeltaUsd != U64(6) {
-		t.Errorf("got %+v", o)
-	}
-	later := U64(70)
-	if err := Apply(b, OrderChanged{Key: chain.Hash{1}, ValidFromTime: &later, Stamp: Stamp{Block: 3}}); err != nil {
-		t.Fatal(err)
-	}
-	if o := b.Get(RowKey{Orders, chain.Hash{1}}).(Order); o.ValidFromTime != later {
-		t.Errorf("got %+v", o)
-	}
-}

@@ -37,8 +37,8 @@ func (v *Venue) Update(key chain.Hash, trigger, acceptable perp.Uint) Act {
 		}
 		return []perp.Event{perp.OrderChanged{
 			Key: key, SizeDeltaUsd: o.SizeDeltaUsd, AcceptablePrice: acceptable, TriggerPrice: trigger,
-			MinOutputAmount: o.MinOutputAmount,
-			UpdatedAtTime:   perp.U64(at.Seconds()), Stamp: at,
+			MinOutputAmount: o.MinOutputAmount, ValidFromTime: o.ValidFromTime, AutoCancel: o.AutoCancel,
+			DataList: o.DataList, UpdatedAtTime: perp.U64(at.Seconds()), Stamp: at,
 		}}
 	}
 }

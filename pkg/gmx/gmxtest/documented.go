@@ -18,28 +18,16 @@ type Documented struct {
 	Items  map[string]string // name → Solidity type
 }
 
-// Each line of events.txt is an event of v2.2: Name topics:a,b type:item,item type:item. Those of events_v21.txt looked
-// otherwise in v2.1, or were gone after it.
+// Each line of events.txt is an event of v2.2: Name topics:a,b type:item,item type:item.
 //
 //go:embed events.txt
-var textV22 string
+var documentedEvents string
 
-//go:embed events_v21.txt
-var textV21 string
+// Events returns every documented event. An event that has two sets of items appears twice.
+func Events() []Documented { return parsed() }
 
-// Events returns every documented event of v2.2. An event that has two sets of items appears twice.
-func Events() []Documented { return parsedV22() }
-
-// EventsV21 returns the events of v2.1 that v2.2 changed or dropped, as v2.1 had them.
-func EventsV21() []Documented { return parsedV21() }
-
-var (
-	parsedV22 = sync.OnceValue(func() []Documented { return parse(textV22) })
-	parsedV21 = sync.OnceValue(func() []Documented { return parse(textV21) })
-)
-
-func parse(text string) (events []Documented) {
-	for line := range strings.Lines(text) {
+var parsed = sync.OnceValue(func() (events []Documented) {
+	for line := range strings.Lines(documentedEvents) {
 		words := strings.Fields(line)
 		e := Documented{Name: words[0], Items: map[string]string{}}
 		for _, w := range words[1:] {
@@ -55,7 +43,7 @@ func parse(text string) (events []Documented) {
 		events = append(events, e)
 	}
 	return events
-}
+})
 
 // The owner that samples name where an event asks for one; its position is a long.
 var (
@@ -131,7 +119,7 @@ func sample(name, kind string) any {
 		return Collateral
 	case "orderType":
 		return perp.U64(2)
-	case "isFrozen", "isIncrease":
+	case "isIncrease":
 		return false
 	case "positionKey":
 		return perp.PositionKey(Account, Market, Collateral, true)
