@@ -19,8 +19,8 @@ func TestReceiptIsProven(t *testing.T) {
 	}
 	for name, lie := range map[string]struct{ old, new string }{
 		"another status":   {`"status":"0x1"`, `"status":"0x0"`},
-		"another place":    {`"transactionIndex":"0x1"`, `"transactionIndex":"0x0"`},
-		"a place too high": {`"transactionIndex":"0x1"`, `"transactionIndex":"0x9"`},
+		"another place":    {`"transactionIndex":"0x1","type"`, `"transactionIndex":"0x0","type"`},
+		"a place too high": {`"transactionIndex":"0x1","type"`, `"transactionIndex":"0x9","type"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, lies := startLiar(t, d.HTTPURL(), "eth_getTransactionReceipt", lie.old, lie.new)

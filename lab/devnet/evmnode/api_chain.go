@@ -34,15 +34,15 @@ func (a chainAPI) ChainId() *hexutil.Big { return (*hexutil.Big)(a.n.ChainID()) 
 
 func (a chainAPI) BlockNumber() hexutil.Uint64 { return hexutil.Uint64(a.n.Head().Number.Uint64()) }
 
-func (a chainAPI) GetBlockByNumber(number rpc.BlockNumber, full bool) *blockJSON {
+func (a chainAPI) GetBlockByNumber(number rpc.BlockNumber, full bool) fields {
 	return a.marshal(a.n.headerByNumber(number), full)
 }
 
-func (a chainAPI) GetBlockByHash(hash common.Hash, full bool) *blockJSON {
+func (a chainAPI) GetBlockByHash(hash common.Hash, full bool) fields {
 	return a.marshal(a.n.headerByHash(hash), full)
 }
 
-func (a chainAPI) marshal(h *types.Header, full bool) *blockJSON {
+func (a chainAPI) marshal(h *types.Header, full bool) fields {
 	block := a.block(h)
 	if block == nil {
 		return nil
@@ -58,7 +58,7 @@ func (a chainAPI) block(h *types.Header) *types.Block {
 }
 
 // GetTransactionByHash finds mined transactions first, then those that wait in the pool.
-func (a chainAPI) GetTransactionByHash(hash common.Hash) *txJSON {
+func (a chainAPI) GetTransactionByHash(hash common.Hash) fields {
 	if at, tx := a.n.chain.GetCanonicalTransaction(hash); tx != nil {
 		if h := a.n.chain.GetHeader(at.BlockHash, at.BlockIndex); h != nil {
 			return a.n.marshalTx(tx, h, at.Index)
@@ -70,7 +70,7 @@ func (a chainAPI) GetTransactionByHash(hash common.Hash) *txJSON {
 	return nil
 }
 
-func (a chainAPI) GetTransactionReceipt(hash common.Hash) *receiptJSON {
+func (a chainAPI) GetTransactionReceipt(hash common.Hash) fields {
 	at, tx := a.n.chain.GetCanonicalTransaction(hash)
 	// a block is stored before it is what clients see as latest
 	if tx == nil || at.BlockIndex > a.n.head.Load().Number.Uint64() {
@@ -83,13 +83,13 @@ func (a chainAPI) GetTransactionReceipt(hash common.Hash) *receiptJSON {
 	return a.n.marshalReceipt(receipts[at.Index], tx)
 }
 
-func (a chainAPI) GetBlockReceipts(ref rpc.BlockNumberOrHash) []*receiptJSON {
+func (a chainAPI) GetBlockReceipts(ref rpc.BlockNumberOrHash) []fields {
 	h, err := a.n.header(&ref)
 	if err != nil {
 		return nil // Here an unknown block is no error but null.
 	}
 	txs := a.block(h).Transactions()
-	out := make([]*receiptJSON, 0, len(txs))
+	out := make([]fields, 0, len(txs))
 	for i, receipt := range a.n.chain.GetReceiptsByHash(h.Hash()) {
 		out = append(out, a.n.marshalReceipt(receipt, txs[i]))
 	}
