@@ -6,62 +6,11 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"testing"
 
 	"perpkeeper/lab/simulator/fakechain"
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 )
-
-func (w *world) progress(d *fakechain.Derived) pg.Progress {
-	w.t.Helper()
-	s, err := d.Progress(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return s
-}
-
-// A state stands where its ails and its endpoint's faults let it, and says so.
-func TestStateLags(t *testing.T) {
-	w := newWorld(t)
-	w.blocks(20)
-	e := w.Chain.Endpoint()
-	d := e.Derived()
-	at := func(want uint64) {
-		t.Helper()
-		s := w.progress(d)
-		if s.Watermark.Number != want || !s.Level() || s.Watermark.Hash.IsZero() || s.Generation != 1 {
-			t.Errorf("the state stands at %+v, want block %d", s, want)
-		}
-	}
-	head := w.head().Number
-	at(head)
-	d.SetLag(2 * blockTime)
-	at(head - 2)
-	e.SetFaults(fakechain.Faults{Lag: 3 * blockTime})
-	at(head - 5)
-	d.SetLag(0)
-	e.SetFaults(fakechain.Faults{Down: true})
-	w.blocks(7)
-	at(head)
-	e.SetFaults(fakechain.Faults{})
-	at(head + 7)
-}
-
-// A row that is not there is an answer (TIER-5).
-func TestRowsThatAreNotThere(t *testing.T) {
-	d := newWorld(t).Derived()
-	p, err1 := d.Position(t.Context(), chain.Hash{1})
-	o, err2 := d.Order(t.Context(), chain.Hash{1})
-	r, err3 := d.Request(t.Context(), chain.Hash{1})
-	v, err4 := d.MarketValue(t.Context(), chain.Hash{1})
-	if p.Known || o.Known || r.Known || v.Known || err1 != nil || err2 != nil || err3 != nil || err4 != nil ||
-		p.At.Hash.IsZero() {
-		t.Errorf("%+v %+v %+v %+v", p, o, r, v)
-	}
-}
 
 // held is what a planner holds of a state.
 type held struct {

@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"perpkeeper/lab/simulator/venue"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
@@ -405,102 +403,4 @@ func mustSayTheSame(t *testing.T, e venue.Effect, logs []chain.Log, sec uint64) 
 			}
 		}
 	}
-}
-
-// The verdict about a position is that of the formula that keepers judge by, to the wei.
-func TestVerdictIsTheKeepers(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		p := newFixture(t)
-		size := perp.U64(rapid.Uint64Range(1, 1_000_000).Draw(rt, "size")).Mul(perp.One)
-		now := rapid.Uint64Range(1, 10*cents).Draw(rt, "now")
-		position := perp.Position{
-			Account: trader, Market: p.market().MarketToken, IsLong: rapid.Bool().Draw(rt, "long"), SizeInUsd: size,
-			SizeInTokens:     size.Div(venue.Price(rapid.Uint64Range(1, 10*cents).Draw(rt, "entry")).Min),
-			CollateralAmount: perp.U64(rapid.Uint64Range(0, 1<<62).Draw(rt, "collateral")),
-			CollateralToken:  rapid.SampledFrom([]chain.Address{venue.Dollar, p.market().LongToken}).Draw(rt, "token"),
-		}
-		key, act := p.Open(position)
-		p.do(second, act)
-		row, _ := p.rows.Get(perp.RowKey{Table: perp.Positions, Key: key}).(perp.Position)
-		want, err := perp.Judge(row, perp.Circumstances{Rows: p.rows, Time: second, FireRatio: perp.One,
-			Prices: map[chain.Address]perp.Price{
-				p.market().IndexToken: venue.Price(now), venue.Dollar: venue.Price(100),
-			}})
-		if err != nil {
-			rt.Fatal(err)
-		}
-		how := usual()
-		how.index = now
-		e := p.execute(job.Job{
-			Kind: job.Liquidation, Key: key, Account: trader, Market: row.Market, Collateral: row.CollateralToken,
-			IsLong: row.IsLong,
-		}, how)
-		if e.OK != want.Liquidatable {
-			rt.Fatalf("liquidated: %t, and the keepers' verdict is %+v", e.OK, want)
-		}
-		if e.OK {
-			return
-		}
-		remaining, given := gmx.DecodeRevert(e.Revert).Int("remainingCollateralUsd")
-		if !given || remaining != want.RemainingCollateralUsd {
-			rt.Fatalf("%s remain, and the keepers say %s", remaining, want.RemainingCollateralUsd)
-		}
-	})
-}
-
-// Owners take waiting orders back at any time, and all others once they have expired.
-func TestOwnersCancel(t *testing.T) {
-	p := newFixture(t)
-	waiting, market, deposit := p.order(perp.LimitIncrease, 1, 2*cents), p.order(perp.MarketIncrease, 0, 2*cents),
-		p.ask(perp.Deposit).Key
-	for _, c := range []struct {
-		key  chain.Hash
-		sec  uint64
-		want int
-	}{
-		{waiting, second, 1}, {waiting, second, 0}, {market, second + 300, 0}, {market, second + 301, 1},
-		{deposit, second + 300, 0}, {deposit, second + 301, 1},
-		{chain.Hash{9}, second, 0},
-	} {
-		if got := p.do(c.sec, p.Cancel(c.key)); got != c.want {
-			t.Errorf("cancelling %s in second %d: %d events, want %d", c.key, c.sec-second, got, c.want)
-		}
-	}
-}
-
-func TestGasThatDoesNotSuffice(t *testing.T) {
-	p, how := newFixture(t), usual()
-	how.gas = 2_000_000
-	j := p.ask(perp.Deposit)
-	if e := p.execute(j, how); e.OK || len(e.Revert) != 0 || e.GasUsed != how.gas {
-		t.Errorf("%+v", e)
-	}
-	how.gas = 2_500_000
-	if e := p.execute(j, how); !e.OK {
-		t.Error(gmx.DecodeRevert(e.Revert))
-	}
-}
-
-// Calls that are none of the exchange's: a payment succeeds, anything else reverts.
-func TestOtherCalls(t *testing.T) {
-	p := newFixture(t)
-	for data, ok := range map[string]bool{"": true, "\x01": false, "abcdefgh": false} {
-		e := p.Execute(p.rows, venue.Call{From: keeper, To: keeper, Data: []byte(data), Gas: 21_000}, p.at(second),
-			false)
-		if e.OK != ok || e.Kind != "" {
-			t.Errorf("data %q: %+v", data, e)
-		}
-	}
-}
-
-func FuzzExecute(f *testing.F) {
-	p := newFixture(f)
-	to, data, _ := venue.Contracts().Call(orderJob(p.order(perp.MarketIncrease, 0, 2*cents)), gmx.SetPrices{})
-	f.Add(data)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		e := p.Execute(p.rows, venue.Call{From: keeper, To: to, Data: data, Gas: 6_000_000}, p.at(second), false)
-		if e.OK && len(e.Events) == 0 && len(data) > 0 {
-			t.Errorf("%s was executed and nothing happened", fmt.Sprintf("%x", data))
-		}
-	})
 }
