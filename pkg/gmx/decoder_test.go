@@ -144,7 +144,7 @@ func checkRefused(t *testing.T, name, item, change string, logs []chain.Log) {
 	}
 }
 
-// unread lists the items of handled events that are informational: no state comes from them.
+// unread lists the items of handled events that may be missing, most of them because no state comes from them.
 var unread = map[string][]string{
 	"SetStaticPriceForToken": {"provider"}, // SetOracleProviderForToken beside it says it
 	"PositionIncrease": {"executionPrice", "indexTokenPrice.max", "indexTokenPrice.min", "collateralTokenPrice.max",
