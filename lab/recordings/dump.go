@@ -59,7 +59,7 @@ func dump(book *perp.Book, seen extent, said *rules) ([]byte, error) {
 
 // requestEntity lays what became of a request beside the items of its Created event.
 func requestEntity(r perp.Request) map[string]any {
-	entity := map[string]any{"status": r.Status, "due since": r.Birth, "stamp": r.Stamp}
+	entity := map[string]any{"status": r.Status, "birth": r.Birth, "stamp": r.Stamp}
 	maps.Copy(entity, r.Fields)
 	if r.Status == perp.Cancelled {
 		entity["reason"], entity["reasonBytes"] = r.Reason, r.ReasonBytes
