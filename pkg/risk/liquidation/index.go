@@ -20,8 +20,8 @@ import (
 type Index struct {
 	armed   float64
 	slab    slab
-	table   keyTable
-	groups  []*group // by number
+	handles map[chain.Hash]handle // by position
+	groups  []*group              // by number
 	numbers map[groupKey]uint32
 	markets map[chain.Address][]*group
 	packed  record // of the position that is being put
@@ -30,12 +30,12 @@ type Index struct {
 // NewIndex returns an empty index that yields positions whose margin ratio is below armed, a 30-decimal factor: at
 // least the one at which they are liquidated (LIQ-5).
 func NewIndex(armed perp.Uint) *Index {
-	return &Index{armed: armed.Float() / one, table: newKeyTable(), numbers: map[groupKey]uint32{},
+	return &Index{armed: armed.Float() / one, handles: map[chain.Hash]handle{}, numbers: map[groupKey]uint32{},
 		markets: map[chain.Address][]*group{}}
 }
 
 // Len is how many positions there are.
-func (x *Index) Len() int { return x.table.count }
+func (x *Index) Len() int { return len(x.handles) }
 
 // Put adds a position, or replaces it. One that is not open is removed.
 func (x *Index) Put(p perp.Position) {
@@ -46,25 +46,25 @@ func (x *Index) Put(p perp.Position) {
 	g := x.group(groupKey{p.Market, p.CollateralToken, p.IsLong})
 	x.packed = pack(x.packed[:0], &p, g.number)
 	h := x.slab.add(x.packed)
-	x.table.add(&x.slab, h)
+	x.handles[p.PositionKey] = h
 	g.add(&x.slab, h)
 }
 
 // Remove takes a position out, if it is there.
 func (x *Index) Remove(key chain.Hash) {
-	h, place, known := x.table.find(&x.slab, key[:])
+	h, known := x.handles[key]
 	if !known {
 		return
 	}
 	x.groupOf(h).drop(&x.slab, h)
-	x.table.remove(&x.slab, place)
+	delete(x.handles, key)
 	x.slab.remove(h)
 }
 
 // Get returns a position, but for what no rule reads: the funding that its owner can claim and the hash of the
 // transaction that changed it last are zero in whatever the index returns.
 func (x *Index) Get(key chain.Hash) (perp.Position, bool) {
-	h, known := x.table.lookUp(&x.slab, key)
+	h, known := x.handles[key]
 	if !known {
 		return perp.Position{}, false
 	}
@@ -188,7 +188,7 @@ func inOrder(judged []*judgement) (found []Candidate, err error) {
 // until it changes.
 func (x *Index) Missed(swept []Candidate, view *perp.View) (missed []Candidate) {
 	for _, c := range swept {
-		h, known := x.table.lookUp(&x.slab, c.Position.PositionKey)
+		h, known := x.handles[c.Position.PositionKey]
 		if !known || x.position(h) != c.Position {
 			continue // the sweep and the index look at different states
 		}
