@@ -1,6 +1,7 @@
 package devnet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,9 +87,12 @@ func (c control) Announce(ctx context.Context, args struct {
 // router stand beside the old ones, all with their roles; the answer is the new deployment. RoleStore lists both sets
 // as CONTROLLER. Then devnet_retire takes the roles of the old ones. "devnet upgrade" and "devnet retire" do the
 // same from a shell, and /v1/deployment has the new addresses from then on.
-func (c control) Upgrade(ctx context.Context, args struct {
-	Contracts contracts.Version `json:"contracts"`
+func (c control) Upgrade(ctx context.Context, args *struct {
+	Contracts contracts.Version `json:"contracts"` // Default v2.2c.
 }) (*exchange.Deployment, error) {
+	if args == nil {
+		return c.d.Upgrade(ctx, contracts.V22C)
+	}
 	return c.d.Upgrade(ctx, args.Contracts)
 }
 
@@ -98,8 +102,8 @@ func (c control) Retire(ctx context.Context) (bool, error) { return true, c.d.Re
 // Role is devnet_role {account, role, holds}.
 func (c control) Role(ctx context.Context, args struct {
 	Account common.Address `json:"account"`
-	Role    string         `json:"role"`
-	Holds   bool           `json:"holds"`
+	Role    string         `json:"role"`  // Default ORDER_KEEPER.
+	Holds   *bool          `json:"holds"` // Default true.
 }) (bool, error) {
-	return true, c.d.SetRole(ctx, args.Account, args.Role, args.Holds)
+	return true, c.d.SetRole(ctx, args.Account, cmp.Or(args.Role, "ORDER_KEEPER"), args.Holds == nil || *args.Holds)
 }

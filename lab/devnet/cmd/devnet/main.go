@@ -20,6 +20,6 @@ func main() {
 		os.Exit(devnet.Command(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	service.Main("devnet", devnet.DefaultProcess(), devnet.Serve,
-		service.About("devnet runs the demo exchange on a chain of its own. While it runs, devnet "+devnet.Usage()+
-			" disturbs it (devnet shock --help)."))
+		service.About("devnet runs the demo exchange on a chain of its own. While it runs, devnet "+devnet.Usage+
+			" disturbs it."))
 }
