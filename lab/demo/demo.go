@@ -22,12 +22,8 @@ func Run(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen) err
 	if cfg.Demo.Duration == 0 {
 		act.Run = Lasts(math.MaxInt64)
 	}
-	var delays spread
-	scenes, err := perform(ctx, cfg.Demo, log, screen, func(ctx context.Context, p *Play) error {
-		err := p.Perform(ctx, act)
-		delays = p.stack.reportToJob(ctx)
-		return err
-	})
+	scenes, err := perform(ctx, cfg.Demo, log, screen,
+		func(ctx context.Context, p *Play) error { return p.Perform(ctx, act) })
 	if err != nil || len(scenes) == 0 {
 		return err
 	}
@@ -36,8 +32,6 @@ func Run(ctx context.Context, cfg Config, log zerolog.Logger, screen Screen) err
 		return err
 	}
 	screen.Print("\n" + kindsLine(scenes[0].Rows))
-	screen.Print(fmt.Sprintf("liquidations from the price report that made them due to the job topic, in the eyes of "+
-		"every keeper: %s", &delays))
 	return verdict(scenes[0].Rows)
 }
 

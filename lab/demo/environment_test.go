@@ -165,7 +165,7 @@ sender_in_flight{signer="b"} 2
 	}
 	v := Snapshot{Keepers: []KeeperStatus{{Role: "Master", Executed: map[string]int{"1": 3}},
 		{Role: "Backup-1", Executed: map[string]int{"1": 7, "2": 1}}}}
-	if got := v.executed("by %s"); got != "by Master 7, Backup-1 1" {
+	if got := v.executed(); got != "  executed by   Master 7, Backup-1 1\n" {
 		t.Errorf("executed by %s", got)
 	}
 }

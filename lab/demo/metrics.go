@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 )
@@ -17,8 +16,6 @@ import (
 type metrics struct {
 	sums     map[string]float64 // gauges and counters, each summed over its labels
 	executed map[string]float64 // jobs executed, by the tier that did it, as a sender has seen them on the chain
-	// histograms are by name, one for each set of labels.
-	histograms map[string][]*dto.Histogram
 }
 
 // Metrics returns the gauges and counters of the process, each summed over its labels; none when they cannot be had.
@@ -44,14 +41,11 @@ func parseMetrics(text string) (metrics, error) {
 	if err != nil {
 		return metrics{}, fmt.Errorf("reading metrics: %w", err)
 	}
-	m := metrics{sums: map[string]float64{}, executed: map[string]float64{}, histograms: map[string][]*dto.Histogram{}}
+	m := metrics{sums: map[string]float64{}, executed: map[string]float64{}}
 	for name, family := range families {
 		for _, child := range family.GetMetric() {
 			value := child.GetGauge().GetValue() + child.GetCounter().GetValue()
 			m.sums[name] += value
-			if h := child.GetHistogram(); h != nil {
-				m.histograms[name] = append(m.histograms[name], h)
-			}
 			for _, label := range child.GetLabel() {
 				if name == "sender_tier_executed_total" && label.GetName() == "tier" {
 					m.executed[label.GetValue()] += value

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Screen is where the demo shows itself: a page that is drawn anew on a terminal, lines elsewhere.
+// Screen is where the demo shows itself: a page, which is drawn anew on a terminal.
 type Screen struct {
 	Out      io.Writer
 	Terminal bool
@@ -19,20 +19,20 @@ func (s Screen) Every() time.Duration {
 	if s.Terminal {
 		return time.Second
 	}
-	return 5 * time.Second
+	return 15 * time.Second
 }
 
 // Print prints a line.
 func (s Screen) Print(line string) { _, _ = fmt.Fprintln(s.Out, line) }
 
-// Show prints a snapshot.
+// Show prints a snapshot, on a terminal in place of the one before.
 func (s Screen) Show(v Snapshot) {
-	if !s.Terminal {
-		s.Print(v.Line())
-		return
+	page := v.Page()
+	if s.Terminal {
+		const toTop, clearLine, clearRest = "\x1b[H", "\x1b[K\n", "\x1b[J"
+		page = toTop + strings.ReplaceAll(page, "\n", clearLine) + clearRest
 	}
-	const toTop, clearLine, clearRest = "\x1b[H", "\x1b[K\n", "\x1b[J"
-	_, _ = fmt.Fprint(s.Out, toTop+strings.ReplaceAll(v.Page(), "\n", clearLine)+clearRest)
+	_, _ = fmt.Fprint(s.Out, page)
 }
 
 // State is the state of the keeper that is furthest: all fold the same chain.
@@ -54,7 +54,7 @@ func (v Snapshot) head() (n uint64) {
 
 // executed is how many jobs each tier has executed, as the keeper that has seen most reports it; nothing where there
 // is one keeper alone.
-func (v Snapshot) executed(format string) string {
+func (v Snapshot) executed() string {
 	if len(v.Keepers) == 1 {
 		return ""
 	}
@@ -66,23 +66,7 @@ func (v Snapshot) executed(format string) string {
 		}
 		parts = append(parts, fmt.Sprintf("%s %d", k.Role, most))
 	}
-	return fmt.Sprintf(format, strings.Join(parts, ", "))
-}
-
-// Line is a snapshot in one line, for logs and pipes: the totals, then each keeper.
-func (v Snapshot) Line() string {
-	var b strings.Builder
-	o := v.State()
-	fmt.Fprintf(&b, "%4.0fs  %s%s | head %d | positions %d open, %d closed, %d liquidated | orders %d waiting, %d "+
-		"executed | requests %d waiting, %d executed",
-		v.At.Seconds(), v.Now, v.executed(" | executed by %s"), v.head(), o.Of["position Active"],
-		o.Of["position Closed"], o.Of["liquidation Executed"], o.Of["order Created"]+o.Of["order Updated"],
-		o.Of["order Executed"], o.Of["request Created"], o.Of["request Executed"])
-	for _, k := range v.Keepers {
-		fmt.Fprintf(&b, " | %s %s: %d live, %d in flight, %d sent", k.Role, k.state(), k.Jobs.Live, k.Jobs.InFlight,
-			k.Counts.Of["sent"])
-	}
-	return b.String()
+	return fmt.Sprintf("  executed by   %s\n", strings.Join(parts, ", "))
 }
 
 func (v KeeperStatus) state() string {
@@ -108,7 +92,7 @@ func (v Snapshot) Page() string {
 		o.Of["order Cancelled"], o.Of["order Frozen"])
 	fmt.Fprintf(&b, "  requests      wait %-10d done    %-10d cancelled %d\n", o.Of["request Created"],
 		o.Of["request Executed"], o.Of["request Cancelled"])
-	b.WriteString(v.executed("  executed by   %s\n"))
+	b.WriteString(v.executed())
 	for _, k := range v.Keepers {
 		k.page(&b, head)
 	}

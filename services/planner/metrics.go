@@ -30,7 +30,6 @@ type Metrics struct {
 	renewed  *prometheus.CounterVec
 	unpriced prometheus.Gauge
 	ticks    prometheus.Histogram
-	reported prometheus.Histogram
 	received prometheus.Histogram
 }
 
@@ -68,8 +67,6 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		ticks: seconds("planner_tick_seconds",
 			"Time from a price report's arrival to the candidates it makes, by market whose price moved.",
 			0.5), // a bound, because none may wait for longer while partitions change hands
-		reported: seconds("planner_report_to_job_seconds",
-			"Time from a price report's own time to its liquidation standing on the job topic."),
 		// LIQ-16: detection.
 		received: seconds("planner_received_to_job_seconds",
 			"Time from the arrival of a price report in this keeper to its liquidation standing on the job topic.",
@@ -115,6 +112,5 @@ func (m *Metrics) swept(s liquidation.Swept) {
 // madeDue notes that a new job which a report made due stands on the topic.
 func (m *Metrics) madeDue(r price.Report) {
 	now := uint64(time.Now().UnixMilli())
-	m.reported.Observe(float64(now-min(now, r.TimeMs)) / 1000)
 	m.received.Observe(float64(now-min(now, r.ReceivedMs)) / 1000)
 }

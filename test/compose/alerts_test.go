@@ -192,17 +192,16 @@ func TestRulesAndBoardsKnowTheirMetrics(t *testing.T) {
 
 // unread are metrics that no rule, board or program reads, and why they are there.
 var unread = map[string]string{
-	"bus_group_partitions":          "test/e2e and test/chaos wait by it for partitions to be shared",
-	"planner_report_to_job_seconds": "lab/demo measures by it",
-	"statevm_block":                 "where a partition stands, beside its time",
-	"perpkeeper_build_info":         "says which build a scrape is of",
-	"retention_failures_total":      "silent trouble: the archive is behind",
-	"statevm_fenced_total":          "silent trouble: two processes claim a partition",
-	"delayed_found_total":           "DLY-9",
-	"ttl_entries":                   "TTL-9",
-	"ttl_oldest_pending_seconds":    "TTL-9",
-	"ttl_retries_total":             "TTL-9",
-	"ttl_failures_total":            "silent trouble: retries fail",
+	"bus_group_partitions":       "test/e2e and test/chaos wait by it for partitions to be shared",
+	"statevm_block":              "where a partition stands, beside its time",
+	"perpkeeper_build_info":      "says which build a scrape is of",
+	"retention_failures_total":   "silent trouble: the archive is behind",
+	"statevm_fenced_total":       "silent trouble: two processes claim a partition",
+	"delayed_found_total":        "DLY-9",
+	"ttl_entries":                "TTL-9",
+	"ttl_oldest_pending_seconds": "TTL-9",
+	"ttl_retries_total":          "TTL-9",
+	"ttl_failures_total":         "silent trouble: retries fail",
 }
 
 // A metric is there for a rule, a board or a program of the operator's, or its reason is listed.
