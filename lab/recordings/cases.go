@@ -172,8 +172,8 @@ func (c *riskCase) judge(state *fold, tokens tokenNames, worth map[chain.Address
 	if c.BlockTimestamp != nil {
 		at = *c.BlockTimestamp
 	}
-	verdict, err := perp.Judge(position, perp.Circumstances{Rows: state.book, Prices: prices, Time: at,
-		FireRatio: perp.One})
+	verdict, err := perp.NewView(perp.Circumstances{Rows: state.book, Prices: prices, Time: at,
+		FireRatio: perp.One}).Judge(position)
 	return caseVerdict{
 		PositionKey: *c.PositionKey, BlockTimestamp: at, Liquidatable: verdict.Liquidatable,
 		RemainingCollateralUsd: verdict.RemainingCollateralUsd, MinCollateralUsd: verdict.MinCollateralUsd,

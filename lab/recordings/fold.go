@@ -105,7 +105,7 @@ func (f *fold) note(logs []chain.Log) {
 		return
 	}
 	for _, l := range logs {
-		if token, price, is := gmx.OraclePrice(l); is {
+		if token, price, _, is := gmx.OracleReport(l); is {
 			f.oracle[token] = price
 		}
 	}

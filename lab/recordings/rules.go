@@ -40,16 +40,26 @@ func readRules(name string) (*rules, error) {
 		return nil, fmt.Errorf("%s is no JSON of rules: %w", name, err)
 	}
 	if said.Default != "" {
-		if r.byDefault, err = perp.ParseVersion(said.Default); err != nil {
+		if r.byDefault, err = parseVersion(said.Default); err != nil {
 			return nil, fmt.Errorf("%s: default: %w", name, err)
 		}
 	}
 	for handler, version := range said.Handlers {
-		if r.handlers[handler], err = perp.ParseVersion(version); err != nil {
+		if r.handlers[handler], err = parseVersion(version); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", name, handler, err)
 		}
 	}
 	return r, nil
+}
+
+// parseVersion reads a version's name.
+func parseVersion(name string) (perp.Version, error) {
+	for _, v := range []perp.Version{perp.V22b, perp.V22c} {
+		if v.String() == name {
+			return v, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no version of the contracts: v2.2b or v2.2c", name)
 }
 
 // before sets the version of each handler that is about to speak for the first time. The one that would be called is

@@ -124,6 +124,10 @@ func (c *swapCases) answer(n int, state *fold) error {
 	return nil
 }
 
+// maxPathLength is the longest path of which the exchange takes an order (MarketUtils.validateSwapPath). It is not asked
+// again when the order is executed.
+var maxPathLength = perp.RowKey{Table: perp.Parameters, Key: perp.DataStoreKey("MAX_SWAP_PATH_LENGTH")}
+
 // swap is what a request that is made now, and executed at once, comes to.
 func (c *swapCase) swap(rows perp.Rows, tokens tokenNames) (swapAnswer, error) {
 	prices, err := c.quotes(tokens)
@@ -132,13 +136,16 @@ func (c *swapCase) swap(rows perp.Rows, tokens tokenNames) (swapAnswer, error) {
 	}
 	s := perp.Swap{Path: c.Path, TokenIn: c.TokenIn, AmountIn: c.AmountIn, MinOutput: c.MinOutputAmount,
 		UIFeeReceiver: c.UIFeeReceiver}
-	err = s.Creatable(rows)
-	var done perp.Swapped
-	if err == nil {
-		done, err = s.Execute(rows, prices)
+	most, known := rows.Get(maxPathLength).(perp.Parameter)
+	if known && most.Uint().Less(perp.U64(uint64(len(s.Path)))) {
+		return swapAnswer{Revert: "MaxSwapPathLengthExceeded"}, nil
 	}
+	done, err := s.Execute(rows, prices)
 	if refusal, is := errors.AsType[perp.Refusal](err); is {
 		return swapAnswer{Revert: refusal.Name}, nil
+	}
+	if err == nil && s.AmountIn.IsZero() {
+		return swapAnswer{Revert: "EmptyOrder"}, nil
 	}
 	answer := swapAnswer{AmountOut: &done.AmountOut}
 	for _, h := range done.Hops {

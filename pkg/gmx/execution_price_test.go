@@ -24,7 +24,7 @@ func TestExecutionPricesOfRecordings(t *testing.T) {
 			}
 			prices := map[chain.Address]perp.Price{}
 			for _, l := range tx.logs {
-				if token, price, is := OraclePrice(l); is {
+				if token, price, _, is := OracleReport(l); is {
 					prices[token] = price
 				}
 			}

@@ -59,9 +59,6 @@ type execution struct {
 	estimate func(w GasWords, k Work) uint64
 	// measured is what the work itself takes.
 	measured func(k Work) uint64
-	// loss is what a transaction costs that comes too late, in thousandths of what one costs that comes in time, on the
-	// devnet's contracts: TestLossRatio of test/bench, and TestGas of the exchange; orders as the mean of three kinds.
-	loss uint64
 }
 
 func (e execution) selector() [4]byte { return selector(e.method + "," + pricesType + ")") }
@@ -81,13 +78,13 @@ var executions = map[job.Kind]execution{
 	job.Liquidation: { // of a whole position, at market: it takes no size (LIQ-9)
 		role:   liquidationRole,
 		method: "executeLiquidation(address,address,address,bool", words: positionWords, read: readPositionCall,
-		measured: func(Work) uint64 { return gasLiquidation }, loss: 441,
+		measured: func(Work) uint64 { return gasLiquidation },
 	},
 	job.Adl: {
 		role:   adlRole,
 		method: "executeAdl(address,address,address,bool,uint256", // the last is how much of it is closed
 		words:  func(j job.Job) []chain.Hash { return append(positionWords(j), j.SizeDeltaUsd.Bytes32()) },
-		read:   readPositionCall, measured: func(Work) uint64 { return gasAdl }, loss: 519,
+		read:   readPositionCall, measured: func(Work) uint64 { return gasAdl },
 	},
 	job.AdlState: {
 		role: adlRole,
@@ -95,17 +92,17 @@ var executions = map[job.Kind]execution{
 		method:   "updateAdlState(address,bool",
 		words:    func(j job.Job) []chain.Hash { return []chain.Hash{j.Market.Hash(), perp.BoolWord(j.IsLong)} },
 		read:     func(w *walker) (chain.Hash, bool) { return w.address(0).Hash(), w.bool(32) },
-		measured: func(Work) uint64 { return gasAdlState }, loss: 1000, // whoever comes second does the same again
+		measured: func(Work) uint64 { return gasAdlState },
 	},
 	job.Order: {
 		role:   orderRole,
-		method: "executeOrder(bytes32", words: keyWord, read: readKey, loss: 416,
+		method: "executeOrder(bytes32", words: keyWord, read: readKey,
 		estimate: func(w GasWords, k Work) uint64 { return w.order(k.OrderType) + w.swaps(k) + k.Callback },
 		measured: func(k Work) uint64 { return measuredOrder(k.OrderType) + gasOrderSwap*uint64(k.Swaps) },
 	},
 	job.Deposit: {
 		role:   orderRole,
-		method: "executeDeposit(bytes32", words: keyWord, read: readKey, loss: 604,
+		method: "executeDeposit(bytes32", words: keyWord, read: readKey,
 		estimate: func(w GasWords, k Work) uint64 { return w.Deposit + w.swaps(k) + k.Callback },
 		measured: func(k Work) uint64 {
 			if k.OneToken {
@@ -116,19 +113,19 @@ var executions = map[job.Kind]execution{
 	},
 	job.Withdrawal: {
 		role:   orderRole,
-		method: "executeWithdrawal(bytes32", words: keyWord, read: readKey, loss: 601,
+		method: "executeWithdrawal(bytes32", words: keyWord, read: readKey,
 		estimate: func(w GasWords, k Work) uint64 { return w.Withdrawal + w.swaps(k) + k.Callback },
 		measured: func(k Work) uint64 { return gasWithdrawal + requestSwaps(k) },
 	},
 	job.Shift: {
 		role:   orderRole,
-		method: "executeShift(bytes32", words: keyWord, read: readKey, loss: 458,
+		method: "executeShift(bytes32", words: keyWord, read: readKey,
 		estimate: func(w GasWords, k Work) uint64 { return w.Shift + k.Callback },
 		measured: func(Work) uint64 { return gasShift },
 	},
 	job.GlvDeposit: {
 		role:   orderRole,
-		method: "executeGlvDeposit(bytes32", words: keyWord, read: readKey, loss: 489,
+		method: "executeGlvDeposit(bytes32", words: keyWord, read: readKey,
 		estimate: func(w GasWords, k Work) uint64 {
 			if k.MarketTokens {
 				return w.GlvDeposit + w.markets(k) + k.Callback
@@ -144,7 +141,7 @@ var executions = map[job.Kind]execution{
 	},
 	job.GlvWithdrawal: {
 		role:   orderRole,
-		method: "executeGlvWithdrawal(bytes32", words: keyWord, read: readKey, loss: 491,
+		method: "executeGlvWithdrawal(bytes32", words: keyWord, read: readKey,
 		estimate: func(w GasWords, k Work) uint64 {
 			return w.GlvWithdrawal + w.markets(k) + w.Withdrawal + w.swaps(k) + k.Callback
 		},
@@ -152,7 +149,7 @@ var executions = map[job.Kind]execution{
 	},
 	job.GlvShift: {
 		role:   orderRole,
-		method: "executeGlvShift(bytes32", words: keyWord, read: readKey, loss: 514,
+		method: "executeGlvShift(bytes32", words: keyWord, read: readKey,
 		estimate: func(w GasWords, _ Work) uint64 { return w.GlvShift },
 		measured: func(k Work) uint64 { return gasGlvShift + glvMarkets(k) },
 	},
@@ -176,10 +173,6 @@ func (c Config) Validate() error {
 	}
 	return nil
 }
-
-// LossRatio is what a transaction of a kind costs that comes too late, in thousandths of what one costs that comes in
-// time; 0 for a kind that this build does not know.
-func LossRatio(k job.Kind) uint64 { return executions[k].loss }
 
 // encode returns the calldata that executes a job.
 func (e execution) encode(j job.Job, p SetPrices) []byte {

@@ -74,17 +74,3 @@ func FuzzReadCall(f *testing.F) {
 		}
 	})
 }
-
-func TestOracleSecond(t *testing.T) {
-	l := event("OraclePriceUpdate", perp.Fields{"token": chain.Address{1}, "timestamp": perp.U64(1_760_000_000)})
-	if second, is := OracleSecond(l); !is || second != 1_760_000_000 {
-		t.Fatal(second, is)
-	}
-	if _, is := OracleSecond(event("OrderExecuted", perp.Fields{})); is {
-		t.Fatal("another event is read")
-	}
-	huge := event("OraclePriceUpdate", perp.Fields{"timestamp": perp.U64(1).Mul(perp.Pow10(30))})
-	if second, is := OracleSecond(huge); is {
-		t.Fatal(second)
-	}
-}

@@ -28,7 +28,11 @@ func (t *Terms) fees(p *Position, own pledge, feeFactor, discount Uint) Fees {
 	}
 }
 
-// proDiscount is the discount of an account's tier (PositionPricingUtils.getPositionFeesAfterReferral), zero for most.
+// proDiscount is the part of the position fee that an account is let off for its pro tier, as a 30-decimal factor; zero
+// for most. A larger one for its referral would take its place (PositionPricingUtils.getPositionFeesAfterReferral), but
+// no event of the exchange shows that: referral codes and tiers live in a contract of their own. A discount can only
+// make a position healthier, so one of such an account is found due a little early and never late; the simulated call,
+// which knows the discount, holds it back until it is.
 func proDiscount(rows Rows, account chain.Address) Uint {
 	l := ledger{rows: rows}
 	tier := l.word(proTraderTierKey, account.Hash())

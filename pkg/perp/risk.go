@@ -29,12 +29,6 @@ type Circumstances struct {
 	// FireRatio is the venue's threshold as a factor of the required collateral: [One] is the rule of GMX; a venue that
 	// liquidates below 110 % has 1.1·10^30. Less than One counts as One.
 	FireRatio Uint
-	// ReferralDiscount is the part of the position fee that an account is let off for its referral, as a 30-decimal
-	// factor; nil where there are no referrals. No event of the exchange shows it: referral codes and tiers live in a
-	// contract of their own, and what PositionFeesCollected says of an account's last trade may have changed since.
-	// Planners leave it nil. A discount can only make a position healthier, so they find one of such an account due a
-	// little early and never late; the simulated call, which knows the discount, holds it back until it is (sender).
-	ReferralDiscount func(account chain.Address) Uint
 }
 
 // Verdict is the result of the venue's own formula for a position. USD values have 30 decimals.
@@ -53,12 +47,6 @@ type Verdict struct {
 	FeesUsd       Uint
 	Fees          Fees
 }
-
-// Judge applies the liquidation rule in the venue's own integers, as the contract does within a liquidation: after
-// accruing borrowing and funding (PositionUtils.isPositionLiquidatable, called by
-// DecreasePositionUtils.decreasePosition). It fails for a closed position, when a market or price is missing, or where
-// the contract's arithmetic would revert ([ErrArithmetic]). To judge many, use a [View].
-func Judge(p Position, c Circumstances) (Verdict, error) { return NewView(c).Judge(p) }
 
 // judge applies the rule to a position of the market. Discount is the part of the position fee that its account is let
 // off, as a 30-decimal factor.

@@ -146,24 +146,6 @@ func (v *scratch) Get(k RowKey) Row {
 	return v.rows.Get(k)
 }
 
-// Creatable reports whether the venue takes an order for this swap (OrderUtils.createOrder:
-// MarketUtils.validateSwapPath, BaseOrderUtils.validateNonEmptyOrder). The length of its path is not asked again when
-// the order is executed; where its limit is not among the rows it is not asked at all. The error is a [Refusal].
-func (s Swap) Creatable(rows Rows) error {
-	length := U64(uint64(len(s.Path)))
-	most, known := rows.Get(RowKey{Parameters, maxSwapPathLengthKey}).(Parameter)
-	if known && most.Uint().Less(length) {
-		return refuse("MaxSwapPathLengthExceeded", length, most.Uint())
-	}
-	if _, err := swapMarkets(rows, s.Path); err != nil {
-		return err
-	}
-	if s.AmountIn.IsZero() {
-		return refuse("EmptyOrder")
-	}
-	return nil
-}
-
 // Disabled reports whether the venue executes nothing in a market at present (IS_MARKET_DISABLED).
 func Disabled(rows Rows, market chain.Address) bool {
 	return !ledger{rows: rows}.word(marketDisabledKey, market.Hash()).IsZero()

@@ -5,7 +5,6 @@ import "perpkeeper/pkg/chain"
 // The words a swap depends on, beside those of [ledger]'s other rules.
 var (
 	marketDisabledKey       = BaseKey("IS_MARKET_DISABLED")
-	maxSwapPathLengthKey    = BaseKey("MAX_SWAP_PATH_LENGTH")
 	swapFeeFactorKey        = BaseKey("SWAP_FEE_FACTOR")
 	atomicSwapFeeFactorKey  = BaseKey("ATOMIC_SWAP_FEE_FACTOR")
 	swapFeeReceiverKey      = BaseKey("SWAP_FEE_RECEIVER_FACTOR")

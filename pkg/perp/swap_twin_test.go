@@ -325,36 +325,3 @@ func TestSwapAgainstTheTwin(t *testing.T) {
 		}
 	})
 }
-
-// What the venue does not even take is refused by name; the limit on paths is no limit where nobody has said it.
-func TestWhatSwapsAreTaken(t *testing.T) {
-	a, b, single := chain.Address{0xa1}, chain.Address{0xa2}, chain.Address{0xa3}
-	rows := rowMap{}
-	rows.put(Market{MarketToken: a, LongToken: swapEth, ShortToken: swapUsd},
-		Market{MarketToken: b, LongToken: swapEth, ShortToken: swapUsd},
-		Market{MarketToken: single, LongToken: swapEth, ShortToken: swapEth})
-	asked := func(s Swap) string {
-		refusal, _ := errors.AsType[Refusal](s.Creatable(rows))
-		return refusal.Name
-	}
-	long := Swap{Path: []chain.Address{a, b}, TokenIn: swapEth, AmountIn: U64(1)}
-	if got := asked(long); got != "" {
-		t.Errorf("without a limit: %s", got)
-	}
-	rows.put(parameter(DataStoreKey("MAX_SWAP_PATH_LENGTH"), U64(1)))
-	for want, s := range map[string]Swap{
-		"MaxSwapPathLengthExceeded": long,
-		"EmptyMarket":               {Path: []chain.Address{{99}}, AmountIn: U64(1)},
-		"InvalidSwapMarket":         {Path: []chain.Address{single}, AmountIn: U64(1)},
-		"EmptyOrder":                {Path: []chain.Address{a}},
-		"":                          {Path: []chain.Address{a}, AmountIn: U64(1)},
-	} {
-		if got := asked(s); got != want {
-			t.Errorf("%+v: %q, want %q", s, got, want)
-		}
-	}
-	if _, err := long.Execute(rows, map[chain.Address]Price{swapEth: exactly(U64(1))}); err == nil ||
-		err.Error() != "EmptyPrimaryPrice("+swapUsd.String()+")" {
-		t.Errorf("without a price: %v", err)
-	}
-}

@@ -438,10 +438,8 @@ func TestJudgeAgainstTheTwin(t *testing.T) {
 			U64(uint64(rapid.IntRange(0, 1).Draw(t, "tier")))),
 			parameter(DataStoreKey("PRO_DISCOUNT_FACTOR", chain.Hash{31: 1}), pro),
 			parameter(DataStoreKey("PRO_DISCOUNT_FACTOR", chain.Hash{}), One))
-		referral := U64(rapid.Uint64Range(0, 200).Draw(t, "referral")).Mul(Pow10(27))
 		c := Circumstances{Rows: w.rows, Prices: w.prices, Time: w.now,
-			FireRatio:        U64(rapid.Uint64Range(90, 120).Draw(t, "fire")).Mul(Pow10(28)),
-			ReferralDiscount: func(chain.Address) Uint { return referral }}
+			FireRatio: U64(rapid.Uint64Range(90, 120).Draw(t, "fire")).Mul(Pow10(28))}
 		view := NewView(c)
 		got, err := view.Judge(p)
 		if w.cannotFund() {
@@ -453,9 +451,9 @@ func TestJudgeAgainstTheTwin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		discount := referral.Big()
+		discount := new(big.Int)
 		if w.word("PRO_TRADER_TIER", trader.Hash()).Sign() > 0 {
-			discount = greater(discount, pro.Big())
+			discount = pro.Big()
 		}
 		remaining := w.remaining(p, discount)
 		leverage := factored(p.SizeInUsd.Big(), w.own("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION"))

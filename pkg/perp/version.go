@@ -1,10 +1,6 @@
 package perp
 
-import (
-	"fmt"
-
-	"perpkeeper/pkg/chain"
-)
+import "perpkeeper/pkg/chain"
 
 // Version is a version of the exchange's contracts, as far as their rules differ. A newer one is larger.
 type Version uint8
@@ -14,16 +10,6 @@ const (
 	V22b Version = 1
 	V22c Version = 2
 )
-
-// ParseVersion reads a version's name.
-func ParseVersion(name string) (Version, error) {
-	for _, v := range []Version{V22b, V22c} {
-		if v.String() == name {
-			return v, nil
-		}
-	}
-	return 0, fmt.Errorf("%q is no version of the contracts: v2.2b or v2.2c", name)
-}
 
 // String is the version's name.
 func (v Version) String() string {

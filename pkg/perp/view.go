@@ -40,12 +40,15 @@ func (v *View) Terms(market chain.Address) (*Terms, error) {
 	return known.terms, known.err
 }
 
-// Judge applies the whole rule; see the function [Judge].
+// Judge applies the liquidation rule in the venue's own integers, as the contract does within a liquidation: after
+// accruing borrowing and funding (PositionUtils.isPositionLiquidatable, called by
+// DecreasePositionUtils.decreasePosition). It fails for a closed position, when a market or price is missing, or where
+// the contract's arithmetic would revert ([ErrArithmetic]).
 func (v *View) Judge(p Position) (Verdict, error) {
 	t, err := v.Terms(p.Market)
 	if err == nil {
 		var verdict Verdict
-		if verdict, err = t.judge(p, v.discount(p.Account)); err == nil {
+		if verdict, err = t.judge(p, proDiscount(v.circumstances.Rows, p.Account)); err == nil {
 			return verdict, nil
 		}
 	}
@@ -61,14 +64,4 @@ func (v *View) Liquidatable(p Position) (Verdict, bool, error) {
 	}
 	verdict, err := v.Judge(p)
 	return verdict, verdict.Liquidatable, err
-}
-
-// discount is the part of the position fee that an account is let off, as a 30-decimal factor: that of its pro tier or
-// of its referral, whichever is more (PositionPricingUtils.getPositionFeesAfterReferral).
-func (v *View) discount(account chain.Address) Uint {
-	discount := proDiscount(v.circumstances.Rows, account)
-	if referral := v.circumstances.ReferralDiscount; referral != nil {
-		discount = discount.Max(referral(account))
-	}
-	return discount
 }

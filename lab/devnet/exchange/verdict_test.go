@@ -95,7 +95,7 @@ func (v *venue) judge(book *perp.Book, p Position, ratio *big.Int) perp.Verdict 
 	for token, price := range v.prices {
 		c.Prices[chain.Address(token)] = perp.Price{Min: v.number(price.Min), Max: v.number(price.Max)}
 	}
-	verdict, err := perp.Judge(position, c)
+	verdict, err := perp.NewView(c).Judge(position)
 	if err != nil {
 		v.t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func (r reader) transaction(ctx context.Context, tx chain.Tx, logs []chain.Log, 
 		return out, err
 	}
 	for _, l := range logs {
-		if second, is := gmx.OracleSecond(l); is && (out.OracleMs == 0 || second*1000 < out.OracleMs) {
+		if _, _, second, is := gmx.OracleReport(l); is && (out.OracleMs == 0 || second*1000 < out.OracleMs) {
 			out.OracleMs = second * 1000
 		}
 	}

@@ -86,7 +86,7 @@ func TestSweepIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 			t.Fatalf("%v, want %v (%v)", got, want, err)
 		}
 		for _, p := range positions {
-			v, err := perp.Judge(p, c)
+			v, err := perp.NewView(c).Judge(p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,19 +96,6 @@ func TestSweepIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A position that cannot be judged must not hide the others.
-func TestSweepGoesOnPastABadMarket(t *testing.T) {
-	lost := long(7, 900)
-	lost.Market = chain.Address{99}
-	got, err := sweep(t, []perp.Position{lost, long(4, 900)}, circumstances(t, 4500), 2)
-	if err == nil || !strings.Contains(err.Error(), "positions of market "+lost.Market.String()) {
-		t.Errorf("the market that could not be judged is not named: %v", err)
-	}
-	if len(got) != 1 || got[0].Position.PositionKey[0] != 4 {
-		t.Errorf("found %v", got)
-	}
 }
 
 // LIQ-5: a venue that liquidates at 110 % is configuration.
