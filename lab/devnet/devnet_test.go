@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -229,69 +228,6 @@ func TestCommands(t *testing.T) {
 	eventually(t, "blocks after the stall", func() bool { return d.Node().Head().Hash() != head })
 }
 
-func TestCommandsRefuse(t *testing.T) {
-	d := start(t, quiet())
-	for _, test := range []struct {
-		args []string
-		code int
-		says string
-	}{
-		{[]string{"dance"}, 2, "no command"},
-		{[]string{"shock", "--bogus"}, 2, "bogus"},
-		{[]string{"reorg", "3"}, 2, "unexpected argument"},
-		{[]string{"shock", "--percent", "lots"}, 1, "not a number"},
-		{[]string{"shock", "--percent", "-100"}, 1, "no price"},
-		{[]string{"shock", "--token", "DOGE", "--percent", "1"}, 1, "DOGE"},
-		{[]string{"reorg", "--depth", "99999"}, 1, "cannot replace"},
-		{[]string{"reorg", "--style", "sideways"}, 1, "sideways"},
-		{[]string{"shock", "--help"}, 0, "how far"},
-	} {
-		if code, out := tellDevnet(t, d, test.args...); code != test.code || !strings.Contains(out, test.says) {
-			t.Errorf("%v: exit %d, %s", test.args, code, out)
-		}
-	}
-	var out bytes.Buffer
-	if code := Command(t.Context(), []string{"resume", "--rpc", "http://127.0.0.1:1"}, &out, &out); code != 1 {
-		t.Errorf("nobody there: exit %d, %s", code, out.String())
-	}
-}
-
-func TestDecimals(t *testing.T) {
-	for _, test := range []struct {
-		text   string
-		places int
-		want   int64
-		ok     bool
-	}{
-		{"-20", 2, -2000, true}, {"7.5", 2, 750, true}, {"-0.25", 2, -25, true}, {"+1.00", 2, 100, true},
-		{"2500.50", 6, 2500500000, true},
-		{"", 2, 0, false}, {"-", 2, 0, false}, {"1.234", 2, 0, false}, {".5", 2, 0, false}, {"1.-5", 2, 0, false},
-		{"1e3", 2, 0, false},
-		{"99999999999999999999", 2, 0, false}, {"1.2.3", 6, 0, false},
-	} {
-		if got, err := decimal(test.text).scaled(test.places); (err == nil) != test.ok || test.ok && got != test.want {
-			t.Errorf("%q with %d places: %d, %v", test.text, test.places, got, err)
-		}
-	}
-}
-
-// FuzzDecimal: a number is read exactly as arbitrary-precision arithmetic reads it, or refused.
-func FuzzDecimal(f *testing.F) {
-	for _, seed := range []string{"-20", "7.5", "", "-.5", "0.000001", "1e9", "+3."} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		got, err := decimal(text).scaled(6)
-		if err != nil {
-			return
-		}
-		want, ok := new(big.Rat).SetString(text)
-		if !ok || want.Mul(want, big.NewRat(1_000_000, 1)).Cmp(new(big.Rat).SetInt64(got)) != 0 {
-			t.Errorf("%q read as %d millionths", text, got)
-		}
-	})
-}
-
 func TestProcess(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := DefaultProcess()
@@ -333,35 +269,6 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-func TestHostOfTheRecord(t *testing.T) {
-	cfg := quiet()
-	cfg.Host = "devnet"
-	d := start(t, cfg)
-	for _, url := range []string{d.RPC(), d.WS(), d.Feed()} {
-		if !strings.Contains(url, "://devnet:") {
-			t.Errorf("record has %s", url)
-		}
-	}
-}
-
-func TestBadConfigurationStartsNothing(t *testing.T) {
-	for name, spoil := range map[string]func(*Config){
-		"address":         func(c *Config) { c.RPC = "nowhere" },
-		"feed address":    func(c *Config) { c.Feed = "nowhere" },
-		"chain":           func(c *Config) { c.ChainID = 0 },
-		"block time":      func(c *Config) { c.BlockTime = time.Millisecond },
-		"price interval":  func(c *Config) { c.PriceInterval = time.Hour },
-		"rate":            func(c *Config) { c.Rate = -1 },
-		"foreign address": func(c *Config) { c.Feed = "203.0.113.1:1" },
-	} {
-		cfg := quiet()
-		spoil(&cfg)
-		if _, err := Start(t.Context(), cfg, zerolog.Nop()); err == nil {
-			t.Errorf("%s: started", name)
-		}
-	}
-}
-
 // The traders give keepers work: orders appear by themselves.
 func TestTradersTrade(t *testing.T) {
 	cfg := DefaultConfig()
@@ -378,17 +285,4 @@ func TestTradersTrade(t *testing.T) {
 		})
 		return err == nil && len(logs) >= 10
 	})
-}
-
-// A devnet has the blocks it was told to have, and refuses blocks that no transaction would fit into.
-func TestGasLimit(t *testing.T) {
-	cfg := quiet()
-	cfg.GasLimit = 70_000_000
-	if head := start(t, cfg).Node().Head(); head.GasLimit != cfg.GasLimit {
-		t.Errorf("blocks of %d gas", head.GasLimit)
-	}
-	cfg.GasLimit = evmnode.MaxTxGas - 1
-	if err := cfg.Validate(); err == nil {
-		t.Error("blocks are accepted that are smaller than a transaction")
-	}
 }

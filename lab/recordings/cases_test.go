@@ -5,12 +5,10 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"math/big"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -330,29 +328,4 @@ func TestCasePrices(t *testing.T) {
 			t.Errorf("%s: got %s, %v; want %q", text, got, err, want)
 		}
 	}
-}
-
-// FuzzDecimal: what is read as a text is the number itself, or refused.
-func FuzzDecimal(f *testing.F) {
-	for _, seed := range []string{"4599.54", "1e-05", "0.1", "00.10", ".5", "5.", "1E3", "", "-1", "1e99999", "0"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		var d decimal
-		quoted, err := json.Marshal(text)
-		if err != nil || d.UnmarshalJSON(quoted) != nil {
-			return
-		}
-		want, ok := new(big.Rat).SetString(text)
-		if !ok {
-			t.Fatalf("%q was read as %+v", text, d)
-		}
-		got, ok := new(big.Rat).SetString("0" + d.digits + "e" + strconv.Itoa(d.exponent))
-		if !ok || got.Cmp(want) != 0 {
-			t.Fatalf("%q was read as %+v", text, d)
-		}
-		if unit, err := d.perUnit(18); err == nil && new(big.Rat).SetFrac(unit.Big(), big.NewInt(1e12)).Cmp(want) != 0 {
-			t.Fatalf("%q is %s a unit", text, unit)
-		}
-	})
 }

@@ -326,28 +326,6 @@ func TestFoldRefusesBadInput(t *testing.T) {
 	}
 }
 
-func TestUnwritableOut(t *testing.T) {
-	dir := t.TempDir()
-	for _, out := range []string{filepath.Join(dir, "no", "such.json"), dir} {
-		if _, complaint, code := run(t, tellStory(), "fold", "--logs", "-", "--out", out); code != 1 ||
-			!strings.Contains(complaint, out) {
-			t.Errorf("%s: exit code %d, %q", out, code, complaint)
-		}
-	}
-	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
-		t.Errorf("left over: %v", entries)
-	}
-}
-
-func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"folt"}, {"fold"}, {"fold", "--logs"}, {"fold", "--lags", "x"},
-		{"fold", "--logs", "-", "x"}, {"fold", "x"}, {"fold", "--logs", "-", "--emitter", "0x1"}} {
-		if stdout, complaint, code := run(t, nil, args...); code != 1 || stdout != "" {
-			t.Errorf("%q: exit code %d, %q, %q", args, code, stdout, complaint)
-		}
-	}
-}
-
 // Which version a handler is of is told by a file, and what is wrong with the file is said.
 func TestRulesOfAFile(t *testing.T) {
 	write := func(text string) string {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"perpkeeper/pkg/gmx"
@@ -70,52 +69,6 @@ func gasFile(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return file
-}
-
-// What was measured of a case is not read; its own words and parameters are.
-func TestGasReadsParametersAlone(t *testing.T) {
-	limits := limitsOf(t, gasFile(t,
-		`{"words": {"a": {}, "b": {"SHIFT_GAS_LIMIT": 9000000}, "c": {"SHIFT_GAS_LIMIT": "9000000", "NEW_WORD": true}}, "cases": [
-		{"words": "a", "kind": "decrease", "oraclePrices": 2, "minGasExecuted": 1,
-			"autoCancelled": 6, "gasUsedWithPlenty": 9},
-		{"words": "a", "kind": "decrease", "oraclePrices": 2},
-		{"words": "a", "kind": "decrease", "oraclePrices": 2, "note": "whole position, 6 auto-cancel orders"},
-		{"words": "a", "kind": "decrease", "oraclePrices": 2, "autoCancelOrders": 6},
-		{"words": "a", "kind": "shift", "oraclePrices": 3}, {"words": "b", "kind": "shift", "oraclePrices": 3},
-		{"words": "c", "kind": "shift", "oraclePrices": 3},
-		{"words": "a", "kind": "liquidation", "savedCallback": "none"},
-		{"words": "a", "kind": "liquidation", "savedCallback": "burns all of it"}
-	]}`))
-	if limits[0] != limits[1] || limits[2] == limits[1] || limits[2] != limits[3] {
-		t.Errorf("orders that end with a position: %v", limits[:4])
-	}
-	if limits[5].Limit < limits[4].Limit+2_000_000 || limits[5] != limits[6] {
-		t.Errorf("another word: %v", limits[4:7])
-	}
-	if limits[8].Limit < limits[7].Limit+2_000_000 {
-		t.Errorf("a saved callback: %v", limits[7:])
-	}
-}
-
-func TestGasCasesThatMakeNoSense(t *testing.T) {
-	for text, want := range map[string]string{
-		`[]`:                                "is no JSON object with words and cases",
-		`{"words": {"a": {}}, "cases": []}`: "there are no cases in it",
-		`{"words": {}, "cases": [{"words": "a", "kind": "shift"}]}`:                                                         `case 1: there is no set of words "a"`,
-		`{"words": {"a": {}}, "cases": [{"words": "a", "kind": "shift"}, {"words": "a", "kind": "theft"}]}`:                 `case 2: there is no kind "theft"`,
-		`{"words": {"a": {"SHIFT_GAS_LIMIT": 1.5}}, "cases": [{"words": "a", "kind": "shift"}]}`:                            "SHIFT_GAS_LIMIT is 1.5",
-		`{"words": {"a": {}}, "cases": [{"words": "a", "kind": "shift", "oraclePrices": -1}]}`:                              "counts less than nothing",
-		`{"words": {"a": {}}, "cases": [{"words": "a", "kind": "adl", "autoCancelOrders": 999999999}]}`:                     "more than there can be",
-		`{"words": {"a": {}}, "cases": [{"words": "a", "kind": "adl", "note": "99999999999999999999 auto-cancel orders"}]}`: "less than nothing",
-	} {
-		out, complaint, code := run(t, nil, "gas", "--cases", gasFile(t, text))
-		if code != 1 || out != "" || !strings.Contains(complaint, want) || strings.Count(complaint, "\n") != 1 {
-			t.Errorf("%s: exit code %d, %q, complaint %q", text, code, out, complaint)
-		}
-	}
-	if _, complaint, code := run(t, nil, "gas"); code != 1 || !strings.Contains(complaint, "cases") {
-		t.Errorf("exit code %d, %q", code, complaint)
-	}
 }
 
 // Every kind of job can be a case, without being listed for it.

@@ -76,22 +76,3 @@ func TestEveryScenarioCanBeRead(t *testing.T) {
 		}
 	}
 }
-
-// What comes at one time happens in the order in which it was entered.
-func TestAgenda(t *testing.T) {
-	var a eventQueue
-	var got []string
-	say := func(s string) func() { return func() { got = append(got, s) } }
-	a.at(2*time.Second, say("c"))
-	a.at(time.Second, func() {
-		say("a")()
-		a.at(0, say("b")) // the past is now
-		a.after(time.Second, say("d"))
-	})
-	a.at(9*time.Second, say("never"))
-	for a.next(5 * time.Second) {
-	}
-	if strings.Join(got, "") != "abcd" || a.now != 2*time.Second {
-		t.Errorf("%v at %s", got, a.now)
-	}
-}

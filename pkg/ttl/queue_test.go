@@ -58,29 +58,6 @@ func (s *fixture) at(t *testing.T, now time.Duration, sleep time.Duration, want 
 	}
 }
 
-// TTL-1, TTL-5: in the order of (expiry, key), not before the expiry; the sleep lasts until the next one.
-func TestExpiresInOrder(t *testing.T) {
-	s := newFixture(DefaultConfig())
-	s.Set("c", 20)
-	s.Set("b", 10)
-	s.Set("a", 20)
-	s.Set("z", 500)
-	s.Set("z", 30) // replaced, not doubled
-	s.at(t, 9, 1)
-	s.at(t, 10, 10, "b")
-	s.at(t, 25, 5, "a", "c")
-	s.at(t, 30, time.Second, "z")
-	if got := s.Stats(); got.Pending != 4 || got.Waiting != 0 || got.OldestPending != 20 {
-		t.Errorf("nobody reported, and yet: %+v", got)
-	}
-	if !s.last["b"].Remove() || s.last["b"].Remove() {
-		t.Error("a report counts once")
-	}
-	if got := s.Stats(); got.Pending != 3 || got.OldestPending != 10 {
-		t.Errorf("after a report: %+v", got)
-	}
-}
-
 // TTL-2, TTL-3: error, panic and a later report are the same; the next try comes the retry delay after the failure.
 func TestFailuresAreTriedAgain(t *testing.T) {
 	for name, fail := range map[string]struct {
@@ -142,97 +119,6 @@ func TestStaleReportsAreIgnored(t *testing.T) {
 				t.Errorf("a stale report changed %+v into %+v", before, got)
 			}
 		})
-	}
-}
-
-// TTL-4: ten retries and fifty expiries a turn, and then the loop yields.
-func TestTurnsAreBounded(t *testing.T) {
-	s := newFixture(DefaultConfig())
-	s.do = func(Try[string]) error { return errBroken }
-	for i := range 120 {
-		s.Set(fmt.Sprintf("%03d", i), time.Duration(i))
-	}
-	s.now = 1000
-	for _, want := range []int{50, 50, 20} {
-		sleep := s.Turn()
-		if ran := len(s.took()); ran != want || (sleep == 0) != (want == 50) {
-			t.Errorf("ran %d and sleeps %s, want %d", ran, sleep, want)
-		}
-	}
-	s.do = func(x Try[string]) error { x.Remove(); return nil }
-	s.now += time.Second
-	s.Set("fresh", 500)
-	if sleep, ran := s.Turn(), s.took(); sleep != 0 || len(ran) != 11 || ran[0] != "000" || ran[10] != "fresh" {
-		t.Errorf("retries: ran %v and sleeps %s", ran, sleep)
-	}
-}
-
-// TTL-6: not the leader, not at work; a change of role returns what is pending, deadlines as they were.
-func TestRoleChanges(t *testing.T) {
-	s := newFixture(DefaultConfig())
-	s.Set("a", 5)
-	s.Set("b", 7)
-	s.at(t, 5, 2, "a")
-	running := s.last["a"]
-	s.Lead(false)
-	select {
-	case <-s.woken():
-	default:
-		t.Error("a change of role is no signal")
-	}
-	s.at(t, 100, DefaultConfig().IdleDelay)
-	if got := s.Stats(); got.Waiting != 2 || got.Pending != 0 {
-		t.Errorf("paused: %+v", got)
-	}
-	s.Lead(true)
-	s.at(t, 100, time.Second, "a", "b")
-	if running.Remove() {
-		t.Error("a newer try has begun, and the old one was heard")
-	}
-	s.Lead(false)
-	if !s.last["b"].Remove() {
-		t.Error("work that was done while the role changed was not heard")
-	}
-	s.Lead(true)
-	s.at(t, 101, time.Second, "a")
-}
-
-// TTL-10.
-func TestBackoffAndDeadLetter(t *testing.T) {
-	cfg := DefaultConfig()
-	cfg.MaxRetryDelay, cfg.MaxAttempts = 3*time.Second, 4
-	s := newFixture(cfg)
-	s.do = func(Try[string]) error { return errBroken }
-	s.Set("a", 0)
-	s.at(t, 0, time.Second, "a")
-	s.at(t, 1*time.Second, 2*time.Second, "a")
-	s.at(t, 3*time.Second, 3*time.Second, "a")
-	s.at(t, 6*time.Second, 0, "a")
-	if len(s.dead) != 0 {
-		t.Error("buried within the turn of its last failure")
-	}
-	s.at(t, 6*time.Second, time.Second)
-	if !slices.Equal(s.dead, []string{"a 4 broken"}) || s.Stats() != (Stats{}) {
-		t.Errorf("buried %v, left %+v", s.dead, s.Stats())
-	}
-}
-
-func TestFailuresAreTold(t *testing.T) {
-	var told []string
-	cfg := DefaultConfig()
-	cfg.MaxAttempts = 1
-	q := New(Options[int]{
-		Config: cfg, Clock: func() time.Duration { return 0 }, Callback: func(Try[int]) error { panic("first") },
-		DeadLetter: func(int, int, error) { panic("second") },
-		OnFailure:  func(key, failures int, err error) { told = append(told, fmt.Sprint(key, failures, err)) },
-	})
-	q.Lead(true)
-	q.Set(7, 0)
-	q.Turn()
-	q.Turn()
-	if want := []string{"7 1 the callback panicked: first", "7 1 the callback panicked: second"}; !slices.Equal(told,
-		want) {
-		t.Errorf("told %q", told)
 	}
 }
 

@@ -106,25 +106,6 @@ func TestRevertReason(t *testing.T) {
 	}
 }
 
-func FuzzRevertReason(f *testing.F) {
-	f.Add(hexutil.MustDecode("0x16307797"))
-	f.Add(hexutil.MustDecode("0xe5feddc0"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if name, _, ok := RevertReason(data); ok == (name == "") || strings.ContainsAny(name, " ()") {
-			t.Errorf("%x: %q, %v", data, name, ok)
-		}
-	})
-}
-
-func TestUnknownContractPanics(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic")
-		}
-	}()
-	Get("Nonsense")
-}
-
 func hash(parts ...[]byte) common.Hash {
 	return crypto.Keccak256Hash(parts...)
 }

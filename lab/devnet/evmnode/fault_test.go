@@ -2,7 +2,6 @@ package evmnode
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"testing"
@@ -134,21 +133,6 @@ func TestDropConnectionsEndsSubscriptions(t *testing.T) {
 	if _, err := c.ws.ChainID(shortly(t)); err != nil {
 		t.Errorf("the client could not connect again: %v", err)
 	}
-}
-
-// FuzzParse: whatever a client sends, reading it for faults neither panics nor invents an error reply that is no JSON.
-func FuzzParse(f *testing.F) {
-	for _, seed := range []string{`{"id":1,"method":"eth_call"}`, `[{"id":"a","method":"x"},{}]`, `[]`, `null`, `7`,
-		`{"id":{}}`, ``} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		var all faults
-		all.armed = []*Fault{{Error: "no", Times: 1}}
-		if hit, r := all.strike(raw); hit.Error != "" && !json.Valid(r.errorReply(hit)) {
-			t.Errorf("reply to %q is no JSON: %s", raw, r.errorReply(hit))
-		}
-	})
 }
 
 func TestStopLeavesNothingBehind(t *testing.T) {

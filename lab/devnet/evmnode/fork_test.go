@@ -191,31 +191,6 @@ func TestDropForkKeepsWaitingTransactions(t *testing.T) {
 	}
 }
 
-func TestImpossibleForks(t *testing.T) {
-	c := start(t, Config{Manual: true}, 0)
-	c.mine(3)
-	head := c.Head().Hash()
-	for _, test := range []struct {
-		depth uint64
-		style ForkStyle
-	}{{0, Replay}, {4, Replay}, {1, "sideways"}} {
-		if _, err := c.Reorg(test.depth, test.style); err == nil {
-			t.Errorf("made a fork of depth %d, style %q", test.depth, test.style)
-		}
-	}
-	if c.Head().Hash() != head {
-		t.Error("a refused fork changed the chain")
-	}
-	c.Anchor()
-	c.mine(2)
-	if _, err := c.Reorg(3, Replay); err == nil {
-		t.Error("a fork replaced the anchor")
-	}
-	if _, err := c.Reorg(2, Replay); err != nil {
-		t.Errorf("a fork that grows from the anchor: %v", err)
-	}
-}
-
 // Forks of forks, with blocks coming all the time: the chain stays linked and clients never see the head go down.
 func TestForksWhileBlocksCome(t *testing.T) {
 	c := start(t, Config{BlockTime: minBlockTime}, 2)

@@ -132,34 +132,6 @@ func (c *chainTest) mustRejectForeignHash(t *testing.T) {
 	}
 }
 
-func TestDevnetMethods(t *testing.T) {
-	c := start(t, Config{Manual: true}, 1)
-	call := func(result any, method string, args ...any) error {
-		return c.http.Client().CallContext(t.Context(), result, method, args...)
-	}
-	c.mine(5)
-	head := refOf(c.Head())
-	var fork Fork
-	if err := call(&fork, "devnet_reorg", map[string]any{"depth": 2}); err != nil || fork.Ancestor.Number != 3 ||
-		fork.OldTip != head || fork.NewTip.Number != 6 {
-		t.Errorf("reorg: %+v, %v", fork, err)
-	}
-	for _, method := range []string{"devnet_resume", "devnet_stallFinality"} {
-		var ok bool
-		if err := call(&ok, method); err != nil || !ok {
-			t.Errorf("%s: %v, %v", method, ok, err)
-		}
-	}
-	for method, args := range map[string]any{
-		"devnet_reorg": map[string]any{"depth": 100},
-		"devnet_stall": map[string]any{"seconds": -1},
-	} {
-		if err := call(new(any), method, args); err == nil {
-			t.Errorf("%s accepted %v", method, args)
-		}
-	}
-}
-
 // subscribed opens a subscription and fails the test if it ends early.
 func subscribed[T any](t *testing.T, open func(context.Context, chan<- T) (ethereum.Subscription, error)) <-chan T {
 	t.Helper()

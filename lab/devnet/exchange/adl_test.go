@@ -67,26 +67,6 @@ func TestAdl(t *testing.T) {
 	v.sumsAddUp()
 }
 
-// TestAdlThatClosesEndsTheProtectiveOrders: a position that a deleveraging closes takes its auto-cancel orders with it.
-func TestAdlThatClosesEndsTheProtectiveOrders(t *testing.T) {
-	v := newVenue(t, nil)
-	m, large, small := v.market("SOL/USD"), v.account(), v.account()
-	v.open(large, m, false, 600_000, 60_000)
-	v.open(small, m, false, 60_000, 6_000)
-	protect := closing(m, false)
-	protect.Type, protect.SizeUSD, protect.TriggerPrice, protect.AutoCancel = LimitDecrease, usd(60_000),
-		USD30(100_000_000, 9), true
-	v.order(small, protect)
-	v.setPrice("SOL", 147_000_000, 147_000_000) // 2 % down: 13 200 USD gained
-	v.run(v.keeper, v.updateAdl(m, false))
-	events := v.events(v.run(v.keeper, v.executeAdl(addressOf(small), m, false, usd(60_000))))
-	if e := v.has(events, "PositionDecrease"); e.int("sizeInUsd").Sign() != 0 {
-		t.Errorf("the position is %v", e.items)
-	}
-	v.has(events, "OrderCancelled")
-	v.sumsAddUp()
-}
-
 // deleveraging is how a side stands by the keeper's state, at the present prices.
 func (v *venue) deleveraging(book *perp.Book, m Market, isLong bool) perp.Deleveraging {
 	v.t.Helper()

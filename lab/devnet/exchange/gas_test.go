@@ -116,29 +116,3 @@ func (v *venue) liquidityGas(report func(name string, receipt *types.Receipt, wa
 	report("updateAdlState", v.run(v.keeper, v.updateAdl(sol, true)), "AdlStateUpdated")
 	race("executeAdl", "PositionDecrease", v.executeAdl(addressOf(trader), sol, true, usd(400_000)))
 }
-
-// TestLiquidationBurns: liquidations can be made as heavy as another exchange's, and nothing else becomes heavier.
-func TestLiquidationBurns(t *testing.T) {
-	t.Parallel()
-	const burn = 1_370_000
-	used := func(burn int64) (open, liquidation uint64) {
-		v := anotherVenue(t, func(c *Config) { c.Parameters.LiquidationBurn = burn })
-		m, trader := v.market("ETH/USD"), v.account()
-		order := v.order(trader, trade(m, MarketIncrease, true))
-		opened := v.run(v.keeper, v.executeOrder(order, v.reports(m, v.now())))
-		v.setPrice("WETH", 2_700_000_000, 2_700_000_000)
-		receipt := v.run(v.keeper, v.liquidate(addressOf(trader), m.Short, m, true))
-		v.has(v.events(receipt), "PositionDecrease")
-		return opened.GasUsed, receipt.GasUsed
-	}
-	opened, light := used(0)
-	same, heavy := used(burn)
-	// A byte of the call that happens to be zero, in an address or a time, costs 12 gas less.
-	if max(same, opened)-min(same, opened) > 1_000 {
-		t.Errorf("opening a position takes %d gas in place of %d", same, opened)
-	}
-	if extra := heavy - light; extra < burn || extra > burn+1_000 {
-		t.Errorf("a liquidation takes %d gas more, want %d", extra, burn)
-	}
-	t.Logf("%d gas, and %d with a burn of %d", light, heavy, burn)
-}

@@ -7,8 +7,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
-
-	"perpkeeper/lab/devnet/contracts"
 )
 
 func (v *venue) liquidate(trader, collateral common.Address, m Market, isLong bool) call {
@@ -99,75 +97,4 @@ func TestInsolventClose(t *testing.T) {
 		t.Errorf("fees of an insolvent close: %v", fees.items)
 	}
 	v.sumsAddUp()
-}
-
-// TestInsolventOnFees: the loss is covered, the fees are not.
-func TestInsolventOnFees(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	v.open(trader, m, true, 90_000, 2_000)
-	v.setPrice("WETH", 2_936_000_000, 2_936_000_000) // A loss of 1920 USD leaves 17 USDC for 225 of fees.
-	events := v.events(v.run(v.keeper, v.liquidate(addressOf(trader), m.Short, m, true)))
-	if e := v.has(events, "InsolventClose"); e.items["step"] != "fees" || e.int("remainingCostUsd").Cmp(usd(208)) != 0 {
-		t.Errorf("%v", e.items)
-	}
-	v.sumsAddUp()
-}
-
-// TestInsolventTraderCloseIsRefused: only a liquidation may leave costs unpaid.
-func TestInsolventTraderCloseIsRefused(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	v.open(trader, m, true, 10_000, 200)
-	v.setPrice("WETH", 2_900_000_000, 2_900_000_000)
-	cancelled := v.has(v.fill(v.order(trader, closing(m, true)), m), "OrderCancelled")
-	if reason, _, _ := contracts.RevertReason(
-		cancelled.items["reasonBytes"].([]byte)); reason != "InsufficientFundsToPayForCosts" {
-		t.Errorf("cancelled for %q", reason)
-	}
-}
-
-func TestLiquidationNeedsPricesSinceTheLastChange(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	v.open(trader, m, true, 90_000, 2_000)
-	increased := v.position(trader, m, true).IncreasedAtTime.Uint64()
-	v.setPrice("WETH", 2_964_000_000, 2_964_000_000)
-	early := v.executeLiquidation(addressOf(trader), m.Address, m.Short, true, v.reports(m, increased-1))
-	v.refused(v.keeper, early, "OracleTimestampsAreSmallerThanRequired")
-}
-
-// TestThresholdIsExact: what remains is exactly the threshold at one price, and the least bit below it at the next
-// lower one.
-func TestThresholdIsExact(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	// 30 WETH at 3000; of 1998 USDC, 63 pay the fee of opening and 45 that of closing, which leaves 1890 − 30·(3000 −
-	// price).
-	v.open(trader, m, true, 90_000, 1_998)
-	for _, c := range []struct {
-		name, parameter string
-		value           *big.Int
-		threshold       int64 // USD; 1890 − threshold is a multiple of 30.
-	}{
-		{"1 % of the size", "LIQUIDATION_RATIO_FACTOR", usd(1), 900},
-		{"110 % of it", "LIQUIDATION_RATIO_FACTOR", factor(11, 10), 990},
-		{"ratios below 100 % change nothing", "LIQUIDATION_RATIO_FACTOR", factor(1, 2), 900},
-		{"a minimum above 1 %", "MIN_COLLATERAL_USD", usd(1_200), 1_200},
-	} {
-		v.must(v.client.SetUint(v.ctx, v.deployer, c.parameter, c.value))
-		boundary := USD30((3_000-(1_890-c.threshold)/30)*1_000_000, 18)
-		for _, price := range []*big.Int{boundary, new(big.Int).Sub(boundary, big.NewInt(1))} {
-			v.prices[m.Index] = Price{Min: price, Max: price}
-			name, args := v.simulate(v.keeper, v.liquidate(addressOf(trader), m.Short, m, true))
-			healthy := price == boundary
-			if healthy && (name != "PositionShouldNotBeLiquidated" || args[1].(*big.Int).Cmp(usd(c.threshold)) != 0) {
-				t.Errorf("%s: at %s: %s %v, want a refusal with %d USD remaining", c.name, price, name, args,
-					c.threshold)
-			}
-			if !healthy && name != "" {
-				t.Errorf("%s: at %s: refused with %s %v", c.name, price, name, args)
-			}
-		}
-	}
 }

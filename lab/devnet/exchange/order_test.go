@@ -6,7 +6,6 @@ import (
 	"math/big"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -170,40 +169,6 @@ func TestFrozenOrder(t *testing.T) {
 	v.has(v.fill(order, m), "OrderExecuted")
 }
 
-func TestProtectiveOrderWithoutPositionStays(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	request := trade(m, StopLossDecrease, true)
-	request.CollateralAmount, request.TriggerPrice = nil, USD30(3_000_000_000, 18)
-	order := v.order(trader, request)
-	v.refused(v.keeper, v.executeOrder(order, v.reports(m, v.now())), "EmptyPosition")
-
-	market := v.order(trader, closing(m, true))
-	v.has(v.fill(market, m), "OrderCancelled")
-}
-
-func TestDecreaseLargerThanPosition(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	v.open(trader, m, true, 5_000, 1_000)
-	cancelled := v.has(v.fill(v.order(trader, closing(m, true)), m), "OrderCancelled")
-	if reason, _, _ := contracts.RevertReason(
-		cancelled.items["reasonBytes"].([]byte)); reason != "InvalidDecreaseOrderSize" {
-		t.Errorf("cancelled for %q", reason)
-	}
-	request := closing(m, true)
-	request.Type, request.TriggerPrice, request.CollateralAmount = LimitDecrease, USD30(3_000_000_000, 18),
-		big.NewInt(2_000e6)
-	events := v.fill(v.order(trader, request), m)
-	if e := v.has(events, "OrderSizeDeltaAutoUpdated"); e.int("nextSizeDeltaUsd").Cmp(usd(5_000)) != 0 {
-		t.Errorf("shrunk to %s", e.int("nextSizeDeltaUsd"))
-	}
-	v.has(events, "OrderCollateralDeltaAmountAutoUpdated")
-	if e := v.has(events, "PositionDecrease"); e.int("sizeInUsd").Sign() != 0 {
-		t.Error("the position is not closed")
-	}
-}
-
 func TestAutoCancel(t *testing.T) {
 	v := newVenue(t, nil)
 	m, trader := v.market("ETH/USD"), v.account()
@@ -237,104 +202,6 @@ func TestAutoCancel(t *testing.T) {
 	for _, order := range []common.Hash{dropped, survivor} {
 		v.refused(v.keeper, v.executeOrder(order, v.reports(m, v.now())), "InvalidOrderPrices")
 	}
-}
-
-func TestUserCancel(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	before := v.balance(m.Short, addressOf(trader))
-	market, limit := v.order(trader, trade(m, MarketIncrease, true)), v.order(trader, trade(m, LimitIncrease, true))
-	v.refused(v.account(), v.d.cancelCall("cancelOrder", limit), "Unauthorized")
-	v.refused(trader, v.d.cancelCall("cancelOrder", market), "RequestNotYetCancellable")
-	v.must(v.client.CancelOrder(v.ctx, trader, limit))
-	v.advance(300 * time.Second)
-	e := v.has(v.events(v.must(v.client.CancelOrder(v.ctx, trader, market))), "OrderCancelled")
-	if e.items["reason"] != "USER_INITIATED_CANCEL" {
-		t.Errorf("reason %q", e.items["reason"])
-	}
-	if after := v.balance(m.Short, addressOf(trader)); after.Cmp(before) != 0 {
-		t.Errorf("%s USDC units after the refunds, had %s", after, before)
-	}
-}
-
-func TestOrderTimestamps(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	market := v.order(trader, trade(m, MarketIncrease, true))
-	created := v.now()
-	execute := func(order common.Hash, timestamp uint64) call { return v.executeOrder(order, v.reports(m, timestamp)) }
-	v.refused(v.keeper, execute(market, created-1), "OracleTimestampsAreSmallerThanRequired")
-	if name, _ := v.simulate(v.keeper, execute(market, created)); name != "" {
-		t.Errorf("prices of the order's own second are refused: %s", name)
-	}
-
-	request := trade(m, LimitIncrease, true)
-	request.TriggerPrice, request.ValidFrom = USD30(3_000_000_000, 18), created+200
-	sleeping := v.order(trader, request)
-	v.refused(v.keeper, execute(sleeping, v.now()), "OrderValidFromTimeNotReached")
-	v.advance(301 * time.Second)
-	v.refused(v.keeper, execute(sleeping, created+199), "OracleTimestampsAreSmallerThanRequired")
-	v.refused(v.keeper, execute(market, created+301), "OracleTimestampsAreLargerThanRequestExpirationTime")
-	v.refused(v.keeper, execute(market, created), "MaxPriceAgeExceeded")
-	if name, _ := v.simulate(v.keeper, execute(market, created+300)); name != "" {
-		t.Errorf("prices of the last valid second are refused: %s", name)
-	}
-	if name, _ := v.simulate(v.keeper, execute(sleeping, created+301)); name != "" {
-		t.Errorf("a waiting order does not expire, but: %s", name)
-	}
-}
-
-// TestStopLossNeedsPricesSinceTheIncrease: an older price could have been seen before the position grew.
-func TestStopLossNeedsPricesSinceTheIncrease(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	request := closing(m, true)
-	request.Type, request.TriggerPrice = StopLossDecrease, USD30(3_000_000_000, 18)
-	stop := v.order(trader, request)
-	v.advance(10 * time.Second)
-	v.open(trader, m, true, 10_000, 1_000)
-	increased := v.position(trader, m, true).IncreasedAtTime.Uint64()
-	v.refused(v.keeper, v.executeOrder(stop, v.reports(m, increased-1)), "OracleTimestampsAreSmallerThanRequired")
-	if name, _ := v.simulate(v.keeper, v.executeOrder(stop, v.reports(m, increased))); name != "" {
-		t.Errorf("refused with %s", name)
-	}
-}
-
-// TestOneSuccess sends the same order twice into one block: the second attempt finds nothing.
-func TestOneSuccess(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	order := v.order(trader, trade(m, MarketIncrease, true))
-	first, second := v.race(v.executeOrder(order, v.reports(m, v.now())))
-	if first.Status != types.ReceiptStatusSuccessful || second.Status != types.ReceiptStatusFailed ||
-		len(second.Logs) != 0 {
-		t.Fatalf("statuses %d and %d", first.Status, second.Status)
-	}
-	v.refused(v.keeper, v.executeOrder(order, v.reports(m, v.now())), "EmptyOrder")
-}
-
-func TestSwitches(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	order := v.order(trader, trade(m, MarketIncrease, true))
-	setBool := func(name string, value bool, args ...any) {
-		t.Helper()
-		data := pack(contracts.Config, "setBool", contracts.BaseKey(name), contracts.Encode(args...), value)
-		if r := v.run(v.deployer,
-			call{to: &v.d.Contracts.Config, data: data,
-				gas: gasToConfigure}); r.Status != types.ReceiptStatusSuccessful {
-			t.Fatalf("setting %s failed", name)
-		}
-	}
-	kind := big.NewInt(int64(MarketIncrease))
-	setBool("CREATE_ORDER_FEATURE_DISABLED", true, v.d.Contracts.OrderHandler, kind)
-	v.refused(trader, v.d.orderCall(addressOf(trader), trade(m, MarketIncrease, true)), "DisabledFeature")
-	setBool("EXECUTE_ORDER_FEATURE_DISABLED", true, v.d.Contracts.OrderHandler, kind)
-	v.refused(v.keeper, v.executeOrder(order, v.reports(m, v.now())), "DisabledFeature")
-	setBool("EXECUTE_ORDER_FEATURE_DISABLED", false, v.d.Contracts.OrderHandler, kind)
-	setBool("IS_MARKET_DISABLED", true, m.Address)
-	v.refused(trader, v.d.orderCall(addressOf(trader), trade(m, LimitIncrease, true)), "DisabledMarket")
-	v.has(v.fill(order, m), "OrderCancelled")
 }
 
 // TestLowGas: with the venue's words in force a low gas limit reverts and never ends the order. Without them an

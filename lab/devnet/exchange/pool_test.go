@@ -3,12 +3,9 @@ package exchange
 import (
 	"math/big"
 	"testing"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
-
-	"perpkeeper/lab/devnet/contracts"
 )
 
 func (v *venue) deposit(r *types.Receipt) common.Hash {
@@ -58,62 +55,6 @@ func TestDepositAndWithdrawal(t *testing.T) {
 		t.Errorf("got %s USDC units, want about 4000e6", got)
 	}
 	v.sumsAddUp()
-}
-
-func TestDepositThatCannotFillIsCancelled(t *testing.T) {
-	v := newVenue(t, nil)
-	m, provider := v.market("BTC/USD"), v.account()
-	before := v.balance(m.Short, addressOf(provider))
-	request := DepositRequest{Market: m, ShortAmount: big.NewInt(100e6), MinMarketTokens: coins(101)}
-	deposit := v.deposit(v.must(v.client.CreateDeposit(v.ctx, provider, request)))
-	events := v.events(v.run(v.keeper, v.executeDeposit(deposit, v.reports(m, v.now()))))
-	if reason, _, _ := contracts.RevertReason(v.has(events, "DepositCancelled").
-		items["reasonBytes"].([]byte)); reason != "MinMarketTokens" {
-		t.Errorf("cancelled for %q", reason)
-	}
-	if v.balance(m.Short, addressOf(provider)).Cmp(before) != 0 {
-		t.Error("the tokens were not returned")
-	}
-	expired := v.deposit(v.must(v.client.CreateDeposit(v.ctx, provider,
-		DepositRequest{Market: m, ShortAmount: big.NewInt(100e6)})))
-	created := v.now()
-	v.advance(301 * time.Second)
-	v.refused(v.keeper, v.executeDeposit(expired, v.reports(m, created+301)),
-		"OracleTimestampsAreLargerThanRequestExpirationTime")
-	v.has(v.events(v.must(v.client.CancelDeposit(v.ctx, provider, expired))), "DepositCancelled")
-	if v.balance(m.Short, addressOf(provider)).Cmp(before) != 0 {
-		t.Error("the tokens of the expired deposit were not returned")
-	}
-	v.refused(provider, v.d.depositCall(addressOf(provider), DepositRequest{Market: m}), "EmptyDepositAmounts")
-}
-
-func TestWithdrawalThatCannotFillIsCancelled(t *testing.T) {
-	v := newVenue(t, nil)
-	m := v.market("ETH/USD")
-	before := v.balance(m.Address, v.d.Deployer)
-	v.must(v.client.Approve(v.ctx, v.deployer, m.Address))
-	request := WithdrawalRequest{Market: m, MarketTokens: coins(100), MinLong: coins(1)}
-	withdrawal := v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, v.deployer, request)))
-	events := v.events(v.run(v.keeper, v.executeWithdrawal(withdrawal, v.reports(m, v.now()))))
-	if reason, _, _ := contracts.RevertReason(v.has(events, "WithdrawalCancelled").
-		items["reasonBytes"].([]byte)); reason != "InsufficientOutputAmount" {
-		t.Errorf("cancelled for %q", reason)
-	}
-	if v.balance(m.Address, v.d.Deployer).Cmp(before) != 0 {
-		t.Error("the market tokens were not returned")
-	}
-
-	// The pool must stay able to pay the open positions.
-	trader := v.account()
-	v.open(trader, m, true, 40_000_000, 900_000)
-	withdrawal = v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, v.deployer,
-		WithdrawalRequest{Market: m, MarketTokens: coins(20_000_000)})))
-	events = v.events(v.run(v.keeper, v.executeWithdrawal(withdrawal, v.reports(m, v.now()))))
-	if reason, _, _ := contracts.RevertReason(v.has(events, "WithdrawalCancelled").
-		items["reasonBytes"].([]byte)); reason != "InsufficientReserve" {
-		t.Errorf("cancelled for %q", reason)
-	}
-	v.refused(v.deployer, v.d.withdrawalCall(v.d.Deployer, WithdrawalRequest{Market: m}), "EmptyWithdrawalAmount")
 }
 
 // sumsAddUp checks that every market holds exactly its pool, its positions' collateral, its impact pool and the fees

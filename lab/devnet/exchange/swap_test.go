@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
 
 	"perpkeeper/lab/devnet/contracts"
 	"perpkeeper/pkg/chain"
@@ -242,121 +241,10 @@ func TestSwapOrders(t *testing.T) {
 	v.sumsAddUp()
 }
 
-// TestPositionsThroughPaths: collateral comes in another token, and the output leaves in another.
-func TestPositionsThroughPaths(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader, all := v.market("ETH/USD"), v.account(), v.everything()
-	increase := trade(m, MarketIncrease, false)
-	increase.Collateral, increase.CollateralAmount = v.token("WBTC"), big.NewInt(2_000_000) // 1200 USD
-	increase.SwapPath = []common.Address{v.market("BTC/USD").Address}
-	v.has(v.fill(v.order(trader, increase), all), "PositionIncrease")
-	if p := v.position(trader, m, false); p.CollateralAmount.Cmp(big.NewInt(1_200e6)) >= 0 ||
-		p.CollateralAmount.Cmp(big.NewInt(1_185e6)) < 0 {
-		t.Errorf("collateral %s, want a little less than 1200 USDC", p.CollateralAmount)
-	}
-	increase.SwapPath = v.longestPath()[1:2] // takes no WBTC
-	increase.Collateral = v.token("WETH")
-	increase.CollateralAmount = coins(1)
-	increase.MinOutput = big.NewInt(4_000e6)
-	if reason := v.reason(v.fill(v.order(trader, increase), all),
-		"OrderCancelled"); reason != "InsufficientSwapOutputAmount" {
-		t.Errorf("cancelled for %q", reason)
-	}
-
-	// The profit of a long is paid in WETH beside the USDC, unless it is swapped; then everything can go along the
-	// path.
-	for _, c := range []struct {
-		swap DecreaseSwap
-		path []common.Address
-		paid []string // tokens the trader receives
-	}{
-		{NoSwap, nil, []string{"WETH", "USDC"}},
-		{NoSwap, []common.Address{v.market("BTC/USD").Address}, []string{"WETH", "USDC"}},
-		{PnlToCollateral, nil, []string{"USDC"}},
-		{CollateralToPnl, nil, []string{"WETH"}},
-		{PnlToCollateral, []common.Address{v.market("BTC/USD").Address}, []string{"WBTC"}},
-		// the path does not fit
-		{PnlToCollateral, []common.Address{m.Address, v.market("BTC/USD").Address}, []string{"USDC"}},
-	} {
-		v.setPrice("WETH", 3_000_000_000, 3_000_000_000)
-		v.open(trader, m, true, 10_000, 1_000)
-		v.setPrice("WETH", 3_100_000_000, 3_100_000_000)
-		before := v.holdings(trader)
-		decrease := closing(m, true)
-		decrease.DecreaseSwap, decrease.SwapPath = c.swap, c.path
-		v.has(v.fill(v.order(trader, decrease), all), "PositionDecrease")
-		var paid []string
-		for _, symbol := range []string{"WETH", "USDC", "WBTC"} {
-			if v.holdings(trader)[symbol].Cmp(before[symbol]) > 0 {
-				paid = append(paid, symbol)
-			}
-		}
-		if !slices.Equal(paid, c.paid) {
-			t.Errorf("swap %d, path of %d: paid in %v, want %v", c.swap, len(c.path), paid, c.paid)
-		}
-		v.sumsAddUp()
-	}
-}
-
 func (v *venue) holdings(key *ecdsa.PrivateKey) map[string]*big.Int {
 	held := map[string]*big.Int{}
 	for _, token := range v.d.Tokens {
 		held[token.Symbol] = v.balance(token.Address, addressOf(key))
 	}
 	return held
-}
-
-// TestLiquidityThroughPaths deposits WBTC into a market of WETH and USDC, and takes WBTC out again.
-func TestLiquidityThroughPaths(t *testing.T) {
-	v := newVenue(t, nil)
-	m, provider, all := v.market("ETH/USD"), v.account(), v.everything()
-	bitcoin := v.market("BTC/USD").Address
-	request := DepositRequest{
-		Market: m, LongToken: v.token("WBTC"), LongAmount: big.NewInt(2_000_000),
-		LongPath:    []common.Address{bitcoin, v.market("WETH-USDC").Address},
-		ShortAmount: big.NewInt(100e6),
-	}
-	deposit := v.deposit(v.must(v.client.CreateDeposit(v.ctx, provider, request)))
-	executed := v.has(v.events(v.run(v.keeper, v.executeDeposit(deposit, v.reports(all, v.now())))), "DepositExecuted")
-	if got := executed.int("receivedMarketTokens"); got.Cmp(coins(1_300)) >= 0 || got.Cmp(coins(1_285)) < 0 {
-		t.Errorf("1300 USD bought %s market tokens", got)
-	}
-	request.LongPath = request.LongPath[:1] // ends at USDC
-	v.refused(provider, v.d.depositCall(addressOf(provider), request), "InvalidSwapOutputToken")
-
-	before := v.holdings(provider)
-	withdraw := WithdrawalRequest{Market: m, MarketTokens: coins(1_000), ShortPath: []common.Address{bitcoin},
-		MinShort: big.NewInt(800_000)}
-	withdrawal := v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, provider, withdraw)))
-	v.has(v.events(v.run(v.keeper, v.executeWithdrawal(withdrawal, v.reports(all, v.now())))), "WithdrawalExecuted")
-	after := v.holdings(provider)
-	if after["WBTC"].Cmp(before["WBTC"]) <= 0 || after["USDC"].Cmp(before["USDC"]) != 0 ||
-		after["WETH"].Cmp(before["WETH"]) <= 0 {
-		t.Errorf("had %v, has %v: want more WETH and WBTC, and no USDC", before, after)
-	}
-	withdraw.MinShort, withdraw.MarketTokens = coins(1), coins(200)
-	withdrawal = v.withdrawal(v.must(v.client.CreateWithdrawal(v.ctx, provider, withdraw)))
-	events := v.events(v.run(v.keeper, v.executeWithdrawal(withdrawal, v.reports(all, v.now()))))
-	if name := v.reason(events, "WithdrawalCancelled"); name != "InsufficientSwapOutputAmount" {
-		t.Errorf("cancelled for %q", name)
-	}
-	v.sumsAddUp()
-}
-
-// TestLongestPathNeedsGas: the venue's words demand more with every market on the path.
-func TestLongestPathNeedsGas(t *testing.T) {
-	v := newVenue(t, nil)
-	trader, all := v.account(), v.everything()
-	swap := OrderRequest{Type: MarketSwap, Collateral: v.token("USDC"), CollateralAmount: big.NewInt(6_000e6),
-		SwapPath: v.longestPath()}
-	order := v.order(trader, swap)
-	execute := v.executeOrder(order, v.reports(all, v.now()))
-	execute.gas = 5_000_000
-	v.refused(v.keeper, execute, "InsufficientExecutionGas")
-	execute.gas = 6_200_000
-	receipt := v.run(v.keeper, execute)
-	if v.has(v.events(receipt), "OrderExecuted"); receipt.Status != types.ReceiptStatusSuccessful {
-		t.Fatal("failed")
-	}
-	t.Logf("%d gas used", receipt.GasUsed)
 }

@@ -135,44 +135,6 @@ func TestKeeperCancels(t *testing.T) {
 		"Unauthorized")
 }
 
-// Orders made together share what was paid in and become valid one after the other.
-func TestTwapOrders(t *testing.T) {
-	v := newVenue(t, nil)
-	m, trader := v.market("ETH/USD"), v.account()
-	limit := trade(m, LimitIncrease, true)
-	limit.TriggerPrice, limit.ValidFrom = USD30(3_000_000_000, 18), v.now()
-	for want, refused := range map[string]call{
-		"InvalidTwapCount":        v.d.twapCall(addressOf(trader), limit, 1, 10),
-		"InvalidInterval":         v.d.twapCall(addressOf(trader), limit, 2, 0),
-		"UnexpectedValidFromTime": v.d.twapCall(addressOf(trader), trade(m, MarketIncrease, true), 2, 10),
-	} {
-		v.refused(trader, refused, want)
-	}
-	events := v.events(v.must(v.client.CreateTwapOrder(v.ctx, trader, limit, 3, 100)))
-	var keys []common.Hash
-	third := new(big.Int).Quo(limit.CollateralAmount, big.NewInt(3))
-	for _, e := range events {
-		if e.name != "OrderCreated" {
-			continue
-		}
-		if from := e.int("validFromTime").Uint64(); from != limit.ValidFrom+100*uint64(len(keys)) {
-			t.Errorf("order %d is valid from %d", len(keys), from)
-		}
-		if e.int("initialCollateralDeltaAmount").Cmp(third) != 0 || e.int("sizeDeltaUsd").Cmp(limit.SizeUSD) != 0 ||
-			e.int("executionFee").Cmp(defaultExecutionFee) != 0 {
-			t.Errorf("order %d is %v", len(keys), e.items)
-		}
-		keys = append(keys, e.topics[2])
-	}
-	if len(keys) != 3 {
-		t.Fatalf("%d orders", len(keys))
-	}
-	v.has(v.fill(keys[0], m), "OrderExecuted")
-	v.refused(v.keeper, v.executeOrder(keys[1], v.reports(m, v.now())), "OrderValidFromTimeNotReached")
-	v.advance(100 * time.Second)
-	v.has(v.fill(keys[1], m), "OrderExecuted")
-}
-
 // freeze makes the prices of now the static price of a token.
 func (v *venue) freeze(symbol string) []event {
 	v.t.Helper()

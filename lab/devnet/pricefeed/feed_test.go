@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
-	"pgregory.net/rapid"
 )
 
 var (
@@ -82,30 +81,6 @@ func prices(f *Feed, n int) string {
 	return out.String()
 }
 
-// A walk that comes back to a step comes back to the price, whatever way it took; and min ≤ mid ≤ max always.
-func TestWalkStaysOnItsGrid(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWalk(Token{
-			Price:  new(big.Int).SetUint64(rapid.Uint64Range(1_000_000_000, 1<<60).Draw(t, "price")),
-			Stride: rapid.Int64Range(0, 50).Draw(t, "stride"),
-			Spread: rapid.Int64Range(0, 100).Draw(t, "spread"),
-		}, rapid.Uint64().Draw(t, "seed"), 0)
-		seen := map[int64]string{}
-		for range 300 {
-			w.tick()
-			low, high := w.mark()
-			mid := w.mid()
-			if low.Cmp(mid) > 0 || mid.Cmp(high) > 0 || low.Sign() <= 0 {
-				t.Fatalf("min %s, mid %s, max %s", low, mid, high)
-			}
-			if known, ok := seen[w.step]; ok && known != mid.String() {
-				t.Fatalf("step %d is %s and was %s", w.step, mid, known)
-			}
-			seen[w.step] = mid.String()
-		}
-	})
-}
-
 func TestShock(t *testing.T) {
 	cfg := demo()
 	cfg.Tokens[0].Stride, cfg.Tokens[0].Spread = 0, 0
@@ -148,53 +123,6 @@ func TestPin(t *testing.T) {
 	}
 	if err := f.Pin(weth, new(big.Int)); err == nil {
 		t.Error("pinned a price of 0")
-	}
-}
-
-func TestAt(t *testing.T) {
-	f := newFeed(t, demo())
-	f.kept = nil // Its first report has today's time.
-	for i := range 10 {
-		f.tick(begin.Add(time.Duration(i) * 400 * time.Millisecond))
-	}
-	second := uint64(begin.Unix())
-	for _, test := range []struct {
-		at   uint64
-		want uint64 // Milliseconds after begin; 0 ticks every 400.
-		none bool
-	}{
-		{at: second - 100, want: 0}, {at: second, want: 0}, {at: second + 1, want: 1200}, {at: second + 2, want: 2000},
-		{at: second + 3, want: 3200},
-		{at: second + 4, none: true},
-	} {
-		reports, err := f.At(test.at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if test.none {
-			if len(reports) > 0 {
-				t.Errorf("at %d: a report of the future", test.at-second)
-			}
-			continue
-		}
-		if len(reports) != 2 || reports[0].TimestampMS != uint64(begin.UnixMilli())+test.want {
-			t.Errorf("at %d: %+v, want %d ms", test.at-second, reports, test.want)
-		}
-	}
-}
-
-func TestReportsAreKeptForTenMinutes(t *testing.T) {
-	f := newFeed(t, demo())
-	f.kept = nil
-	for i := range 700 {
-		f.tick(begin.Add(time.Duration(i) * time.Second))
-	}
-	newest := uint64(begin.Unix()) + 699
-	if reports, err := f.At(newest - 600); err != nil || reports[0].TimestampMS != (newest-600)*1000 {
-		t.Errorf("ten minutes ago: %v, %v", reports, err)
-	}
-	if _, err := f.At(newest - 601); err == nil {
-		t.Error("a later report was given for one that is gone")
 	}
 }
 
@@ -308,33 +236,5 @@ func TestStreamFollowsTheTicks(t *testing.T) {
 	again := streamed(t, f, fmt.Sprint(times[9]), 10)
 	if !slices.Equal(again, times[10:]) {
 		t.Errorf("after %d came %v, want %v", times[9], again, times[10:])
-	}
-}
-
-func TestUnchangedReportsAreNotSentAgain(t *testing.T) {
-	cfg := demo()
-	cfg.Interval = time.Hour
-	f := newFeed(t, cfg)
-	run(t, f)
-	ask := func(tag string) (status int, newTag string) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.URL()+"/v1/reports", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("If-None-Match", tag)
-		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return resp.StatusCode, resp.Header.Get("ETag")
-	}
-	_, tag := ask(`"0"`)
-	if status, _ := ask(tag); tag == "" || status != http.StatusNotModified {
-		t.Errorf("tag %s: status %d", tag, status)
-	}
-	f.tick(time.Now().Add(time.Second))
-	if status, newTag := ask(tag); status != http.StatusOK || newTag == tag {
-		t.Errorf("a tick later: status %d, tag %s", status, newTag)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -151,32 +150,6 @@ func witness(t *testing.T, address string, opts ...kgo.Opt) *kgo.Client {
 	return client
 }
 
-func TestStartNamesWhatIsWrong(t *testing.T) {
-	b, err := broker.Start(broker.Config{})
-	must(t, err)
-	defer b.Close()
-	taken := []string{"127.0.0.1:0", b.Addr()}
-	if _, err := broker.Start(broker.Config{Listen: taken}); err == nil || !strings.Contains(err.Error(), b.Addr()) {
-		t.Fatalf("an address that is taken: %v", err)
-	}
-	if _, err := broker.Start(broker.Config{Listen: []string{"nowhere"}}); err == nil ||
-		!strings.Contains(err.Error(), "nowhere") {
-		t.Fatalf("no address: %v", err)
-	}
-	file := t.TempDir() + "/file"
-	must(t, os.WriteFile(file, nil, 0o600))
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	address := free.Addr().String()
-	must(t, free.Close())
-	if _, err := broker.Start(broker.Config{DataDir: file, Listen: []string{address}}); err == nil {
-		t.Fatal("a file was taken for a data directory")
-	}
-	again, err := net.Listen("tcp", address) // a start that fails gives its address back
-	must(t, err)
-	must(t, again.Close())
-}
-
 // Six seconds are granted, and less only if the configuration says so.
 func TestSessionTimeouts(t *testing.T) {
 	for _, c := range []struct {
@@ -196,39 +169,5 @@ func TestSessionTimeouts(t *testing.T) {
 			t.Errorf("least %s, asked %s: %v", c.least, c.asked, err)
 		}
 		b.Close()
-	}
-}
-
-// The hooks reach the broker: an answer made up by a test, a partition on another node, records deleted.
-func TestHooks(t *testing.T) {
-	ctx := guarded(t)
-	b, err := broker.Start(broker.Config{Listen: []string{"127.0.0.1:0", "127.0.0.1:0"}})
-	must(t, err)
-	defer b.Close()
-	c := connect(t, b.Addr())
-	must(t, c.Ensure(ctx, []bus.TopicSpec{{Name: "log", Partitions: 1}}))
-	var answered int
-	b.ControlKey(kmsg.CreateTopics, func(kmsg.Request) (kmsg.Response, error, bool) {
-		answered++
-		return nil, nil, false //nolint:nilnil // seen, and left to the broker
-	})
-	must(t, c.Ensure(ctx, []bus.TopicSpec{{Name: "other", Partitions: 1}}))
-	if answered != 1 {
-		t.Fatalf("the control was asked %d times", answered)
-	}
-	p := c.Producer("log")
-	for node := range 2 {
-		must(t, b.MoveTopicPartition("log", 0, node))
-		_, err := p.Produce(ctx, 0, []bus.Record{{}, {}})
-		must(t, err)
-	}
-	must(t, b.DeleteRecords("log", 0, 3))
-	first, end, err := c.Bounds(ctx, "log", 0)
-	must(t, err)
-	if first != 3 || end != 4 {
-		t.Fatalf("the log goes from %d to %d", first, end)
-	}
-	if err := b.MoveTopicPartition("log", 0, 9); err == nil {
-		t.Fatal("moved to a node that is not there")
 	}
 }

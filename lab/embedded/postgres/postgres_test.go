@@ -75,36 +75,6 @@ func TestDataSurvivesARestart(t *testing.T) {
 	}
 }
 
-func TestTakenPort(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	s, err := Start(Config{NoSync: true, Port: l.Addr().(*net.TCPAddr).Port})
-	if err == nil {
-		_ = s.Stop()
-		t.Fatal("started on a taken port")
-	}
-	if !strings.Contains(err.Error(), "the port is taken") {
-		t.Errorf("the error does not say why: %v", err)
-	}
-}
-
-func TestForeignDataIsLeftAlone(t *testing.T) {
-	dir := reachable(t)
-	if err := os.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("15\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Start(Config{DataDir: dir}); err == nil ||
-		!strings.Contains(err.Error(), "was not made by this program") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // A killed parent leaves neither a server nor, after the next Start, a directory.
 func TestDiesWithItsParent(t *testing.T) {
 	if os.Getenv("POSTGRES_TEST_PARENT") != "" {

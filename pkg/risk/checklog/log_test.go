@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -107,20 +106,6 @@ func TestToAndFroIsBounded(t *testing.T) {
 	})
 }
 
-// What an endpoint answers may be very long: its beginning is kept, in whole letters.
-func TestLongAnswersAreCut(t *testing.T) {
-	running(t, func(l *checklog.Log, store *memory) {
-		long := strings.Repeat("ä", 5000)
-		l.Note(checklog.Entry{Intent: 1, Check: checklog.Call, Verdict: "unknown", Detail: "x" + long})
-		l.Note(checklog.Entry{Intent: 2, Check: checklog.Call, Verdict: "unknown", Detail: long[:1000]})
-		after(2 * time.Second)
-		want := []string{"1 call unknown: x" + long[:998] + "…", "2 call unknown: " + long[:1000]}
-		if got := store.told(); !slices.Equal(got, want) {
-			t.Errorf("written: %q", got)
-		}
-	})
-}
-
 // While the store is away entries wait, up to a bound.
 func TestStoreThatIsAway(t *testing.T) {
 	running(t, func(l *checklog.Log, store *memory) {
@@ -164,10 +149,4 @@ func TestLastEntriesAndOldOnes(t *testing.T) {
 	if got := store.told(); !slices.Equal(got, []string{"7 gate closed: "}) {
 		t.Errorf("written: %q", got)
 	}
-}
-
-// A sender that keeps no log notes into nil.
-func TestNoLog(*testing.T) {
-	var l *checklog.Log
-	l.Note(checklog.Entry{})
 }

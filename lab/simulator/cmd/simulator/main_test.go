@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,29 +53,5 @@ func TestSimulate(t *testing.T) {
 	if !strings.Contains(complaint, "scenario: 1 expectations are not met") ||
 		!strings.Contains(out, "executed_by of tier 1 is 100 %, expected at most 0 %") {
 		t.Errorf("%q\n%s", complaint, out)
-	}
-}
-
-func TestSimulateTellsThePlay(t *testing.T) {
-	for _, told := range []bool{true, false} {
-		out, complaint := played(t, calmScenario, "--seeds", "1", fmt.Sprintf("--transcript=%t", told))
-		if complaint != "" || strings.Contains(out, "Master sends") != told {
-			t.Errorf("told %t: %s\n%s", told, complaint, out)
-		}
-	}
-}
-
-func TestSimulateRefuses(t *testing.T) {
-	for text, want := range map[string]string{
-		calmScenario + "colour = 1":   "unknown key",
-		"duration = \"20s\"":          "jobs: name a rate",
-		calmScenario + "at_most = \"": "line",
-	} {
-		if _, complaint := played(t, text); !strings.Contains(complaint, want) || strings.Contains(complaint, "\n") {
-			t.Errorf("%q, want %q", complaint, want)
-		}
-	}
-	if _, complaint := execute(t); !strings.Contains(complaint, "accepts 1 arg") {
-		t.Error(complaint)
 	}
 }
