@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 )
 
 // Usage names the commands in one line: each is a devnet method, of this package's control or of the node.
-const Usage = "shock|pin|unpin|reorg|stall|stall-finality|resume|payment-lane|trade|upgrade|retire|role|announce|deployment"
+const Usage = "shock|pin|unpin|reorg|stall|stall-finality|resume|payment-lane|trade|upgrade|retire|role|announce|" +
+	"deployment"
 
 const commandTimeout = 30 * time.Second
 
@@ -36,7 +38,7 @@ func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			continue
 		}
 		if argument[name] = json.RawMessage(value); !json.Valid(argument[name]) {
-			argument[name], _ = json.Marshal(value) // a string can be written
+			argument[name] = json.RawMessage(strconv.Quote(value))
 		}
 	}
 	if err := tell(ctx, url, methodOf(args[0]), argument, stdout); err != nil {

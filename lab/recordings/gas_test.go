@@ -62,15 +62,6 @@ func limitsOf(t *testing.T, file string) (limits []gasLimit) {
 	return limits
 }
 
-func gasFile(t *testing.T, text string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "cases.json")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // Every kind of job can be a case, without being listed for it.
 func TestGasCasesOfEveryKind(t *testing.T) {
 	works := slices.Collect(maps.Values(gasKinds))

@@ -66,26 +66,11 @@ type Outlook struct {
 
 // Tx is the transaction of one row: what kinds may do in it. Nothing of it stays unless the job is done.
 type Tx interface {
-	ledger
-	requests
-	days
-}
-
-// ledger moves money between the parts of a wallet.
-type ledger interface {
 	// Release moves wei from the agent's frozen balance to its balance. The source names the commission. A frozen
 	// balance that is too small, an unknown agent and a source that was released before are anomalies.
 	Release(ctx context.Context, agent string, amount perp.Uint, source string) error
-}
-
-// requests looks up orders and requests of the exchange's users.
-type requests interface {
 	// Waiting reports whether an order or request is pending in the active generation.
 	Waiting(ctx context.Context, key chain.Hash) (bool, error)
-}
-
-// days counts what a day brought.
-type days interface {
 	// Day counts from midnight to midnight UTC.
 	Day(ctx context.Context, day time.Time) (Day, error)
 }

@@ -11,7 +11,8 @@ func TestOracleReport(t *testing.T) {
 	given := perp.Fields{"token": chain.Address{7}, "minPrice": perp.U64(5), "maxPrice": perp.U64(6),
 		"timestamp": perp.U64(1_760_000_000)}
 	token, price, second, is := OracleReport(event("OraclePriceUpdate", given))
-	if !is || second != 1_760_000_000 || token != (chain.Address{7}) || price != (perp.Price{Min: perp.U64(5), Max: perp.U64(6)}) {
+	if !is || second != 1_760_000_000 || token != (chain.Address{7}) ||
+		price != (perp.Price{Min: perp.U64(5), Max: perp.U64(6)}) {
 		t.Errorf("%s, %+v, %d, %v", token, price, second, is)
 	}
 	damaged := event("OraclePriceUpdate", given)

@@ -138,9 +138,6 @@ func (q *Queue[K]) Wake() {
 	}
 }
 
-// woken returns the channel of Wake's signals, for callers with a loop of their own around Turn.
-func (q *Queue[K]) woken() <-chan struct{} { return q.wake }
-
 // Stats are the figures of a queue at one moment.
 type Stats struct {
 	Waiting, Pending, Failed int // Failed are those of the pending that wait for another try

@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"crypto/ecdsa"
 	"errors"
 	"math/big"
 	"math/rand/v2"
@@ -239,12 +238,4 @@ func TestSwapOrders(t *testing.T) {
 		t.Errorf("cancelled for %q", reason)
 	}
 	v.sumsAddUp()
-}
-
-func (v *venue) holdings(key *ecdsa.PrivateKey) map[string]*big.Int {
-	held := map[string]*big.Int{}
-	for _, token := range v.d.Tokens {
-		held[token.Symbol] = v.balance(token.Address, addressOf(key))
-	}
-	return held
 }

@@ -29,9 +29,6 @@ type Slot struct {
 	on    bool
 }
 
-// On reports whether the member stands in an index.
-func (s Slot) On() bool { return s.on }
-
 // Entry is a member with its price.
 type Entry[M Member] struct {
 	Price  float64
