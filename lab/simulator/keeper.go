@@ -252,6 +252,9 @@ func (k *keeper) reported(reports []price.Report) {
 
 // publishJobs writes jobs to the job topic.
 func (k *keeper) publishJobs(_ context.Context, jobs []job.Job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
 	for _, j := range jobs {
 		k.jobs = append(k.jobs, publishedJob{k.sim.events.now, j})
 	}

@@ -70,7 +70,7 @@ func BenchmarkBurst(b *testing.B) {
 		}
 		p.live.order(fresh)
 		found += time.Since(began)
-		if err := p.publisher.publish(b.Context(), fresh); err != nil {
+		if err := p.publish(b.Context(), fresh); err != nil {
 			b.Fatal(err)
 		}
 		written += time.Since(began)

@@ -80,15 +80,15 @@ func TestDefectNobodyListens(t *testing.T) {
 	p, client := brokered(t)
 	keeper := p.cfg.Keeper
 	topic := wire.JobTopic(keeper.ChainID)
-	working := p.publisher
-	p.publisher = newPublisher(testClient(t, "127.0.0.1:1"), keeper)
+	working := p.publish
+	p.publish = newPublisher(testClient(t, "127.0.0.1:1"), keeper).publish
 	first, _ := p.live.update(chain.Address{1}, []job.Job{{ID: "a", Kind: job.Order, Signer: chain.Address{9}}})
 	brief, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if err := p.announce(brief, first, true); err == nil {
 		t.Fatal("published to nobody")
 	}
-	p.publisher = working
+	p.publish = working
 	if err := p.announce(t.Context(), nil, true); err != nil {
 		t.Fatal(err)
 	}

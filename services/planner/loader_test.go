@@ -103,7 +103,7 @@ func newSharded(t *testing.T) *sharded {
 	s := &sharded{t: t, state: state,
 		Planner: newPlanner(DefaultConfig(), zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), state)}
 	s.finder.signers = job.NewSigners([]chain.Address{{100}}, nil)
-	s.publisher = publishFunc(func(context.Context, []job.Job) error { return nil })
+	s.publish = func(context.Context, []job.Job) error { return nil }
 	s.stateReady, s.jobsReady = new(service.Condition), new(service.Condition)
 	s.shards.handover = 0
 	s.loads.spawn = func(load func()) { s.held = append(s.held, load) }

@@ -106,7 +106,7 @@ func TestManyPositions(t *testing.T) {
 	ticks := &longestTick{Histogram: p.metrics.ticks}
 	p.metrics.ticks = ticks
 	p.stateReady, p.jobsReady = new(service.Condition), new(service.Condition)
-	p.publisher = publishFunc(func(context.Context, []job.Job) error { return nil })
+	p.publish = func(context.Context, []job.Job) error { return nil }
 	d := fixture{quotes: p.quotes}
 	for i := range largestate.Markets {
 		d.report(largestate.Token(i), largestate.Price(1000), nowMs)

@@ -235,7 +235,7 @@ func (p *Planner) announce(ctx context.Context, jobs []job.Job, fresh bool) erro
 		jobs, fresh = p.live.all(), false
 	}
 	p.live.order(jobs)
-	if err := p.publisher.publish(ctx, jobs); err != nil {
+	if err := p.publish(ctx, jobs); err != nil {
 		p.live.lost = true
 		p.jobsReady.Fail(err.Error())
 		return err

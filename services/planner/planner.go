@@ -23,20 +23,21 @@ import (
 
 // Planner finds jobs and publishes them.
 type Planner struct {
-	cfg       Config
-	log       zerolog.Logger
-	metrics   *Metrics
-	client    *bus.Client
-	store     Store
-	shards    *shards
-	loads     loader
-	quotes    *quotes
-	book      *book
-	finder    *finder
-	publisher jobPublisher
-	live      *live
-	rules     due.Rules
-	modes     *liquidation.Modes
+	cfg     Config
+	log     zerolog.Logger
+	metrics *Metrics
+	client  *bus.Client
+	store   Store
+	shards  *shards
+	loads   loader
+	quotes  *quotes
+	book    *book
+	finder  *finder
+	// publish publishes jobs to senders. After an error it is unknown which were published; all may be published again.
+	publish func(ctx context.Context, jobs []job.Job) error
+	live    *live
+	rules   due.Rules
+	modes   *liquidation.Modes
 
 	mode       liquidation.Mode
 	work       worklist
@@ -45,12 +46,6 @@ type Planner struct {
 	noted      notes              // failures that have been told
 	stateReady *service.Condition // whether snapshots are had
 	jobsReady  *service.Condition // whether jobs can be published
-}
-
-// jobPublisher publishes jobs to senders. After an error it is unknown which were published; all may be
-// published again.
-type jobPublisher interface {
-	publish(ctx context.Context, jobs []job.Job) error
 }
 
 // Store is the queries that the planner makes of Postgres.
@@ -101,7 +96,7 @@ func collectOften() {
 // New wires a planner. It connects to nothing yet.
 func New(cfg Config, log zerolog.Logger, metrics *Metrics, client *bus.Client, store Store) *Planner {
 	p := newPlanner(cfg, log, metrics, store)
-	p.client, p.publisher = client, newPublisher(client, cfg.Keeper)
+	p.client, p.publish = client, newPublisher(client, cfg.Keeper).publish
 	return p
 }
 

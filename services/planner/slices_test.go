@@ -65,7 +65,7 @@ func (s *partitioned) heal(market chain.Address) {
 // newPassing is a planner that looks at one market in each slice, with prices and without a state yet.
 func newPassing(state *partitioned) (*sliced, *brokers) {
 	s, b := newSliced(state, 0), &brokers{arrived: map[string]job.Job{}, unknown: map[string]bool{}}
-	s.publisher = b
+	s.publish = b.publish
 	d := fixture{quotes: s.quotes}
 	d.report(usdc, perp.Pow10(24), nowMs)
 	d.report(eth, dollarsPerEther(4500), nowMs)

@@ -21,18 +21,8 @@ type Stepper struct{ planner *Planner }
 func NewStepper(cfg Config, log zerolog.Logger, metrics *Metrics, store Store,
 	publish func(context.Context, []job.Job) error) *Stepper {
 	p := newPlanner(cfg, log, metrics, store)
-	p.publisher, p.stateReady, p.jobsReady = publishFunc(publish), new(service.Condition), new(service.Condition)
+	p.publish, p.stateReady, p.jobsReady = publish, new(service.Condition), new(service.Condition)
 	return &Stepper{p}
-}
-
-// publishFunc publishes by a function.
-type publishFunc func(context.Context, []job.Job) error
-
-func (s publishFunc) publish(ctx context.Context, jobs []job.Job) error {
-	if len(jobs) == 0 {
-		return nil
-	}
-	return s(ctx, jobs)
 }
 
 // Assign sets the partitions of the log topic that the planner is responsible for. The next [Stepper.Reload] looks at

@@ -29,12 +29,12 @@ func newSliced(state *partitioned, slice time.Duration) *sliced {
 	s := &sliced{said: map[string]job.Job{},
 		Planner: newPlanner(DefaultConfig(), zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), state)}
 	s.finder.signers = job.NewSigners([]chain.Address{{100}}, nil)
-	s.publisher = publishFunc(func(_ context.Context, jobs []job.Job) error {
+	s.publish = func(_ context.Context, jobs []job.Job) error {
 		for _, j := range jobs {
 			s.said[j.ID] = j
 		}
 		return nil
-	})
+	}
 	s.stateReady, s.jobsReady = new(service.Condition), new(service.Condition)
 	s.shards.handover, s.work.slice = 0, slice
 	return s
