@@ -259,55 +259,6 @@ func TestFoldedFundingShowsWhatTheEventsShow(t *testing.T) {
 	}
 }
 
-func TestCasesRefuseBadInput(t *testing.T) {
-	key := perp.PositionKey(alice, ethMarket, usdc, true).Hex()
-	position := func(more string) string {
-		return `[{"positionKey":"` + key + `","prices":{"WETH":[1,2],"USDC":1}` + more + `}]`
-	}
-	for name, test := range map[string]struct{ cases, want string }{
-		"no JSON":  {`{`, "is no JSON array of cases"},
-		"no array": {`{"positionKey":1}`, "is no JSON array of cases"},
-		"no position": {`[{"prices":{"WETH":[1,2]},"account":"` + alice.Hex() + `"}]`,
-			"case 1: name the position"},
-		"no prices":            {`[{"positionKey":"` + chain.Hash{}.Hex() + `"}]`, "case 1: it has no prices"},
-		"a price of three":     {position(`,"prices":{"WETH":[1,2,3]}`), "want [min, max]"},
-		"a price that is none": {position(`,"prices":{"WETH":["1,5","2"]}`), "price"},
-		"a negative price":     {position(`,"prices":{"WETH":[-1,2]}`), "price"},
-		"an unknown position": {`[{"positionKey":"` + chain.Hash{9}.Hex() + `","prices":{"WETH":[1,2]}}]`,
-			"position " + chain.Hash{9}.Hex() + " is not in the recording"},
-		"a position not yet there": {position(`,"asOfBlock":100`), "is not in the recording"},
-		"another account's":        {position(`,"account":"` + bob.Hex() + `"`), "is of account " + alice.Hex()},
-		"parts of another key": {position(`,"account":"` + bob.Hex() + `","market":"` + ethMarket.Hex() +
-			`","collateralToken":"` + usdc.Hex() + `","isLong":true`),
-			"is not that of the account"},
-		"a price too few": {`[{"positionKey":"` + key + `","prices":{"USDC":1}}]`,
-			"no prices for the 2 tokens of market " + ethMarket.Hex()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "cases.json")
-			if err := os.WriteFile(file, []byte(test.cases), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			stdout, complaint, code := run(t, tellStory(), "fold", "--logs", "-", "--cases", file)
-			if code != 1 || stdout != "" || !strings.Contains(complaint, test.want) ||
-				strings.Count(complaint, "\n") != 1 {
-				t.Errorf("exit code %d, stdout %q, complaint %q, want %q", code, stdout, complaint, test.want)
-			}
-		})
-	}
-	if _, complaint, code := run(t, tellStory(), "fold", "--logs", "-", "--cases", "no/such.json"); code != 1 ||
-		!strings.Contains(complaint, "no/such.json") {
-		t.Errorf("exit code %d, complaint %q", code, complaint)
-	}
-	for _, tokens := range []string{"WETH", "WETH=0x1:18", "=" + weth.Hex() + ":18", "WETH=" + weth.Hex(),
-		"WETH=" + weth.Hex() + ":31"} {
-		if _, complaint, code := run(t, nil, "fold", "--logs", "-", "--cases", "x", "--tokens", tokens); code != 1 ||
-			!strings.Contains(complaint, "is no token") {
-			t.Errorf("%s: exit code %d, complaint %q", tokens, code, complaint)
-		}
-	}
-}
-
 // A JSON number is read to the digits a double keeps, a text to the last digit.
 func TestCasePrices(t *testing.T) {
 	for text, want := range map[string]string{

@@ -171,32 +171,6 @@ func TestStoryEnds(t *testing.T) {
 	}
 }
 
-// No number is a JSON number: readers that know only doubles would round it.
-func TestNumbersAreText(t *testing.T) {
-	state, text := mustFold(t, tellStory(), "--logs", "-")
-	var walk func(any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case float64:
-			t.Errorf("%v is a number", v)
-		case nil:
-			t.Error("there is a null")
-		case []any:
-			for _, e := range v {
-				walk(e)
-			}
-		case map[string]any:
-			for _, e := range v {
-				walk(e)
-			}
-		}
-	}
-	walk(state)
-	if _, again := mustFold(t, tellStory(), "--logs", "-"); again != text {
-		t.Error("two folds of one recording differ")
-	}
-}
-
 func compressed(t *testing.T, text []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer

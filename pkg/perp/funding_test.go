@@ -34,55 +34,6 @@ func funded(second uint64, shown Uint) Event {
 	return MarketValued{Values: []MarketValue{v}}
 }
 
-// The factor that no event carries is what the venue keeps: see the events that show it, and those that do not.
-func TestSavedFundingFactor(t *testing.T) {
-	unit := Pow10(20)
-	shown := func(n uint64) Uint { return U64(n).Mul(unit) }
-	units := func(n int64) Int { return I64(n).Mul(unit.Int()) }
-	called := func(v Int, block uint64) Event {
-		key := DataStoreKey("SAVED_FUNDING_FACTOR_PER_SECOND", market.Hash())
-		return ParameterSet{Parameter{Key: key, Value: v.Word(), Source: FromCall, Stamp: Stamp{Block: block}}}
-	}
-	for name, test := range map[string]struct {
-		events []Event
-		want   Int
-	}{
-		"the first event only starts the clock": {[]Event{funded(100, shown(10))}, units(0)},
-		"it grows toward the larger side":       {[]Event{funded(100, shown(10)), funded(115, shown(15))}, units(15)},
-		"below what is shown": {[]Event{funded(100, shown(10)), funded(104, shown(10)),
-			funded(107, shown(10))}, units(7)},
-		"up to the most": {[]Event{funded(100, shown(10)), funded(90_000, shown(10_000)),
-			funded(90_100, shown(10_000))}, units(10_000)},
-		"it turns slowly when the sides do": {[]Event{funded(100, shown(10)), funded(130, shown(30)),
-			interestOf(false, 900), funded(135, shown(25))}, units(25)},
-		"and beyond zero": {[]Event{funded(100, shown(10)), funded(104, shown(10)),
-			interestOf(false, 900), funded(110, shown(10))}, units(-2)},
-		"it stays between the thresholds": {[]Event{funded(100, shown(10)), funded(130, shown(30)),
-			interestOf(false, 200), funded(190, shown(30))}, units(30)},
-		"it falls when the sides are near": {[]Event{funded(100, shown(10)), funded(130, shown(30)),
-			interestOf(false, 280), funded(148, shown(12))}, units(12)},
-		"never below its sign": {[]Event{funded(100, shown(10)), funded(130, shown(30)), interestOf(false, 290),
-			funded(900, shown(10))}, I64(1)},
-		"nothing without two sides": {[]Event{funded(100, shown(10)), funded(130, shown(30)), interestOf(false, 0),
-			funded(140, Uint{})}, units(0)},
-		"a fold that starts later": {[]Event{funded(100, shown(770))}, units(770)},
-		"and on the other side":    {[]Event{interestOf(false, 900), funded(100, shown(770))}, units(-770)},
-		"what a call saw": {[]Event{funded(100, shown(10)), called(units(-5), 100), funded(102, shown(10))},
-			units(-3)},
-		"a call of before is over": {[]Event{funded(100, shown(10)), called(units(-5), 99), funded(102, shown(10))},
-			units(2)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := mustApply(t, fundedMarket(test.events...)...)
-			got := row[MarketValue](t, b, MarketValueKey(SavedFundingFactorPerSecond, market.Hash(), noToken, false)).
-				Value
-			if got != test.want {
-				t.Errorf("saved %s, want %s", got, test.want)
-			}
-		})
-	}
-}
-
 // Swap orders report funding of no market, and a fold may not know a market yet: nothing is saved.
 func TestFundingOfNoMarket(t *testing.T) {
 	nowhere := MarketValued{Values: []MarketValue{{Measure: FundingFactorPerSecond, Value: I64(5)}}}

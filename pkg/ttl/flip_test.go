@@ -3,7 +3,6 @@ package ttl
 import (
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -43,71 +42,6 @@ func (f *flipping) finished() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.done)
-}
-
-// TTL-6: the role flips in the middle of a batch of fifty expiries, again and again: nothing is lost, nothing is run
-// that was done, no entry runs beside itself, and what was pending returns.
-func TestRoleFlipsDuringABatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const entries = 50
-		f := &flipping{running: map[int]bool{}, tries: map[int]int{}, done: map[int]int{}}
-		var later sync.WaitGroup
-		q := New(Options[int]{Config: DefaultConfig(), Callback: func(x Try[int]) error {
-			try := f.begin(x.Key())
-			time.Sleep(time.Millisecond) // the batch takes 50 ms, within which the role flips
-			f.end(x.Key())
-			switch {
-			case x.Key()%5 == 0 && try == 1:
-				return errBroken
-			case x.Key()%5 == 1 && try == 1:
-				panic("no")
-			case x.Key()%5 == 2 && try == 1:
-				return nil // never reported: only a change of role brings it back
-			case x.Key()%5 == 3:
-				later.Go(func() {
-					time.Sleep(20 * time.Millisecond)
-					f.finish(x)
-				})
-				return nil
-			}
-			f.finish(x)
-			return nil
-		}})
-		for key := range entries {
-			q.Set(key, 0)
-		}
-		var loop sync.WaitGroup
-		loop.Go(func() { q.Run(t.Context()) })
-		for flip := range 8 {
-			q.Lead(flip%2 == 0)
-			time.Sleep(11 * time.Millisecond)
-			synctest.Wait()
-			if s, done := q.Stats(), f.finished(); flip%2 == 1 && s.Pending > 0 || s.Waiting+s.Pending+done != entries {
-				t.Errorf("after flip %d: %+v, %d done", flip, s, done)
-			}
-		}
-		q.Lead(true)
-		time.Sleep(time.Minute)
-		if s := q.Stats(); s.Pending > 0 {
-			q.Lead(false)
-			q.Lead(true)
-			time.Sleep(time.Minute)
-		}
-		q.Stop()
-		loop.Wait()
-		later.Wait()
-		for key := range entries {
-			if f.done[key] != 1 {
-				t.Errorf("entry %d was done %d times in %d tries", key, f.done[key], f.tries[key])
-			}
-		}
-		if f.overlap {
-			t.Error("an entry ran beside itself, or after it was done")
-		}
-		if s := q.Stats(); s != (Stats{}) {
-			t.Errorf("left %+v", s)
-		}
-	})
 }
 
 // TTL-7, TTL-8: everything at once, for the race detector.

@@ -6,7 +6,6 @@ import (
 	"math/big"
 	"net/http"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -228,40 +227,6 @@ func TestPoolErrorsAreThoseOfANode(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// Automatic blocks must not hang under hundreds of senders at once, and no transaction may be lost.
-func TestManySendersAtOnce(t *testing.T) {
-	const senders, each = 300, 3
-	c := start(t, Config{BlockTime: 50 * time.Millisecond}, senders)
-	var wg sync.WaitGroup
-	sent := make([][]common.Hash, senders)
-	for i := range senders {
-		wg.Go(func() {
-			client := []*ethclient.Client{c.http, c.ws}[i%2]
-			for nonce := range uint64(each) {
-				tx := c.sign(i, nonce, 10, &emitter, common.BigToHash(big.NewInt(int64(i))).Bytes())
-				if err := client.SendTransaction(t.Context(), tx); err != nil {
-					t.Errorf("account %d nonce %d: %v", i, nonce, err)
-				}
-				sent[i] = append(sent[i], tx.Hash())
-			}
-		})
-	}
-	wg.Wait()
-	eventually(t, "every transaction mined", func() bool {
-		for i := range senders {
-			if nonce, err := c.http.NonceAt(t.Context(), c.account(i), nil); err != nil || nonce < each {
-				return false
-			}
-		}
-		return true
-	})
-	for _, hash := range slices.Concat(sent...) {
-		if r := c.receipt(hash); r.Status != types.ReceiptStatusSuccessful {
-			t.Errorf("transaction %s failed", hash)
-		}
 	}
 }
 
