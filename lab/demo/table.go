@@ -9,8 +9,9 @@ import (
 	"perpkeeper/pkg/tier/execution/ledger"
 )
 
-// WriteScenes writes what the chain says of each scene: who executed which jobs, how old they were, what came twice, the
-// gas against that of so many keepers that all execute everything; then, for all scenes, whether they are as expected.
+// WriteScenes writes what the chain says of each scene: who executed which jobs, how old they were, what came twice,
+// the gas against that of so many keepers that all execute everything; then, for all scenes, whether they are as
+// expected.
 func WriteScenes(out io.Writer, scenes []Scene, keepers int) error {
 	for _, s := range scenes {
 		_, _ = fmt.Fprintf(out, "%s\n\n", s.Name)

@@ -19,8 +19,8 @@ const Usage = "shock|pin|unpin|reorg|stall|stall-finality|resume|payment-lane|tr
 const commandTimeout = 30 * time.Second
 
 // Command tells a running devnet what args say and prints its answer as JSON: a command, and then the items of its
-// argument, as in shock --token WETH --percent -20. --rpc is where the devnet answers. It returns the exit code: 0, 1 if
-// the devnet refused or was not reached, 2 if the command line is wrong.
+// argument, as in shock --token WETH --percent -20. --rpc is where the devnet answers. It returns the exit code: 0, 1
+// if the devnet refused or was not reached, 2 if the command line is wrong.
 func Command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	url, argument := "http://127.0.0.1:8545", map[string]json.RawMessage{}
 	for rest := args[1:]; len(rest) > 0; {

@@ -124,8 +124,8 @@ func (c *swapCases) answer(n int, state *fold) error {
 	return nil
 }
 
-// maxPathLength is the longest path of which the exchange takes an order (MarketUtils.validateSwapPath). It is not asked
-// again when the order is executed.
+// maxPathLength is the longest path of which the exchange takes an order (MarketUtils.validateSwapPath). It is not
+// asked again when the order is executed.
 var maxPathLength = perp.RowKey{Table: perp.Parameters, Key: perp.DataStoreKey("MAX_SWAP_PATH_LENGTH")}
 
 // swap is what a request that is made now, and executed at once, comes to.
