@@ -22,9 +22,9 @@ import (
 // headStart is how much earlier the bad endpoint answers than the good ones, so that a sender asks it first.
 const headStart = 250 * time.Millisecond
 
-// TestEndpoints: one of a sender's three endpoints is stale, lies or hangs, and answers before the good ones. Each job is
-// done once all the same, at an honest price, its result says what the chain says, and nothing is called final that is
-// not. Every other lie, told to whole processes, is in test/liars.
+// TestEndpoints: one of a sender's three endpoints is stale, lies or hangs, and answers before the good ones. Each job
+// is done once all the same, at an honest price, its result says what the chain says, and nothing is called final that
+// is not. Every other lie, told to whole processes, is in test/liars.
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

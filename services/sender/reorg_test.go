@@ -21,8 +21,8 @@ type branchOff struct {
 }
 
 // TestReorgs lets the block with our execution leave the chain, as the lowest of 2 or 21 blocks: the receipt is taken
-// back, the same bytes are broadcast again, they are mined once on the new branch, and the result names that block, once
-// it is final and no earlier.
+// back, the same bytes are broadcast again, they are mined once on the new branch, and the result names that block,
+// once it is final and no earlier.
 func TestReorgs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -40,45 +40,14 @@ func (s *samples) add(kind, name, measure string, value float64) {
 	s.all[what] = append(s.all[what], sample{s.at, value})
 }
 
-// last is the newest value of a series.
-func (s *samples) last(what series) float64 {
-	if of := s.all[what]; len(of) > 0 {
-		return of[len(of)-1].value
-	}
-	return 0
-}
-
-// line is the newest of what people look at first.
-func (s *samples) line() string {
-	work := func(name, measure string) float64 { return s.last(series{"work", name, measure}) }
-	text := fmt.Sprintf("%5.2f h in %5.0f s, block %.0f, state %.0f, planner %.0f, %.0f open, %.0f jobs:", s.at.Hours(),
-		work("clock", "seconds"), work("chain", "head"), work("state", "block"), work("planner", "block"),
-		work("planner", "open"), work("jobs", "ended"))
-	for _, what := range s.sorted() {
-		if what.measure == "resident_bytes" || what.measure == "private_bytes" {
-			text += fmt.Sprintf(" %s %.0f MB", what.name, s.last(what)/(1<<20))
-		}
-	}
-	return text
-}
-
 // landed says what part of what was asked for was done, asked being the trades begun per second.
 func (s *samples) landed(asked float64) string {
 	of := func(name, measure string) float64 { return rise(s.all[series{"work", name, measure}]) }
 	clock, blocks := of("clock", "seconds"), of("chain", "head")
 	return fmt.Sprintf("%.0f blocks in %.0f s (%.1f a second); %.0f jobs ended, %.1f a second and %.2f a block, of "+
-		"%.0f trades a second that were asked for; %.0f events, %.1f a block; the state was %.0f blocks behind at most",
+		"%.0f trades a second that were asked for; %.0f events, %.1f a block",
 		blocks, clock, blocks/clock, of("jobs", "ended"), of("jobs", "ended")/clock, of("jobs", "ended")/blocks, asked,
-		of("events", "applied"), of("events", "applied")/blocks, s.mostBehind())
-}
-
-// mostBehind is how many blocks the state was behind the chain at most.
-func (s *samples) mostBehind() (most float64) {
-	heads := s.all[series{"work", "chain", "head"}]
-	for i, state := range s.all[series{"work", "state", "block"}] {
-		most = max(most, heads[i].value-state.value)
-	}
-	return most
+		of("events", "applied"), of("events", "applied")/blocks)
 }
 
 func (s *samples) sorted() []series {

@@ -36,8 +36,8 @@ func TestSoak(t *testing.T) {
 		made = s.awaitBlock(t, first+n*plan.blocks()/soakSamples, late) - first
 		log.begin(time.Duration(made) * blockTime)
 		takeSamples(t, log, s, time.Since(began))
-		if n%(soakSamples/12) == 0 {
-			t.Log(log.line())
+		if n > 0 && n%(soakSamples/12) == 0 {
+			t.Log(log.landed(s.demand))
 		}
 	}
 	t.Logf("%d blocks of %d, %s of %s: %s", made, plan.blocks(), log.at.Round(time.Minute), plan.length,
