@@ -19,5 +19,4 @@ plot limit(x) with lines dashtype 3 linecolor "black" title "the chain's own lim
      raw("orders-beside-with-signers-of-their-own") every ::1 using 2:4 with steps title "orders beside, signers of their own", \
      raw("gas-price-x50") every ::1 using 2:4 with steps title "gas price x50", \
      raw("finality-stalls") every ::1 using 2:4 with steps linewidth 2 title "finality stalls", \
-     raw("one-of-three-endpoints-dies") every ::1 using 2:4 with steps title "one of three endpoints dies", \
      raw("before") every ::1 using 2:4 with lines linewidth 2 linecolor "gray60" title "before (162 s in all)"

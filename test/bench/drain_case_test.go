@@ -2,10 +2,7 @@ package bench
 
 import (
 	"context"
-	"io"
 	"math/big"
-	"net"
-	"net/url"
 	"sync"
 	"time"
 
@@ -16,7 +13,6 @@ import (
 	"perpkeeper/lab/devnet"
 	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/secret"
 )
 
 // flow has orders and deposits in another market asked for in turn, so many a second, until the test ends.
@@ -158,86 +154,4 @@ func keyLost() drainCase {
 	remote := &remoteSigner{}
 	return drainCase{name: "a key is lost", over: 11, fleet: fleet{remote: remote},
 		crash: func(*keeper) { remote.lost.Store(true) }}
-}
-
-// endpointDies is a keeper with three endpoints, each of another host, of which one dies with the jump.
-func endpointDies() drainCase {
-	var links []*link
-	return drainCase{
-		name: "one of three endpoints dies",
-		fleet: fleet{endpoints: func(d *devnet.Devnet) (urls []secret.URL) {
-			for _, host := range []string{"127.0.0.2", "127.0.0.3", "127.0.0.4"} {
-				l := newLink(host, d.WS())
-				links, urls = append(links, l), append(urls, secret.MustURL("ws://"+l.Addr().String()))
-			}
-			return urls
-		}},
-		before: func(k *keeper) {
-			for _, l := range links {
-				k.t.Cleanup(l.die)
-			}
-		},
-		crash: func(*keeper) { links[0].die() },
-	}
-}
-
-// link is an address of its own for the devnet's node.
-type link struct {
-	net.Listener
-	mu   sync.Mutex
-	open []net.Conn
-	dead bool
-}
-
-func newLink(host, node string) *link {
-	at, err := url.Parse(node)
-	if err != nil {
-		panic(err)
-	}
-	l := &link{}
-	if l.Listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", host+":0"); err != nil {
-		panic(err)
-	}
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			server, err := new(net.Dialer).DialContext(context.Background(), "tcp", at.Host)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			l.join(client, server)
-			l.join(server, client)
-		}
-	}()
-	return l
-}
-
-// join copies what one side says to the other until either is gone.
-func (l *link) join(from, to net.Conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dead {
-		_ = from.Close()
-		return
-	}
-	l.open = append(l.open, from)
-	go func() {
-		_, _ = io.Copy(to, from)
-		_ = to.Close()
-	}()
-}
-
-// die refuses everybody from now on, and cuts those who are there.
-func (l *link) die() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.dead = true
-	_ = l.Close()
-	for _, c := range l.open {
-		_ = c.Close()
-	}
 }

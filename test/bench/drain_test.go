@@ -44,7 +44,6 @@ func TestDrain(t *testing.T) {
 			k.Node().SetMinGasPrice(50 * evmnode.DefaultMinGasPrice)
 		}},
 		{name: "finality stalls", crash: func(k *keeper) { k.stallFinality(time.Minute) }},
-		endpointDies(),
 		keyLost(),
 		{name: "a remote signer of 300 ms", over: 11,
 			fleet: fleet{remote: &remoteSigner{slow: 300 * time.Millisecond}}},

@@ -46,10 +46,8 @@ type fleet struct {
 	signers int
 	// own are signers more, which take orders and requests and nothing else; the others take liquidations alone then.
 	own      int
-	inFlight int // the limit of liquidations in flight, held; 0 = the shipped settings
-	// endpoints makes the addresses at which the keeper finds the devnet; nil for its own two.
-	endpoints func(*devnet.Devnet) []secret.URL
-	remote    *remoteSigner // has the keys; nil for keys of the keeper's own
+	inFlight int           // the limit of liquidations in flight, held; 0 = the shipped settings
+	remote   *remoteSigner // has the keys; nil for keys of the keeper's own
 }
 
 // liquidationBurn has a liquidation of the devnet take what it takes on the original contracts, 2.4 million gas.
@@ -92,9 +90,6 @@ func (k *keeper) serve(brokers string, f fleet) {
 	send.Kafka.Brokers, send.Postgres.URL, send.Venue = []string{brokers}, secret.MustURL(k.url),
 		rig.At(k.Devnet)
 	send.Chain.URLs = []secret.URL{secret.MustURL(k.RPC()), secret.MustURL(k.WS())}
-	if f.endpoints != nil {
-		send.Chain.URLs = f.endpoints(k.Devnet)
-	}
 	if f.inFlight > 0 { // the jump makes the markets volatile
 		send.Sender.MaxLiquidations, send.Sender.Volatile.MaxLiquidations = f.inFlight, f.inFlight
 	}

@@ -3,9 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/lab/embedded/broker"
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
@@ -145,41 +142,5 @@ func replay(b *testing.B, partitions int, undo bool) {
 	b.ReportMetric(rate, "events/s")
 	b.ReportMetric(float64(own.Microseconds())/events, "own-cpu-us/event")
 	b.ReportMetric(float64(database.Microseconds())/events, "db-cpu-us/event")
-	b.ReportMetric(0, "ns/op")
-}
-
-// How long it takes to take back 16 blocks of 21 logs each, from the record in the topic to the commit.
-func BenchmarkReplayReorg(b *testing.B) {
-	const depth = 16
-	n := newBench(b, 4)
-	for range 1200 {
-		n.venue.publish(n.venue.next())
-	}
-	stop := n.run()
-	defer stop()
-	n.await(1)
-	var took []time.Duration
-	for b.Loop() {
-		old, asked, sizes := n.venue.tip, n.venue.asked, maps.Clone(n.venue.sizes)
-		for range depth {
-			n.venue.publish(n.venue.next())
-		}
-		n.await(1)
-		began := time.Now()
-		n.venue.everywhere(wire.Reorg{Reorg: chain.Reorg{Ancestor: old, OldTip: n.venue.tip}})
-		n.venue.tip, n.venue.asked, n.venue.sizes = old, asked, sizes
-		n.await(1)
-		took = append(took, time.Since(began))
-	}
-	report(b, took)
-}
-
-// report shows the middle and the worst.
-func report(b *testing.B, took []time.Duration) {
-	slices.Sort(took)
-	at := func(share float64) float64 { return took[int(share*float64(len(took)-1))].Seconds() * 1000 }
-	b.ReportMetric(at(0.5), "p50-ms")
-	b.ReportMetric(at(0.99), "p99-ms")
-	b.ReportMetric(float64(len(took)), "samples")
 	b.ReportMetric(0, "ns/op")
 }
