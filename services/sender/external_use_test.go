@@ -27,11 +27,7 @@ func TestSameKeyInTwoRegions(t *testing.T) {
 	if reason, err := sn.intents.Paused(t.Context(), by); err != nil || reason != "" {
 		t.Fatalf("paused before anybody else has sent: %s, %v", reason, err)
 	}
-	other, err := crypto.HexToECDSA(key.Reveal())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.payFrom(other, start+1)
+	s.payFrom(s.private(key), start+1)
 	s.eventually("the signer is paused", func(ctx context.Context) bool {
 		reason, err := sn.intents.Paused(ctx, by)
 		return err == nil && strings.Contains(reason, "only those below")
@@ -45,6 +41,16 @@ func TestSameKeyInTwoRegions(t *testing.T) {
 	if got := s.nonce(by); got != start+2 {
 		t.Errorf("%d transactions after the other's", got-start-2)
 	}
+}
+
+// private is a key for who signs without a sender.
+func (s *site) private(key secret.String) *ecdsa.PrivateKey {
+	s.t.Helper()
+	private, err := crypto.HexToECDSA(key.Reveal())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return private
 }
 
 // payFrom has an account pay itself nothing, as a process elsewhere does that has its key.
@@ -62,10 +68,7 @@ func (s *site) payFrom(key *ecdsa.PrivateKey, nonce uint64) {
 // rival signs what a sender signed with another key, at that key's own nonce, and sends it.
 func (s *site) rival(raw []byte, key secret.String) {
 	s.t.Helper()
-	private, err := crypto.HexToECDSA(key.Reveal())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	private := s.private(key)
 	var ours types.Transaction
 	if err := ours.UnmarshalBinary(raw); err != nil {
 		s.t.Fatal(err)

@@ -15,7 +15,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/crypto"
 
 	"perpkeeper/lab/devnet"
 	"perpkeeper/pkg/chain"
@@ -51,11 +50,7 @@ func (s *site) isOut(by chain.Address) {
 func (s *site) become(n int) {
 	s.t.Helper()
 	address, key := s.keeper(n)
-	private, err := crypto.HexToECDSA(key.Reveal())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.trader = devnet.Account{Key: private, Address: common.Address(address)}
+	s.trader = devnet.Account{Key: s.private(key), Address: common.Address(address)}
 	if err := s.Equip(s.t.Context(), s.trader, s.market.Short, 1e15); err != nil {
 		s.t.Fatal(err)
 	}
@@ -121,7 +116,7 @@ func TestLostSignerHoldsNothing(t *testing.T) {
 	s.eventually("a sender without the key tells of the signer", func(ctx context.Context) bool {
 		err := second.notices.healthy(ctx)
 		return err != nil && strings.Contains(err.Error(), "signer write-off "+gone.Hex()) &&
-			second.sample("sender_paused", map[string]string{"signer": gone.Hex()}) == 1
+			second.sample("sender_paused", gone.Hex()) == 1
 	})
 	t.Logf("told %s after its last process has left", time.Since(left))
 	waits := s.orderJob(s.marketOrder(100), gone)
@@ -200,7 +195,7 @@ func TestUnableSignerIsPassedBy(t *testing.T) {
 				all, err := txstore.NewSigners(s.db).List(ctx)
 				return err == nil && slices.ContainsFunc(all, func(one txstore.SignerStatus) bool {
 					return one.Signer == unable && strings.Contains(one.Out(), c.want)
-				}) && r.notices.has(c.want) && r.sample("sender_paused", map[string]string{"signer": unable.Hex()}) == 1
+				}) && r.notices.has(c.want) && r.sample("sender_paused", unable.Hex()) == 1
 			})
 			r.stop()
 		})

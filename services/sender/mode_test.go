@@ -42,7 +42,7 @@ func TestModes(t *testing.T) {
 			third := start(c.second)
 			said = append(said, jobs(2)...)
 			s.mustAllEndOnce(said, by, before)
-			vain := first.heldLeases() + second.heldLeases() + third.heldLeases()
+			vain := first.sample("lease_acquire_total", "held") + second.sample("lease_acquire_total", "held") + third.sample("lease_acquire_total", "held")
 			t.Logf("%d jobs, %.0f leases asked for in vain", len(said), vain)
 			if c.first == workerQueue && c.second == workerQueue && vain > 3 {
 				t.Errorf("%.0f leases were asked for in vain, though each signer has one place", vain)
@@ -103,7 +103,7 @@ func TestBlindSenderStandsAside(t *testing.T) {
 	second := s.orderJob(s.marketOrder(100), by)
 	s.say(second)
 	s.mustAllEndOnce([]job.Job{first, second}, by, before)
-	if asked := blind.count("lease_acquire_total"); asked != 0 {
+	if asked := blind.sample("lease_acquire_total"); asked != 0 {
 		t.Errorf("it asked for %.0f leases", asked)
 	}
 }
@@ -125,24 +125,4 @@ func (s *site) mustAllEndOnce(said []job.Job, by chain.Address, before uint64) {
 	if got := s.nonce(by); got != before+uint64(len(said)) {
 		s.t.Errorf("%d transactions for %d jobs", got-before, len(said))
 	}
-}
-
-// heldLeases counts how often the process asked for a lease that somebody else had.
-func (r *running) heldLeases() float64 { return r.count("lease_acquire_total", "held") }
-
-// count sums up a counter of the process over its labels; with a value, over those whose first label has it.
-func (r *running) count(name string, value ...string) (n float64) {
-	r.site.t.Helper()
-	families, err := r.registry.Gather()
-	if err != nil {
-		r.site.t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() == name && (len(value) == 0 || m.GetLabel()[0].GetValue() == value[0]) {
-				n += m.GetCounter().GetValue()
-			}
-		}
-	}
-	return n
 }

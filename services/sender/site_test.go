@@ -236,18 +236,8 @@ func (s *site) found(jobs ...job.Job) []job.Job {
 // results reads the whole result topic.
 func (s *site) results(jobID string) (found []job.Result) {
 	s.t.Helper()
-	topic := wire.ResultTopic(s.cfg.Keeper.ChainID)
 	for partition := range s.cfg.Keeper.JobPartitions {
-		first, end, err := s.client.Bounds(s.t.Context(), topic, partition)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		reader := s.client.Reader(topic, partition, first)
-		for reader.Offset() < end {
-			r, err := reader.Next(s.t.Context())
-			if err != nil {
-				s.t.Fatal(err)
-			}
+		for _, r := range rig.Records(s.t, s.client, wire.ResultTopic(s.cfg.Keeper.ChainID), partition) {
 			m, _, err := wire.Decode(r)
 			if err != nil {
 				s.t.Fatal(err)

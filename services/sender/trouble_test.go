@@ -19,6 +19,7 @@ import (
 	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/test/rig"
 )
 
 // witness sees what a sender broadcasts, and may keep it from the nodes.
@@ -217,16 +218,7 @@ func fatalPayload(t *testing.T, s *site, by chain.Address, key secret.String) {
 // mustBeDeadLetter demands that a job that was given up can be said again from the dead letter topic (LIQ-10).
 func (s *site) mustBeDeadLetter(j job.Job, o job.Outcome) {
 	s.t.Helper()
-	topic := wire.DeadLetterTopic(s.cfg.Keeper.ChainID)
-	first, end, err := s.client.Bounds(s.t.Context(), topic, 0)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for reader := s.client.Reader(topic, 0, first); reader.Offset() < end; {
-		r, err := reader.Next(s.t.Context())
-		if err != nil {
-			s.t.Fatal(err)
-		}
+	for _, r := range rig.Records(s.t, s.client, wire.DeadLetterTopic(s.cfg.Keeper.ChainID), 0) {
 		m, _, err := wire.Decode(r)
 		if err != nil {
 			s.t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/test/rig"
 )
 
 // Records that nobody can read hold nothing up: the job and the prices behind them are read, at every start, and each
@@ -72,16 +73,7 @@ func TestUnreadableRecordsArePassedOver(t *testing.T) {
 // letters are the topics that dead letters are of.
 func (s *site) letters() (topics []string) {
 	s.t.Helper()
-	topic := wire.DeadLetterTopic(s.cfg.Keeper.ChainID)
-	first, end, err := s.client.Bounds(s.t.Context(), topic, 0)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for reader := s.client.Reader(topic, 0, first); reader.Offset() < end; {
-		r, err := reader.Next(s.t.Context())
-		if err != nil {
-			s.t.Fatal(err)
-		}
+	for _, r := range rig.Records(s.t, s.client, wire.DeadLetterTopic(s.cfg.Keeper.ChainID), 0) {
 		topics = append(topics, string(r.Key))
 	}
 	return topics

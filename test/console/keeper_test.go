@@ -206,11 +206,7 @@ func (k *keeper) giveUp() {
 	k.t.Helper()
 	topic, ctx := wire.JobTopic(k.topics.ChainID), k.t.Context()
 	for p := range k.topics.JobPartitions {
-		first, end, err := k.client.Bounds(ctx, topic, p)
-		k.must(err)
-		for reader := k.client.Reader(topic, p, first); reader.Offset() < end; {
-			r, err := reader.Next(ctx)
-			k.must(err)
+		for _, r := range rig.Records(k.t, k.client, topic, p) {
 			given, err := wire.DecodeJob(r)
 			k.must(err)
 			letter, err := wire.Encode([]byte(topic), wire.Job{Job: given}, 0, 0)

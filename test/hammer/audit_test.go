@@ -11,6 +11,7 @@ import (
 
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/kafka/wire"
+	parts "perpkeeper/test/rig"
 )
 
 // settled returns what the database has not ended or reported yet, for await.
@@ -199,17 +200,9 @@ func (g *rig) auditRows(jobs int) (terms int64) {
 // auditResults demands that every job's end was published, and never two different ones.
 func (s *site) auditResults(jobs int) {
 	s.t.Helper()
-	ctx, topic, ends := context.Background(), wire.ResultTopic(s.keeper.ChainID), map[string]job.Result{}
+	ends := map[string]job.Result{}
 	for partition := range s.keeper.JobPartitions {
-		first, end, err := s.client.Bounds(ctx, topic, partition)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		for reader := s.client.Reader(topic, partition, first); reader.Offset() < end; {
-			record, err := reader.Next(ctx)
-			if err != nil {
-				s.t.Fatal(err)
-			}
+		for _, record := range parts.Records(s.t, s.client, wire.ResultTopic(s.keeper.ChainID), partition) {
 			m, _, err := wire.Decode(record)
 			if err != nil {
 				s.t.Fatal(err)

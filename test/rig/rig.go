@@ -60,6 +60,23 @@ func Ensure(tb testing.TB, client *bus.Client, topics ...wire.Topic) {
 	}
 }
 
+// Records are all that a partition of a topic holds.
+func Records(tb testing.TB, client *bus.Client, topic string, partition int) (all []bus.Record) {
+	tb.Helper()
+	first, end, err := client.Bounds(tb.Context(), topic, partition)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for reader := client.Reader(topic, partition, first); reader.Offset() < end; {
+		r, err := reader.Next(tb.Context())
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
 // Postgres is a pool of connections to a database.
 func Postgres(tb testing.TB, url string) *pg.DB {
 	tb.Helper()
