@@ -59,7 +59,8 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := len(got) == 1 && got[0].File == plant.file && got[0].Import == plant.imports; found == plant.lawful {
+		found := len(got) == 1 && got[0].File == plant.file && got[0].Import == plant.imports
+		if found == plant.lawful {
 			t.Errorf("%s importing %s: found %v", plant.file, plant.imports, got)
 		}
 	}

@@ -109,6 +109,7 @@ func Node(tb testing.TB, chainID uint64, cfg evm.Config) *evm.Client {
 
 // Host runs a service.
 func Host(tb testing.TB, name string, log zerolog.Logger, start func(*service.Shell) error) {
+	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- service.Run(ctx, service.Options{Name: name, Log: log}, start) }()
