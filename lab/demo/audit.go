@@ -40,14 +40,14 @@ func (s *Stack) roster() (tier.Roster, error) {
 // Audit reads from the chain alone who executed which jobs in a range of blocks. Only jobs that were executed there, or
 // should have been, have rows.
 func (s *Stack) Audit(ctx context.Context, node *evm.Client, from, to uint64) (rows []ledger.Row, err error) {
-	cfg := audit.DefaultConfig()
+	var cfg audit.Config
 	if cfg.Roster, err = s.roster(); err != nil {
 		return nil, err
 	}
 	if cfg.Venue, err = gmx.Locate(ctx, node, s.Devnet.Contracts["dataStore"]); err != nil {
 		return nil, err
 	}
-	_, err = audit.Run(ctx, node, cfg, from, to, nil, func(r ledger.Row) error {
+	_, err = audit.Run(ctx, node, cfg, from, to, func(r ledger.Row) error {
 		rows = append(rows, r)
 		return nil
 	})

@@ -20,7 +20,7 @@ const auditUsage = "audit FROM TO | last DURATION"
 
 // auditChain prints who executed which jobs in a range of blocks, by what the chain shows.
 func auditChain(ctx context.Context, s *session, args []string) error {
-	d := auditRun{cfg: s.Config, out: s.out, progress: s.err, now: time.Now}
+	d := auditRun{cfg: s.Config, out: s.out, progress: s.err}
 	which, err := parseAuditRange(args)
 	if err == nil {
 		err = d.check()
@@ -74,7 +74,6 @@ type auditRun struct {
 	cfg      Config
 	out      printer
 	progress io.Writer
-	now      func() time.Time
 }
 
 // check demands to know at least one keeper.
@@ -104,16 +103,15 @@ func (d auditRun) run(ctx context.Context, node auditNode, which auditRange) err
 		_, _ = fmt.Fprintf(d.progress, "keeperctl: blocks above %d are not final and may still be replaced\n",
 			final.Number)
 	}
-	how := audit.DefaultConfig()
-	if how.Venue, err = gmx.Locate(ctx, node, d.cfg.Venue.DataStore); err != nil {
+	venue, err := gmx.Locate(ctx, node, d.cfg.Venue.DataStore)
+	if err != nil {
 		return err
 	}
-	how.Roster = d.roster()
 	row, end := d.table(), d.tableEnd
 	if d.out.json {
 		row, end = d.line, d.lineEnd
 	}
-	result, err := audit.Run(ctx, node, how, which.from, which.to, d.watch(), row)
+	result, err := audit.Run(ctx, node, audit.Config{Venue: venue, Roster: d.roster()}, which.from, which.to, row)
 	if err != nil {
 		return err
 	}
@@ -155,17 +153,4 @@ func (d auditRun) lineEnd(r audit.Result) error {
 		To   uint64 `json:"to"`
 		ledger.Report
 	}{r.From.Number, r.To.Number, d.report(r)}})
-}
-
-// watch prints every few seconds how far a long audit is.
-func (d auditRun) watch() audit.Watch {
-	const every = 5 * time.Second
-	last := d.now()
-	return func(at, first, to uint64) {
-		if now := d.now(); now.Sub(last) >= every {
-			last = now
-			_, _ = fmt.Fprintf(d.progress, "keeperctl: block %d of %d to %d, %d %%\n", at, first, to,
-				(at-first+1)*100/(to-first+1))
-		}
-	}
 }

@@ -39,7 +39,7 @@ func newAuditBench(t *testing.T) *auditBench {
 	cfg.Chain.URLs = []secret.URL{secret.MustURL(b.site.RPC())}
 	cfg.Keeper.Signers = []chain.Address{chain.Address(b.site.Keeper(0))}
 	cfg.Tier.Peers = []tier.Peer{{Tier: 2, Signers: []chain.Address{chain.Address(b.site.Keeper(4))}}}
-	b.auditRun = auditRun{cfg: cfg, now: time.Now}
+	b.auditRun = auditRun{cfg: cfg}
 	var err error
 	if b.node, err = evm.Dial(t.Context(), b.site.Deployment().ChainID, cfg.Chain, zerolog.Nop(),
 		evm.NewMetrics(prometheus.NewRegistry())); err != nil {

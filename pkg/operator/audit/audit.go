@@ -2,14 +2,12 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
-	"perpkeeper/pkg/service/check"
 	"perpkeeper/pkg/tier/execution/ledger"
 )
 
@@ -21,40 +19,23 @@ type Chain interface {
 	Verified(block evm.Block, receipt evm.Receipt) (chain.Tx, error)
 }
 
-// Config is how an audit reads the chain.
+// Config is whose work is looked for.
 type Config struct {
 	Venue gmx.Venue
 	// Roster maps signers to keepers, by their tiers from 1.
 	Roster map[chain.Address]int
-	// Workers is how many blocks are read at the same time.
-	Workers int
-	// Lead is how long before the range to begin reading: whatever can be executed in the range and was asked for
-	// before it has its age from there.
-	Lead time.Duration
-	// Patience is how long after the last word about a job a transaction may still come too late for it; see
+}
+
+const (
+	// workers is how many blocks are read at the same time.
+	workers = 8
+	// lead is how long before the range reading begins: what can be executed in the range and was asked for before
+	// it has its age from there. A market order lives for five minutes, so none is older.
+	lead = 5 * time.Minute
+	// patience is how long after the last word about a job a transaction may still come too late for it; see
 	// [ledger.Config].
-	Patience time.Duration
-}
-
-// DefaultConfig lacks the exchange and the roster. A market order lives for five minutes, so none is older than the
-// lead.
-func DefaultConfig() Config {
-	return Config{Workers: 8, Lead: 5 * time.Minute, Patience: 10 * time.Minute}
-}
-
-// Validate names every setting that cannot work.
-func (c Config) Validate() error {
-	return errors.Join(
-		check.Refuse(len(c.Roster) == 0, "no roster: nobody's signers are named, so nobody could be told from anybody "+
-			"else"),
-		check.Refuse(c.Workers < 1 || c.Workers > 64, "%d blocks at the same time is not between 1 and 64", c.Workers),
-		check.Refuse(c.Lead < 0 || c.Lead > 24*time.Hour, "a lead of %s is not between 0s and 24h", c.Lead),
-		check.Refuse(c.Patience < time.Second || c.Patience > 24*time.Hour,
-			"a patience of %s is not between 1s and 24h",
-			c.Patience),
-		check.Refuse(len(c.Venue.EventEmitters()) == 0, "the exchange's EventEmitter is not known"),
-	)
-}
+	patience = 10 * time.Minute
+)
 
 // Result is the outcome of an audit.
 type Result struct {
@@ -62,17 +43,10 @@ type Result struct {
 	From, To chain.BlockRef
 }
 
-// Watch is called with the progress of an audit: the block that was booked last, and where it began and ends. It may be
-// nil.
-type Watch func(at, first, last uint64)
-
 // Run audits the blocks from and to, both included, and hands over the account of each job when it is closed, about in
 // the order of the chain.
-func Run(ctx context.Context, node Chain, cfg Config, from, to uint64, watch Watch,
-	row func(ledger.Row) error) (result Result, err error) {
-	if err := cfg.Validate(); err != nil {
-		return Result{}, err
-	}
+func Run(ctx context.Context, node Chain, cfg Config, from, to uint64, row func(ledger.Row) error) (result Result,
+	err error) {
 	if from > to {
 		return Result{}, fmt.Errorf("from block %d to block %d is no range: give the earlier one first", from, to)
 	}
@@ -86,20 +60,17 @@ func Run(ctx context.Context, node Chain, cfg Config, from, to uint64, watch Wat
 	if err != nil {
 		return Result{}, history(from, err)
 	}
-	begin, err := FirstSince(ctx, node, first.BlockRef, first.TimeMs-min(first.TimeMs, uint64(cfg.Lead.Milliseconds())))
+	begin, err := FirstSince(ctx, node, first.BlockRef, first.TimeMs-min(first.TimeMs, uint64(lead.Milliseconds())))
 	if err != nil {
-		return Result{}, fmt.Errorf("looking for the block %s before block %d: %w", cfg.Lead, from, err)
+		return Result{}, fmt.Errorf("looking for the block %s before block %d: %w", lead, from, err)
 	}
 	result.From, result.To = first.BlockRef, last.BlockRef
-	books := ledger.New(ledger.Config{Roster: cfg.Roster, From: from, Patience: uint64(cfg.Patience.Milliseconds())})
+	books := ledger.New(ledger.Config{Roster: cfg.Roster, From: from, Patience: uint64(patience.Milliseconds())})
 	r := reader{node: node, decoder: gmx.NewDecoder().Passing(), cfg: cfg, handlers: cfg.Venue.Executors()}
 	err = r.each(ctx, begin, to, func(s blockRead) error {
 		closed, err := books.Block(s.Block)
 		if err != nil {
 			return fmt.Errorf("the chain changed while it was read (end at its finalized block): %w", err)
-		}
-		if watch != nil {
-			watch(s.Ref.Number, begin, to)
 		}
 		return hand(closed, row)
 	})
@@ -159,7 +130,7 @@ func FirstSince(ctx context.Context, node Chain, head chain.BlockRef, timeMs uin
 func history(number uint64, err error) error {
 	if evm.NotFound(err) || evm.Refused(err) {
 		return fmt.Errorf("block %d is not to be had: the node has thrown its history away "+
-			"(begin later, shorten the lead, or name an archive node in chain.urls): %w", number, err)
+			"(begin later, or name an archive node in chain.urls): %w", number, err)
 	}
 	return err
 }

@@ -116,17 +116,13 @@ func (w *written) Calldata(_ context.Context, tx chain.Tx) ([]byte, error) {
 var venue = gmx.VenueOf(emitter, map[job.Kind]chain.Address{job.Order: handler})
 
 func config() Config {
-	c := DefaultConfig()
-	c.Venue = venue
-	c.Roster = map[chain.Address]int{master: 1, backup: 2}
-	c.Lead = 0
-	return c
+	return Config{Venue: venue, Roster: map[chain.Address]int{master: 1, backup: 2}}
 }
 
 func gather(t *testing.T, node Chain, c Config, from, to uint64) ([]ledger.Row, Result) {
 	t.Helper()
 	var rows []ledger.Row
-	result, err := Run(t.Context(), node, c, from, to, nil,
+	result, err := Run(t.Context(), node, c, from, to,
 		func(r ledger.Row) error { rows = append(rows, r); return nil })
 	if err != nil {
 		t.Fatal(err)
@@ -172,16 +168,12 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The lead gives the age of what was asked for before the range; without it the reports do.
+// The lead gives the age of what was asked for before the range.
 func TestLead(t *testing.T) {
 	c := config()
-	if rows, _ := gather(t, raced(), c, 6, 39); rows[0].AgeBy != ledger.ByReports || rows[0].AgeMs != 1500 {
-		t.Errorf("without a lead: %+v", rows)
-	}
-	c.Lead = DefaultConfig().Lead
 	if rows, _ := gather(t, raced(), c, 6, 39); len(rows) != 1 || rows[0].AgeBy != ledger.ByRequest ||
 		rows[0].AgeMs != 1000 {
-		t.Errorf("with a lead: %+v", rows)
+		t.Errorf("%+v", rows)
 	}
 	if rows, result := gather(t, raced(), c, 8, 8); len(rows) != 1 || rows[0].Late() != 1 || result.All().
 		Won.Count != 0 {
@@ -193,7 +185,7 @@ func TestLead(t *testing.T) {
 func TestUnprovenReceiptsAreRefused(t *testing.T) {
 	w := raced()
 	w.unproven = errors.New("they hash to another root")
-	_, err := Run(t.Context(), w, config(), 0, 39, nil, func(ledger.Row) error { return nil })
+	_, err := Run(t.Context(), w, config(), 0, 39, func(ledger.Row) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "another root") {
 		t.Error(err)
 	}
@@ -201,25 +193,20 @@ func TestUnprovenReceiptsAreRefused(t *testing.T) {
 
 // Several blocks are read at the same time, never more than so many, and come in order however long each takes.
 func TestReadingIsBounded(t *testing.T) {
-	for _, workers := range []int{1, 3, 8} {
-		w := raced()
-		gate := make(chan struct{})
-		go func() { // lets answers out one by one, in whatever order the scheduler likes
-			for {
-				select {
-				case gate <- struct{}{}:
-				case <-t.Context().Done():
-					return
-				}
+	w := raced()
+	gate := make(chan struct{})
+	go func() { // lets answers out one by one, in whatever order the scheduler likes
+		for {
+			select {
+			case gate <- struct{}{}:
+			case <-t.Context().Done():
+				return
 			}
-		}()
-		w.wait = func(uint64) { <-gate }
-		c := config()
-		c.Workers = workers
-		rows, _ := gather(t, w, c, 0, 39)
-		if len(rows) != 1 || w.atOnce > workers {
-			t.Errorf("%d workers: %d blocks were asked for at the same time, %d rows", workers, w.atOnce, len(rows))
 		}
+	}()
+	w.wait = func(uint64) { <-gate }
+	if rows, _ := gather(t, w, config(), 0, 39); len(rows) != 1 || w.atOnce > workers {
+		t.Errorf("%d blocks were asked for at the same time, %d rows", w.atOnce, len(rows))
 	}
 }
 
@@ -253,21 +240,18 @@ func notFound(t *testing.T) error {
 func TestRunRefuses(t *testing.T) {
 	gone := notFound(t)
 	for name, c := range map[string]struct {
-		change   func(*written, *Config)
+		change   func(*written)
 		from, to uint64
 		want     string
 	}{
 		"backwards":     {nil, 9, 5, "from block 9 to block 5 is no range"},
-		"not there yet": {func(w *written, _ *Config) { w.missing[39] = gone }, 0, 39, "block 39 is not there (yet)"},
-		"pruned": {func(w *written, _ *Config) { w.missing[0] = gone }, 0, 39,
+		"not there yet": {func(w *written) { w.missing[39] = gone }, 0, 39, "block 39 is not there (yet)"},
+		"pruned": {func(w *written) { w.missing[0] = gone }, 0, 39,
 			"block 0 is not to be had: the node has thrown its history away"},
-		"pruned inside": {func(w *written, _ *Config) { w.missing[12] = gone }, 0, 39, "block 12 is not to be had"},
-		"changed": {func(w *written, _ *Config) { w.blocks[20].Parent = chain.Hash{1} }, 0, 39,
+		"pruned inside": {func(w *written) { w.missing[12] = gone }, 0, 39, "block 12 is not to be had"},
+		"changed": {func(w *written) { w.blocks[20].Parent = chain.Hash{1} }, 0, 39,
 			"the chain changed while it was read (end at its finalized block)"},
-		"no roster":   {func(_ *written, c *Config) { c.Roster = nil }, 0, 39, "no roster"},
-		"no exchange": {func(_ *written, c *Config) { c.Venue = gmx.Venue{} }, 0, 39, "EventEmitter"},
-		"no workers":  {func(_ *written, c *Config) { c.Workers = 0 }, 0, 39, "between 1 and 64"},
-		"an event nobody knows": {func(w *written, _ *Config) {
+		"an event nobody knows": {func(w *written) {
 			l := gmxtest.Event(emitter, "OrderExecuted", perp.Fields{})
 			l.Topics = slices.Clone(l.Topics)
 			l.Topics[1] = chain.Hash{1}
@@ -275,11 +259,11 @@ func TestRunRefuses(t *testing.T) {
 		}, 0, 39, "block 30"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, cfg := raced(), config()
+			w := raced()
 			if c.change != nil {
-				c.change(w, &cfg)
+				c.change(w)
 			}
-			_, err := Run(t.Context(), w, cfg, c.from, c.to, nil, func(ledger.Row) error { return nil })
+			_, err := Run(t.Context(), w, config(), c.from, c.to, func(ledger.Row) error { return nil })
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v; want %q", err, c.want)
 			}
@@ -290,16 +274,18 @@ func TestRunRefuses(t *testing.T) {
 // A caller that has seen enough, or is told to stop, is not kept waiting, and its error is the answer.
 func TestRunStops(t *testing.T) {
 	enough := errors.New("enough")
-	if _, err := Run(t.Context(), raced(), config(), 0, 39, nil,
+	if _, err := Run(t.Context(), raced(), config(), 0, 39,
 		func(ledger.Row) error { return enough }); !errors.Is(err, enough) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := Run(ctx, raced(), config(), 0, 39, func(at, _, _ uint64) {
-		if at == 10 {
+	w := raced()
+	w.wait = func(number uint64) {
+		if number == 10 {
 			cancel()
 		}
-	}, func(ledger.Row) error { return nil })
+	}
+	_, err := Run(ctx, w, config(), 0, 39, func(ledger.Row) error { return nil })
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

@@ -34,7 +34,7 @@ func (r reader) each(ctx context.Context, from, to uint64, take func(blockRead) 
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	ahead := make(chan chan blockRead, r.cfg.Workers-1) // with the one that is waited for, so many are on their way
+	ahead := make(chan chan blockRead, workers-1) // with the one that is waited for, so many are on their way
 	running.Go(func() {
 		defer close(ahead)
 		for n := from; n <= to; n++ {
