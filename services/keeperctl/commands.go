@@ -60,8 +60,6 @@ func settingUp() []command {
 			use: "password", short: "print the hash of a password, for the console", group: groupSetUp,
 			run: printHash,
 		},
-		{use: "events", short: "list the contract events that are handled or ignored",
-			group: groupAbout, setup: eventsCommand, data: true},
 		{use: "topics", short: "print the catalogue of topics as a markdown table", group: groupAbout,
 			setup: topicsCommand, data: true},
 		{use: "version", short: "say which build this is", group: groupAbout, run: version},

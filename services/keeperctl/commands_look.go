@@ -85,11 +85,6 @@ func accounting() []command {
 			patient: true, needs: []string{"keeper", "chain", "postgres", "keeperctl.patience"},
 		},
 		{
-			use: "archive", short: "show what has ended, what is archived, and what was dropped",
-			group: groupLook, data: true, needs: []string{"postgres", "keeperctl.patience"}, preset: minute,
-			run: onDatabase(archive),
-		},
-		{
 			use: "shadow", short: "score a keeper without keys (sender.mode = shadow)", group: groupLook, run: noVerb,
 			patient: true, needs: []string{"postgres", "keeperctl.patience"}, preset: minute,
 			verbs: []command{

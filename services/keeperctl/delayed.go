@@ -65,20 +65,14 @@ func (d delayedCommands) run(ctx context.Context, _ []string) error {
 }
 
 func printScans(scans []pg.Scan, out printer) error {
-	var failed error
-	rows, text := newTable("scanner", "found", "done", "failed", "parked"), ""
+	rows, failed := newTable("scanner", "found", "done", "failed", "parked"), error(nil)
 	for _, s := range scans {
 		rows.add(s.Scanner, s.Found, s.Done, s.Failed, s.Parked)
-		text += fmt.Sprintf("%s: found %d, done %d, failed %d, of these parked %d\n", s.Scanner, s.Found, s.Done,
-			s.Failed, s.Parked)
 		if s.Error != "" {
 			failed = errors.Join(failed, fmt.Errorf("the scan of %s failed: %s", s.Scanner, s.Error))
 		}
 	}
-	if out.json {
-		return errors.Join(out.table(rows), failed)
-	}
-	return errors.Join(out.either(nil, text), failed)
+	return errors.Join(out.table(rows), failed)
 }
 
 func (d delayedCommands) list(ctx context.Context, filter []string) error {

@@ -75,7 +75,7 @@ func TestDelayedCommands(t *testing.T) {
 	if err := delayedJobs(t.Context(), db, defaultConfig().Own, []string{"run"}, printer{Writer: &out}); err != nil {
 		t.Fatal(err)
 	}
-	wantTold(t, out.String(), "planner-1: found 1, done 0, failed 1, of these parked 1")
+	wantTold(t, out.String(), "planner-1  1      0     1       1")
 	stop()
 	planner.Wait()
 

@@ -18,18 +18,6 @@ func run(t *testing.T, stdin []byte, args ...string) (stdout, stderr string, cod
 	return out.String(), err.String(), code
 }
 
-func TestEvents(t *testing.T) {
-	stdout, _, code := run(t, nil, "events")
-	for _, line := range []string{
-		"handled  OrderCreated\n", "handled  InsolventClose\n", "ignored  SwapInfo\n",
-		"handled  PositionFeesCollected\n", "ignored  PositionFeesInfo\n",
-	} {
-		if code != 0 || !strings.Contains(stdout, line) {
-			t.Errorf("exit code %d, no line %q", code, line)
-		}
-	}
-}
-
 // Every command and verb has help that shows how it is used, and says what it does.
 func TestEveryCommandHasHelp(t *testing.T) {
 	var visit func(path []string, cmd *cobra.Command)
@@ -54,7 +42,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 	t.Setenv("PERPKEEPER_POSTGRES_URL", "postgres://keeper:hidden@127.0.0.1:1/keeper")
 	t.Setenv("PERPKEEPER_CHAIN_URLS", "http://127.0.0.1:1")
 	for line, want := range map[string]string{
-		"events all":                       `unexpected argument "all"`,
+		"topics all":                       `unexpected argument "all"`,
 		"signr list":                       "did you mean signer?",
 		"signer":                           "usage: keeperctl signer list | pause SIGNER REASON",
 		"signer lits":                      "usage: keeperctl signer",

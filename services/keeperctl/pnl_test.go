@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -97,4 +98,13 @@ func TestPnlThatIsNotWhole(t *testing.T) {
 	}
 	wantTold(t, err.Error(), "2 transactions of signer "+alice.Hex()+" that left no log",
 		"the ledger has booked 91000000000000000 wei", "fees of 90000000000000000")
+}
+
+func TestPeriodsOfProfitAndLoss(t *testing.T) {
+	for text, want := range map[string]time.Duration{"": 24 * time.Hour, "week": 7 * 24 * time.Hour,
+		"365d": 365 * 24 * time.Hour, "0d": 0, "-1d": 0, "4000d": 0, "3h": 0, "d": 0} {
+		if got, err := wantedPeriod(strings.Fields(text)); got != want || (err == nil) != (want > 0) {
+			t.Errorf("%q is %s, %v; want %s", text, got, err, want)
+		}
+	}
 }

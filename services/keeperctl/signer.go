@@ -38,7 +38,7 @@ type signerCommands struct {
 
 func (d signerCommands) run(ctx context.Context, args []string) error {
 	return verbs{
-		"list": d.list, "pause": d.pause, "resume": d.resume, "cancel": d.cancel, "balance": d.onChain(d.balances),
+		"list": d.list, "pause": d.pause, "resume": d.resume, "cancel": d.cancel,
 		"nonces": d.onChain(d.nonces), "gaps": d.onChain(d.gaps), "resync": d.onChain(d.resync),
 		"write-off": d.writeOff,
 	}.do(ctx, "signer", args)

@@ -1,42 +1,13 @@
 package keeperctl
 
 import (
-	"context"
-	"sync"
 	"testing"
-	"time"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/txstore"
-	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
 )
-
-// obey acts as the sender does that holds the lease: it frees what was called off.
-func (b *bench) obey(ctx context.Context, f lease.Fence) {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		inFlight, err := txstore.NewIntents(b.db).InFlight(ctx, b.signer)
-		for _, pending := range inFlight {
-			if err == nil && pending.Intent.CalledOff != "" && !pending.Leaving() {
-				raw := []byte("a payment to oneself")
-				_ = txstore.NewIntents(b.db).Replace(ctx, f, txm.Replacement{
-					Intent: pending.Intent.ID, After: pending.Newest().Hash, Kind: txm.Cancel,
-					Tx: txm.SignedTx{Nonce: pending.Intent.Nonce, Gas: txm.EmptyGas, Tip: 2, Cap: 2,
-						Hash: chain.Keccak256(raw), Raw: raw},
-					Cancel: txm.Verdict{Outcome: job.Withdrawn, Reason: pending.Intent.CalledOff},
-				})
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
 
 // An operator gives a number back that is in flight, and nothing else.
 func TestSignerCancel(t *testing.T) {
@@ -58,13 +29,8 @@ func TestSignerCancel(t *testing.T) {
 	b.want("cancel @ 7", "error: nonce 7 of signer @ was given to no job")
 	b.want("cancel 0x0000000000000000000000000000000000000001 0", "is not known here")
 
-	ctx, stop := context.WithCancel(t.Context())
-	var sender sync.WaitGroup
-	sender.Go(func() { b.obey(ctx, f) })
-	b.want("cancel @ 0 it is stuck", "the sender has signed transaction 2 at this nonce, a payment to oneself")
-	stop()
-	sender.Wait()
-	b.want("cancel @ 0", "is being freed already: called off by alice: it is stuck")
+	b.want("cancel @ 0 it is stuck", "noted; the sender gives this nonce to a payment to oneself")
+	b.want("cancel @ 0", "waiting for its sender already: called off by alice: it is stuck")
 	b.must(txstore.NewLeases(b.db).Release(t.Context(), f))
 	b.want("cancel @ 1", "noted; nobody has the lease of this signer")
 	b.want("cancel @ 1", "error: nonce 1 of signer @ is waiting for its sender already: called off by alice: no "+

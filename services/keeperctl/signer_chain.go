@@ -16,42 +16,21 @@ import (
 	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
+	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg/txstore"
-	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/txmgr/nonce"
-	"perpkeeper/pkg/txmgr/txm"
 )
 
-// balances shows what signers can pay for gas with.
-func (d signerCommands) balances(ctx context.Context, node action.Accounts, chosen []txstore.SignerStatus) error {
-	rows := newTable("signer", "balance", "wei")
-	var poor []string
-	for _, s := range chosen {
-		wei, err := node.Balance(ctx, s.Signer)
-		if err != nil {
-			return errors.Join(d.out.table(rows), err)
-		}
-		if wei.IsZero() {
-			poor = append(poor, s.Signer.Hex())
-		}
-		rows.add(s.Signer, text.Coins(wei), wei)
-	}
-	if err := d.out.table(rows); err != nil {
-		return err
-	}
-	if len(poor) > 0 {
-		return fmt.Errorf("%s cannot pay for gas: send it some; it goes on by itself, with the nonces it had",
-			strings.Join(poor, ", "))
-	}
-	return nil
-}
-
 // nonces holds the database's cursors against the chain's numbers. The chain is asked first: a number is stored before
-// it is broadcast, so that a cursor that was read afterwards is behind only where something is wrong.
+// it is broadcast, so that a cursor that was read afterwards is behind only where something is wrong. What there is to
+// pay gas with stands beside.
 func (d signerCommands) nonces(ctx context.Context, node action.Accounts, chosen []txstore.SignerStatus) error {
-	seen := map[chain.Address]nonce.ChainNonces{}
+	seen, funds := map[chain.Address]nonce.ChainNonces{}, map[chain.Address]perp.Uint{}
 	for _, s := range chosen {
 		var err error
+		if funds[s.Signer], err = node.Balance(ctx, s.Signer); err != nil {
+			return err
+		}
 		if seen[s.Signer], err = action.Sighting(ctx, node, s.Signer); err != nil {
 			return err
 		}
@@ -60,8 +39,8 @@ func (d signerCommands) nonces(ctx context.Context, node action.Accounts, chosen
 	if err != nil {
 		return err
 	}
-	rows := newTable("signer", "next here", "pending", "latest", "finalized", "in flight", "meaning")
-	behind := 0
+	rows := newTable("signer", "balance", "next here", "pending", "latest", "finalized", "in flight", "meaning")
+	behind, poor := 0, 0
 	for _, s := range now {
 		at, asked := seen[s.Signer]
 		if !asked {
@@ -70,7 +49,11 @@ func (d signerCommands) nonces(ctx context.Context, node action.Accounts, chosen
 		if at.Pending > s.NextNonce && !unused(s) {
 			behind++
 		}
-		rows.add(s.Signer, s.NextNonce, at.Pending, at.Latest, at.Finalized, s.InFlight, meaning(s, at))
+		if funds[s.Signer].IsZero() {
+			poor++
+		}
+		rows.add(s.Signer, text.Coins(funds[s.Signer]), s.NextNonce, at.Pending, at.Latest, at.Finalized,
+			s.InFlight, meaning(s, at))
 	}
 	if err := d.out.table(rows); err != nil {
 		return err
@@ -78,6 +61,9 @@ func (d signerCommands) nonces(ctx context.Context, node action.Accounts, chosen
 	if behind > 0 {
 		return fmt.Errorf("signers that are further on the chain than in the database: %d "+
 			"(docs/runbooks/signers.md)", behind)
+	}
+	if poor > 0 {
+		return fmt.Errorf("signers that cannot pay for gas: %d (send money: they go on by themselves)", poor)
 	}
 	return nil
 }
@@ -187,9 +173,6 @@ func (d signerCommands) resync(ctx context.Context, node action.Accounts, chosen
 		"senders may be started\n", next)
 }
 
-// askAgain is how often the database is asked whether the sender has taken the request.
-const askAgain = 200 * time.Millisecond
-
 // cancel has the sender that holds a signer's lease give a number to a payment to oneself. No key is at hand here, and
 // none is needed: the wish goes through the database, with the name of who had it, and what the chain then takes the
 // sender finds out as always.
@@ -226,32 +209,8 @@ func (d signerCommands) cancel(ctx context.Context, args []string) error {
 		return sayf(d.out, "noted; nobody has the lease of this signer: the next sender that takes it up acts on it "+
 			"(docs/runbooks/not-ready.md)\n")
 	}
-	return d.awaitCancel(ctx, s.Signer, before)
-}
-
-// awaitCancel waits until the sender has signed another transaction at a number, or what was there has been mined
-// first.
-func (d signerCommands) awaitCancel(ctx context.Context, signer chain.Address, before txstore.NumberStatus) error {
-	for {
-		now, err := action.Number(ctx, d.db, signer, before.Nonce)
-		switch {
-		case err != nil:
-			return err
-		case now.Intent == txm.Cancelled:
-			return sayf(d.out, "done: the payment to oneself is final\n")
-		case !now.Intent.Replaceable():
-			return sayf(d.out,
-				"a transaction at this nonce was mined: the attempt is %s (keeperctl signer nonces %s)\n",
-				now.Intent, signer)
-		case now.Attempts > before.Attempts:
-			return sayf(d.out, "the sender has signed transaction %d at this nonce, a payment to oneself; the chain "+
-				"takes one of the %d\n", now.Attempts, now.Attempts)
-		}
-		if !retry.Sleep(ctx, askAgain) {
-			return fmt.Errorf("noted, and the sender has not acted on it yet (%w); its caps may leave no room for a "+
-				"raise: see its log", context.Cause(ctx))
-		}
-	}
+	return sayf(d.out, "noted; the sender gives this nonce to a payment to oneself, and the chain takes one of the two "+
+		"(keeperctl job says which)\n")
 }
 
 // writeOff gives up a signer whose key is lost, or shows what that would end.

@@ -3,47 +3,12 @@ package keeperctl
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/pg/retention"
-	"perpkeeper/pkg/pg/txstore"
 )
-
-// archive shows where the attempts of jobs are that have ended.
-func archive(ctx context.Context, db *pg.DB, _ Settings, _ []string, out printer) error {
-	stock, err := txstore.NewArchive(db).Stock(ctx)
-	if err != nil {
-		return err
-	}
-	return printStock(stock, out)
-}
-
-func printStock(stock retention.Stock, out printer) error {
-	rows := newTable("where", "attempts", "transactions", "bytes", "since", "dropped")
-	for _, w := range stock.Weeks {
-		dropped := "-"
-		if w.DroppedAt != nil {
-			dropped = text.Moment(*w.DroppedAt)
-		}
-		rows.add("archive", w.Intents, w.Attempts, w.Bytes, w.Start.Format(time.DateOnly), dropped)
-	}
-	since := "-"
-	if !stock.OldestLive.IsZero() {
-		since = text.Moment(stock.OldestLive)
-	}
-	rows.add("live", stock.Live, "-", stock.LiveBytes, since, "-")
-	if !stock.Summed.IsZero() {
-		note := "profit and loss up to " + text.Moment(stock.Summed) + " stands as sums of days"
-		if err := out.note(note); err != nil {
-			return err
-		}
-	}
-	return out.table(rows)
-}
 
 // liquidationsCommand lists the active positions that are being liquidated, or could not be (LIQ-8).
 func liquidationsCommand(cmd *cobra.Command) runner {
