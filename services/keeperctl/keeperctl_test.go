@@ -46,7 +46,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"signr list":                       "did you mean signer?",
 		"signer":                           "usage: keeperctl signer list | pause SIGNER REASON",
 		"signer lits":                      "usage: keeperctl signer",
-		"signer list --keeperctl.lmit=3":   "did you mean --keeperctl.limit?",
+		"signer list --keeperctl.lmit=3":   "--keeperctl.lmit: unknown flag",
 		"signer list --output yaml":        `--output: "yaml" is neither table nor json`,
 		"signer pause 0x1 --output json":   "--output: unknown flag",
 		"prepare now":                      `unexpected argument "now"`,

@@ -45,8 +45,7 @@ func fillTable(n *node, raw any) error {
 		c := n.child(name)
 		switch {
 		case c == nil:
-			problems = append(problems,
-				fmt.Errorf("%s: unknown key%s", join(n.key, name), suggest(name, names(n.nodes))))
+			problems = append(problems, fmt.Errorf("%s: unknown key%s", join(n.key, name), seeHelp))
 		case c.kind == section:
 			problems = append(problems, fillTable(c, table[name]))
 		case c.kind == tables:
@@ -67,12 +66,4 @@ func revealBeside(c *node, table map[string]any) error {
 		return fmt.Errorf("%s is given as well (remove one of them)", c.holds.name)
 	}
 	return c.reveal()
-}
-
-func names(nodes []*node) []string {
-	all := make([]string, len(nodes))
-	for i, n := range nodes {
-		all[i] = n.name
-	}
-	return all
 }

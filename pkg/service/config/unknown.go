@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// seeHelp ends a line about what nobody knows.
+const seeHelp = " (--help lists what is known)"
+
 // unknownKeys finds everything in a file that nobody asked for: in this process's sections every key, elsewhere the
 // sections themselves.
 func (s *Set) unknownKeys(path string, settings map[string]any) []error {
@@ -20,12 +23,11 @@ func (s *Set) unknownKeys(path string, settings map[string]any) []error {
 		own := s.section(name)
 		switch {
 		case !isTable:
-			problems = append(problems, fmt.Errorf("%s: %s: a key outside of all sections%s", path, name,
-				suggest(name, s.keys())))
+			problems = append(problems, fmt.Errorf("%s: %s: a key outside of all sections%s", path, name, seeHelp))
 		case own != nil:
 			problems = append(problems, s.unknownIn(path, own, inner)...)
 		case !isSection(name):
-			problems = append(problems, fmt.Errorf("%s: [%s]: unknown section%s", path, name, suggest(name, sections)))
+			problems = append(problems, fmt.Errorf("%s: [%s]: unknown section%s", path, name, seeHelp))
 		}
 	}
 	return problems
@@ -39,7 +41,7 @@ func (s *Set) unknownIn(path string, n *node, settings map[string]any) []error {
 		switch key := join(n.key, name); {
 		case c == nil && (s.others[key] || s.partial[n.key]):
 		case c == nil:
-			problems = append(problems, fmt.Errorf("%s: %s: unknown key%s", path, key, suggest(key, s.keys())))
+			problems = append(problems, fmt.Errorf("%s: %s: unknown key%s", path, key, seeHelp))
 		case c.kind == section && !isTable:
 			problems = append(problems, fmt.Errorf("%s: %s: a value stands where a table is expected (write [%s] "+
 				"above its keys)", path, c.key, c.key))
@@ -77,8 +79,7 @@ func (s *Set) unknownVariables(environ []string) []error {
 			problems = append(problems, fmt.Errorf("%s: a variable cannot hold tables (write [[%s]] into the file)",
 				name, n.key))
 		case !s.others[name] && !s.foreign(rest):
-			problems = append(problems,
-				fmt.Errorf("%s: unknown variable%s", name, suggest(name, slices.Collect(maps.Keys(known)))))
+			problems = append(problems, fmt.Errorf("%s: unknown variable%s", name, seeHelp))
 		}
 	}
 	return problems
@@ -119,52 +120,9 @@ func unknownFlag(flags *pflag.FlagSet, err *pflag.NotExistError) error {
 	if flags.Lookup(name) != nil {
 		return valueMissing(name)
 	}
-	var known []string
-	flags.VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
-	return fmt.Errorf("--%s: unknown flag%s", name, suggest("--"+name, known))
+	return fmt.Errorf("--%s: unknown flag%s", name, seeHelp)
 }
 
 func valueMissing(name string) error {
 	return fmt.Errorf("--%s: a value is missing (write --%s=value)", name, name)
 }
-
-// suggest names the known word that is nearest to the one given, if any is near enough to be meant.
-func suggest(given string, known []string) string {
-	best, least := "", max(2, len(given)/4)+1
-	for _, word := range slices.Sorted(slices.Values(known)) {
-		if d := distance(given, word); d < least {
-			best, least = word, d
-		}
-	}
-	if best == "" {
-		return " (--help lists what is known)"
-	}
-	return fmt.Sprintf(" (did you mean %s?)", best)
-}
-
-// distance counts the letters to change, add or drop between two words; the same key in another section counts as near.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	d := row[len(b)]
-	if lastPart(a) == lastPart(b) {
-		return min(d, 2)
-	}
-	return d
-}
-
-func lastPart(key string) string { return key[strings.LastIndex(key, ".")+1:] }
