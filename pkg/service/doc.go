@@ -21,7 +21,7 @@
 // Guaranteed: the first member that fails stops all others; clean-ups run youngest first, after the members, whether
 // the process was asked to stop, failed, or never finished its start; a stop ends within the grace period whatever
 // members and clean-ups do; a second signal ends the process at once; the exit code tells these apart (0 asked, 1
-// failed, 2 bad configuration, 130 second signal); an operator's error is one line.
+// failed, 2 bad configuration; a second signal ends it as the system does); an operator's error is one line.
 //
 // Not guaranteed: a member that ignores its context is not killed but left behind when the process exits, so nothing
 // may depend on a clean stop to be correct.

@@ -84,8 +84,10 @@ func (sh *Shell) routes() {
 	sh.mux.HandleFunc("GET /readyz", sh.readyz)
 	sh.mux.Handle("GET /metrics", promhttp.HandlerFor(sh.Registry,
 		promhttp.HandlerOpts{Registry: sh.Registry, EnableOpenMetrics: true})) // for exemplars
-	sh.mux.HandleFunc("GET /version",
-		func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, build) })
+	sh.mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(build) // The client may have gone; nothing is lost with it.
+	})
 }
 
 // profiles are on no port that anything else is on: whatever hands a process's pages on hands no profiles on.
@@ -100,22 +102,15 @@ func profiles() http.Handler {
 }
 
 // readyz answers 200 if every condition holds, otherwise 503 with a line for each that does not. Notes follow.
-func (sh *Shell) readyz(w http.ResponseWriter, r *http.Request) {
+func (sh *Shell) readyz(w http.ResponseWriter, _ *http.Request) {
 	verdicts, ready := sh.ready.verdicts()
 	status := http.StatusOK
 	if !ready {
 		status = http.StatusServiceUnavailable
 	}
-	if r.URL.Query().Get("format") == "json" {
-		writeJSON(w, status, struct {
-			Ready      bool      `json:"ready"`
-			Conditions []verdict `json:"conditions"`
-		}{ready, verdicts})
-		return
-	}
 	var text strings.Builder
 	for _, v := range verdicts {
-		if !v.OK {
+		if v.Reason != "" {
 			fmt.Fprintf(&text, "%s: %s\n", v.Name, v.Reason)
 		}
 	}
@@ -130,12 +125,6 @@ func (sh *Shell) readyz(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(text.String())) // The client may have gone; nothing is lost with it.
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) //nolint:errchkjson // The client may have gone; nothing is lost with it.
 }
 
 // listenError describes in one line why an address could not be had.

@@ -19,10 +19,9 @@ import (
 
 // Exit codes of every process.
 const (
-	ExitAsked       = 0   // asked to stop, or all work done
-	ExitFailed      = 1   // something failed
-	ExitConfig      = 2   // the configuration, or a tool's command line, makes no sense; nothing was started, or done
-	ExitInterrupted = 130 // a second signal did not wait for the stop
+	ExitAsked  = 0 // asked to stop, or all work done
+	ExitFailed = 1 // something failed
+	ExitConfig = 2 // the configuration, or a tool's command line, makes no sense; nothing was started, or done
 )
 
 // Config is a service's configuration: a structure of sections (see package config) that holds the defaults until it is
@@ -197,8 +196,9 @@ func (p *program) printMetrics(w io.Writer) error {
 
 // live runs the process until it is asked to stop or fails.
 func (p *program) live(set *config.Set, args []string, stderr io.Writer) int {
-	ctx, release := signals()
-	defer release()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal does not wait
+	defer stop()
 	kept := &recent{secrets: secret.Scrubber(set.Secrets()...)}
 	log, console := newLog(p.name, *p.log, stderr, kept)
 	announce(log.Output(&kept.started).Level(zerolog.InfoLevel), set, ReadBuild(p.name))
@@ -235,31 +235,5 @@ func (p *program) report(log zerolog.Logger, console bool, stderr io.Writer, err
 	}
 	if console {
 		_, _ = fmt.Fprintf(stderr, "%s: %s\n", p.name, text)
-	}
-}
-
-// signals returns a context that ends with the first SIGINT or SIGTERM. The second one ends the process at once.
-func signals() (ctx context.Context, release func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	received := make(chan os.Signal, 2)
-	signal.Notify(received, syscall.SIGINT, syscall.SIGTERM)
-	released := make(chan struct{})
-	go func() {
-		for first := true; ; first = false {
-			select {
-			case <-received:
-			case <-released:
-				return
-			}
-			if !first {
-				os.Exit(ExitInterrupted)
-			}
-			cancel()
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(received)
-		close(released)
-		cancel()
 	}
 }

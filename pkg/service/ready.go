@@ -109,10 +109,7 @@ const ownCondition = "process"
 
 // verdict is what /readyz answers about one condition.
 type verdict struct {
-	Name   string `json:"name"`
-	OK     bool   `json:"ok"`
-	Reason string `json:"reason,omitempty"`
-	Note   string `json:"note,omitempty"`
+	Name, Reason, Note string // it holds where there is no reason
 }
 
 // readiness is all the conditions of a process, in the order of their registration.
@@ -149,7 +146,7 @@ func (r *readiness) verdicts() (all []verdict, ready bool) {
 		if c.name == ownCondition && r.stopping() {
 			reason = "stopping"
 		}
-		all = append(all, verdict{Name: c.name, OK: reason == "", Reason: reason, Note: c.noted()})
+		all = append(all, verdict{c.name, reason, c.noted()})
 		ready = ready && reason == ""
 	}
 	return all, ready
