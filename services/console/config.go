@@ -1,19 +1,17 @@
 package console
 
 import (
-	"errors"
-	"fmt"
 	"net/netip"
-	"net/url"
-	"strings"
 
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/notify/receivers"
 	"perpkeeper/pkg/operator/emergency"
+	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/risk/liquidation"
+	"perpkeeper/pkg/service/check"
 	"perpkeeper/pkg/tier"
 )
 
@@ -48,25 +46,13 @@ func (c Config) Validate() error { return nil }
 
 // Settings is the [console] section.
 type Settings struct {
-	Users     string         `toml:"users" help:"file of who may sign in, a line each: NAME ROLE HASH; keeperctl password makes a hash"`
-	TLS       bool           `toml:"tls" help:"browsers come by https, to a proxy before this process: its cookies and pages are for https alone"`
-	Proxies   []netip.Prefix `toml:"proxies" help:"networks of proxies before this process, such as 172.16.0.0/12: whom they forward for is believed"`
-	Processes []string       `toml:"processes" help:"where the keeper's processes serve their pages, NAME=http://HOST:PORT each; the overview asks them"`
+	Users     string           `toml:"users" help:"file of who may sign in, a line each: NAME ROLE HASH; keeperctl password makes a hash"`
+	TLS       bool             `toml:"tls" help:"browsers come by https, to a proxy before this process: its cookies and pages are for https alone"`
+	Proxies   []netip.Prefix   `toml:"proxies" help:"networks of proxies before this process, such as 172.16.0.0/12: whom they forward for is believed"`
+	Processes []status.Address `toml:"processes" help:"where the keeper's processes serve their pages, NAME=http://HOST:PORT each; the overview asks them"`
 }
 
 // Validate names every setting that cannot work.
 func (s Settings) Validate() error {
-	var problems []error
-	if s.Users == "" {
-		problems = append(problems, errors.New("users: names no file"))
-	}
-	for _, text := range s.Processes {
-		name, address, _ := strings.Cut(text, "=")
-		if u, err := url.Parse(address); err != nil || name == "" || u.Host == "" || u.Scheme != "http" &&
-			u.Scheme != "https" {
-			problems = append(problems, fmt.Errorf("processes: %q names no process (write NAME=http://HOST:PORT)",
-				text))
-		}
-	}
-	return errors.Join(problems...)
+	return check.Refuse(s.Users == "", "users: names no file")
 }

@@ -2,7 +2,6 @@ package console
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"perpkeeper/pkg/evm"
@@ -26,14 +25,10 @@ func startPages(sh *service.Shell, cfg Config, db *pg.DB, client *bus.Client, no
 		Authority: signin.NewAuthority(users, time.Now), Keeper: cfg.Keeper,
 		Tier: cfg.Tier, Signers: cfg.Keeper.Signers, PriceMaxAge: due.PriceMaxAge,
 		VolatilityWindow: cfg.Liquidation.VolatilityWindow,
-		TLS:              cfg.Own.TLS, Proxies: cfg.Own.Proxies, Log: sh.Log, Now: time.Now}
+		Processes:        cfg.Own.Processes, TLS: cfg.Own.TLS, Proxies: cfg.Own.Proxies, Log: sh.Log, Now: time.Now}
 	deps.Rules = due.Rules{FireRatio: cfg.Liquidation.FireRatio.Factor}
 	if node != nil {
 		deps.Node = node
-	}
-	for _, text := range cfg.Own.Processes {
-		name, address, _ := strings.Cut(text, "=")
-		deps.Processes = append(deps.Processes, web.Process{Name: name, Address: strings.TrimSuffix(address, "/")})
 	}
 	pages, err := web.New(sh.Context(), deps)
 	if err != nil {

@@ -102,11 +102,10 @@ func (s *session) parts(jobs []string) ([]part, error) {
 		}},
 	}
 	for _, process := range s.Own.Processes {
-		name, address := process.parts()
 		for page, file := range map[string]string{"version": "version.json", "readyz": "readyz.txt",
 			"metrics": "metrics.txt", "log": "log.jsonl", "status": "status.json"} {
-			parts = append(parts, part{name + "/" + file, func(ctx context.Context, s *session) error {
-				text, code, err := status.Get(ctx, address+"/"+page)
+			parts = append(parts, part{process.Name + "/" + file, func(ctx context.Context, s *session) error {
+				text, code, err := status.Get(ctx, process.URL+"/"+page)
 				switch {
 				case err != nil || code == http.StatusOK || page == "readyz":
 				case code == http.StatusNotFound: // it asks no endpoints

@@ -21,6 +21,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/operator/replay"
+	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/price"
@@ -117,7 +118,7 @@ func TestBugReportHasNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Kafka.Brokers, cfg.Own.Patience = []string{"127.0.0.1:1"}, 2*time.Second
-	cfg.Own.Processes = []process{process("scanner=" + server.URL)}
+	cfg.Own.Processes = []status.Address{{Name: "scanner", URL: server.URL}}
 	var said bytes.Buffer
 	s := &session{Config: cfg, set: set, out: printer{Writer: &said}}
 	report := filepath.Join(t.TempDir(), "report.tar.gz")

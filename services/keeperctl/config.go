@@ -11,6 +11,7 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/notify/receivers"
 	"perpkeeper/pkg/operator/emergency"
+	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/price/sources"
 	"perpkeeper/pkg/risk/liquidation"
@@ -19,6 +20,7 @@ import (
 	"perpkeeper/pkg/service/check"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txmgr/signer"
+	"perpkeeper/services/keeperctl/doctor"
 )
 
 // Config is the configuration of the commands: sections of the keeper's own configuration, and [keeperctl]. Each
@@ -53,16 +55,10 @@ type Scanner struct {
 
 // Planner is what doctor reads of the planner's section.
 type Planner struct {
-	Bindings []binding `toml:"bindings" help:"the planner's: signers that take the jobs of some lanes only"`
-	AdlRole  bool      `toml:"adl_role" help:"the planner's: the signers hold the deleveraging role"`
+	Bindings []doctor.Binding `toml:"bindings" help:"the planner's: signers that take the jobs of some lanes only"`
+	AdlRole  bool             `toml:"adl_role" help:"the planner's: the signers hold the deleveraging role"`
 
 	CancelExpired bool `toml:"cancel_expired" help:"the planner's: what expired is cancelled"`
-}
-
-// binding is one of the planner's.
-type binding struct {
-	Signer chain.Address `toml:"signer" help:"one of keeper.signers"`
-	Lanes  []string      `toml:"lanes" help:"the lanes it takes: liquidation, order, maintenance"`
 }
 
 // shadowMode is the mode of a sender that sends nothing.
@@ -79,7 +75,7 @@ type Settings struct {
 	Patience time.Duration `toml:"patience" help:"how long to wait for the database, Kafka, the chain, or for something to go on"`
 	Operator string        `toml:"operator" help:"who asks, for the record; empty = the account's and the machine's name"`
 
-	Processes []process `toml:"processes" help:"where the keeper's processes serve their pages, NAME=http://HOST:PORT each; status asks them"`
+	Processes []status.Address `toml:"processes" help:"where the keeper's processes serve their pages, NAME=http://HOST:PORT each; status asks them"`
 
 	Alertmanager secret.URL `toml:"alertmanager" help:"where Alertmanager listens, http(s); doctor asks whether it is ready; empty = there is none"`
 	Disks        []string   `toml:"disks" help:"folders whose file systems doctor asks for their free space"`
@@ -112,13 +108,9 @@ func defaultConfig() Config {
 
 // Validate names every setting that cannot work.
 func (s Settings) Validate() error {
-	problems := []error{
+	return errors.Join(
 		check.Refuse(s.Limit < 1, "limit: %d is less than 1", s.Limit),
 		check.Refuse(s.Patience < 100*time.Millisecond, "patience: %s is less than 100ms", s.Patience),
 		check.Between("replication", s.Replication, 0, 10),
-	}
-	for _, p := range s.Processes {
-		problems = append(problems, p.validate())
-	}
-	return errors.Join(problems...)
+	)
 }

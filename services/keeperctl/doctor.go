@@ -10,7 +10,6 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
-	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/services/keeperctl/doctor"
 )
@@ -61,24 +60,14 @@ func (s *session) facts(ctx context.Context, pre bool) *doctor.Facts {
 
 // settings are what the processes are configured with.
 func (s *session) settings() doctor.Settings {
-	gates := s.Scanner.Price.Gates
-	var bindings []doctor.Binding
-	for _, b := range s.Planner.Bindings {
-		bound := doctor.Binding{Signer: b.Signer}
-		for _, lane := range b.Lanes {
-			bound.Lanes = append(bound.Lanes, job.Lane(lane))
-		}
-		bindings = append(bindings, bound)
-	}
 	return doctor.Settings{
-		Bindings: bindings,
+		Bindings: s.Planner.Bindings,
 		ChainID:  s.Keeper.ChainID, StartBlock: s.Scanner.StartBlock, Monitor: s.Tier.Monitor,
 		Signers: s.Keeper.Signers, Shadow: s.Sender.Mode == shadowMode,
 		Adl: s.Planner.AdlRole, Frozen: s.Keeper.FrozenRole,
 		Tier: s.Tier, MaxLag: s.Chain.MaxLag,
 		LogPartitions: s.Keeper.LogPartitions,
-		Price: doctor.PriceSettings{MaxAge: gates.MaxAge, MaxAhead: gates.MaxAhead, MaxSpread: gates.MaxSpread,
-			MaxDeviation: gates.MaxDeviation},
+		Price:         s.Scanner.Price.Gates,
 	}
 }
 

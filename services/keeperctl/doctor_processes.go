@@ -20,9 +20,8 @@ import (
 func (s *session) askProcesses(ctx context.Context, state *doctor.State) {
 	state.Seen = doctor.Seen{Executed: map[int]float64{}, Ages: map[int][]doctor.AgeCount{}}
 	for _, p := range s.Own.Processes {
-		name, address := p.parts()
-		if err := askProcess(ctx, address, &state.Seen); err != nil {
-			state.Unready = append(state.Unready, doctor.Process{Name: name, Why: err.Error()})
+		if err := askProcess(ctx, p.URL, &state.Seen); err != nil {
+			state.Unready = append(state.Unready, doctor.Process{Name: p.Name, Why: err.Error()})
 		}
 	}
 }

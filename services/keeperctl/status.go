@@ -3,8 +3,6 @@ package keeperctl
 import (
 	"context"
 	"fmt"
-	"net/url"
-	"strings"
 	"time"
 
 	"perpkeeper/pkg/operator/status"
@@ -39,38 +37,12 @@ func (s *session) show(found []status.Finding) error {
 
 // look asks every source at the same time. One that cannot be reached is a finding.
 func (s *session) look(ctx context.Context) []status.Finding {
-	sources := []status.Source{
-		{What: "chain", Ask: func(ctx context.Context, l *status.Looks) error {
-			node, err := s.node(ctx)
-			if err != nil {
-				return err
-			}
-			return status.Chain(ctx, node, l)
-		}},
-		{What: "database", Ask: func(ctx context.Context, l *status.Looks) error {
-			db, err := s.database(ctx)
-			if err != nil {
-				return err
-			}
-			return status.Stores(ctx, db, l)
-		}},
-		{What: "prices", Ask: func(ctx context.Context, l *status.Looks) error {
-			client, err := s.kafka()
-			if err != nil {
-				return err
-			}
-			return status.Prices(ctx, client, s.Keeper.ChainID, l)
-		}},
-	}
+	keeper := status.Keeper{ChainID: s.Keeper.ChainID, DB: s.database, Kafka: s.kafka, Processes: s.Own.Processes,
+		Node: func(ctx context.Context) (status.Node, error) { return s.node(ctx) }}
+	sources := keeper.Sources()
 	if s.Own.Alertmanager.IsSet() {
 		sources = append(sources, status.Source{What: "alarms", Ask: func(ctx context.Context, l *status.Looks) error {
 			return status.Alarms(ctx, s.Own.Alertmanager.Reveal(), l)
-		}})
-	}
-	for _, process := range s.Own.Processes {
-		name, address := process.parts()
-		sources = append(sources, status.Source{What: name, Ask: func(ctx context.Context, l *status.Looks) error {
-			return status.Process(ctx, name, address, l)
 		}})
 	}
 	found := status.Look(ctx, sources)
@@ -79,23 +51,6 @@ func (s *session) look(ctx context.Context) []status.Finding {
 			"(readiness, jobs due, and who is suspected are theirs to say)"})
 	}
 	return found
-}
-
-// process is where one of the keeper's processes serves its pages: NAME=http://HOST:PORT.
-type process string
-
-func (p process) parts() (name, address string) {
-	name, address, _ = strings.Cut(string(p), "=")
-	return name, strings.TrimSuffix(address, "/")
-}
-
-func (p process) validate() error {
-	name, address := p.parts()
-	if u, err := url.Parse(address); err != nil || name == "" || u.Host == "" || u.Scheme != "http" &&
-		u.Scheme != "https" {
-		return fmt.Errorf("processes: %q names no process (write NAME=http://HOST:PORT)", string(p))
-	}
-	return nil
 }
 
 // place is this keeper's among those of its exchange, and when it acts.

@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
@@ -65,7 +66,7 @@ func TestStatus(t *testing.T) {
 		_, _ = fmt.Fprint(w, metrics)
 	}))
 	defer pages.Close()
-	s.Own.Processes = []process{process("planner=" + pages.URL), "sender=http://127.0.0.1:1"}
+	s.Own.Processes = []status.Address{{Name: "planner", URL: pages.URL}, {Name: "sender", URL: "http://127.0.0.1:1"}}
 
 	lines, err := statusOf(t, s)
 	wantLines(t, lines, "keeper of chain", "alone: every job is its turn", "ok planner ready",
@@ -111,9 +112,8 @@ func TestStatus(t *testing.T) {
 }
 
 func TestProcessesThatAreNone(t *testing.T) {
-	for _, text := range []process{"", "planner", "=http://x", "planner=", "planner=ftp://x", "planner=http://"} {
-		own := defaultConfig().Own
-		if own.Processes = []process{text}; own.Validate() == nil {
+	for _, text := range []string{"", "planner", "=http://x", "planner=", "planner=ftp://x", "planner=http://"} {
+		if new(status.Address).UnmarshalText([]byte(text)) == nil {
 			t.Errorf("%q is taken", text)
 		}
 	}

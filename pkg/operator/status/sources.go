@@ -38,8 +38,8 @@ func age(ms uint64) time.Duration {
 	return time.Since(time.UnixMilli(int64(ms))).Round(100 * time.Millisecond)
 }
 
-// Stores looks at what the keeper's database holds.
-func Stores(ctx context.Context, db *pg.DB, l *Looks) error {
+// stores looks at what the keeper's database holds.
+func stores(ctx context.Context, db *pg.DB, l *Looks) error {
 	at, err := db.Progress(ctx)
 	if err != nil {
 		return err
@@ -120,18 +120,18 @@ func recentOf(r pg.Recent, l *Looks) {
 	l.addf(false, "money, last hour", "earned %s, spent %s", text.BNB(r.Earned), text.BNB(r.Spent))
 }
 
-// Process asks a process whether it is ready, and for what its metrics say that no store does.
-func Process(ctx context.Context, name, address string, l *Looks) error {
-	ready, status, err := Get(ctx, address+"/readyz")
+// process asks a process whether it is ready, and for what its metrics say that no store does.
+func process(ctx context.Context, p Address, l *Looks) error {
+	ready, status, err := Get(ctx, p.URL+"/readyz")
 	if err != nil {
 		return err
 	}
 	if status == http.StatusOK {
-		l.addf(false, name, "ready")
+		l.addf(false, p.Name, "ready")
 	} else {
-		l.addf(true, name, "not ready: %s", strings.Join(strings.Fields(ready), " "))
+		l.addf(true, p.Name, "not ready: %s", strings.Join(strings.Fields(ready), " "))
 	}
-	families, err := metricsOf(ctx, address)
+	families, err := metricsOf(ctx, p.URL)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func Process(ctx context.Context, name, address string, l *Looks) error {
 		if family, has := families[m.metric]; has {
 			values := valuesOf(family.GetMetric())
 			if values != "" || m.always {
-				l.addf(m.wrong && values != "", name+": "+m.what, "%s", cmp.Or(values, "none"))
+				l.addf(m.wrong && values != "", p.Name+": "+m.what, "%s", cmp.Or(values, "none"))
 			}
 		}
 	}
@@ -233,8 +233,8 @@ type Node interface {
 	Finalized(ctx context.Context) (chain.BlockRef, error)
 }
 
-// Chain looks at the newest and at the finalized block.
-func Chain(ctx context.Context, node Node, l *Looks) error {
+// chainOf looks at the newest and at the finalized block.
+func chainOf(ctx context.Context, node Node, l *Looks) error {
 	head, err := node.Head(ctx)
 	if err != nil {
 		return err
@@ -249,8 +249,8 @@ func Chain(ctx context.Context, node Node, l *Looks) error {
 	return nil
 }
 
-// Prices looks at the newest report.
-func Prices(ctx context.Context, client *bus.Client, chainID uint64, l *Looks) error {
+// prices looks at the newest report.
+func prices(ctx context.Context, client *bus.Client, chainID uint64, l *Looks) error {
 	topic := wire.PriceTopic(chainID)
 	first, end, err := client.Bounds(ctx, topic, 0)
 	if err != nil {

@@ -6,13 +6,17 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"perpkeeper/pkg/kafka/bus"
+	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/tier"
 )
 
@@ -63,6 +67,63 @@ func Look(ctx context.Context, sources []Source) (found []Finding) {
 		found = append(found, all[i].found...)
 	}
 	return found
+}
+
+// Address is where one of the keeper's processes serves its pages, written NAME=http://HOST:PORT.
+type Address struct{ Name, URL string }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (a *Address) UnmarshalText(text []byte) error {
+	name, address, _ := strings.Cut(string(text), "=")
+	if u, err := url.Parse(address); err != nil || name == "" || u.Host == "" || u.Scheme != "http" &&
+		u.Scheme != "https" {
+		return errors.New("it names no process (write NAME=http://HOST:PORT)")
+	}
+	*a = Address{name, strings.TrimSuffix(address, "/")}
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (a Address) MarshalText() ([]byte, error) { return []byte(a.Name + "=" + a.URL), nil }
+
+// Keeper is whom a keeper's status is asked of. An error says that there is nobody to ask.
+type Keeper struct {
+	ChainID   uint64
+	Node      func(context.Context) (Node, error)
+	DB        func(context.Context) (*pg.DB, error)
+	Kafka     func() (*bus.Client, error)
+	Processes []Address
+}
+
+// Sources are the chain, the stores and the processes.
+func (k Keeper) Sources() []Source {
+	all := []Source{
+		{"chain", func(ctx context.Context, l *Looks) error {
+			node, err := k.Node(ctx)
+			if err != nil {
+				return err
+			}
+			return chainOf(ctx, node, l)
+		}},
+		{"database", func(ctx context.Context, l *Looks) error {
+			db, err := k.DB(ctx)
+			if err != nil {
+				return err
+			}
+			return stores(ctx, db, l)
+		}},
+		{"prices", func(ctx context.Context, l *Looks) error {
+			client, err := k.Kafka()
+			if err != nil {
+				return err
+			}
+			return prices(ctx, client, k.ChainID, l)
+		}},
+	}
+	for _, p := range k.Processes {
+		all = append(all, Source{p.Name, func(ctx context.Context, l *Looks) error { return process(ctx, p, l) }})
+	}
+	return all
 }
 
 // WrongFirst puts those first that somebody has to do something about, and otherwise leaves the order as it is.

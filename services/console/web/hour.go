@@ -109,10 +109,10 @@ type witness struct {
 
 // executed counts since the look before, as the first process tells that counts: each sees all of the chain. One that
 // has begun anew counts from zero.
-func (w *witness) executed(ctx context.Context, processes []Process) map[any]perp.Uint {
+func (w *witness) executed(ctx context.Context, processes []status.Address) map[any]perp.Uint {
 	since := map[any]perp.Uint{}
 	for _, p := range processes {
-		now, err := status.Executed(ctx, p.Address)
+		now, err := status.Executed(ctx, p.URL)
 		if err != nil || len(now) == 0 {
 			continue
 		}
@@ -120,11 +120,11 @@ func (w *witness) executed(ctx context.Context, processes []Process) map[any]per
 			if before := w.said[what]; before <= n {
 				n -= before
 			}
-			if n > 0 && w.address == p.Address {
+			if n > 0 && w.address == p.URL {
 				since[what] = perp.U64(n)
 			}
 		}
-		w.address, w.said = p.Address, now
+		w.address, w.said = p.URL, now
 		break
 	}
 	return since

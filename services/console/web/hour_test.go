@@ -41,7 +41,7 @@ func TestTakeoversStandOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &console{Deps: Deps{DB: d.DB, Log: zerolog.Nop(), Now: time.Now,
-		Processes: []Process{{"planner", "http://127.0.0.1:1"}, {"sender", sender.URL}},
+		Processes: []status.Address{{Name: "planner", URL: "http://127.0.0.1:1"}, {Name: "sender", URL: sender.URL}},
 		Tier:      tier.Config{Enabled: true, Priority: 1, Tiers: 2}}}
 	w := new(witness)
 	for _, n := range []int64{7, 10, 2} { // 3 more, and 2 of a process that began anew

@@ -71,7 +71,7 @@ func (c *console) askPrices(ctx context.Context, v *marketView) {
 	asking, cancel := context.WithTimeout(ctx, processTimeout)
 	defer cancel()
 	for _, p := range c.Processes {
-		market, err := status.Market(asking, p.Address)
+		market, err := status.Market(asking, p.URL)
 		if err != nil {
 			v.Problems = append(v.Problems, p.Name+" could not be asked: "+err.Error())
 			continue

@@ -10,6 +10,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
+	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
@@ -82,26 +83,15 @@ func (c *console) overview(ctx context.Context, _ url.Values) (any, error) {
 
 // sources are those that keeperctl status looks at.
 func (c *console) sources() []status.Source {
-	all := []status.Source{
-		{What: "chain", Ask: func(ctx context.Context, l *status.Looks) error {
+	return status.Keeper{ChainID: c.Keeper.ChainID, Processes: c.Processes,
+		Node: func(context.Context) (status.Node, error) {
 			if c.Node == nil {
-				return errNoNode
+				return nil, errNoNode
 			}
-			return status.Chain(ctx, c.Node, l)
-		}},
-		{What: "database", Ask: func(ctx context.Context, l *status.Looks) error {
-			return status.Stores(ctx, c.DB, l)
-		}},
-		{What: "prices", Ask: func(ctx context.Context, l *status.Looks) error {
-			return status.Prices(ctx, c.Kafka, c.Keeper.ChainID, l)
-		}},
-	}
-	for _, p := range c.Processes {
-		all = append(all, status.Source{What: p.Name, Ask: func(ctx context.Context, l *status.Looks) error {
-			return status.Process(ctx, p.Name, p.Address, l)
-		}})
-	}
-	return all
+			return c.Node, nil
+		},
+		DB:    func(context.Context) (*pg.DB, error) { return c.DB, nil },
+		Kafka: func() (*bus.Client, error) { return c.Kafka, nil }}.Sources()
 }
 
 // keepers are the signers of all tiers, as the chain shows them.

@@ -17,6 +17,7 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/operator/naming"
+	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/risk/due"
@@ -40,7 +41,7 @@ type Deps struct {
 	PriceMaxAge time.Duration
 	// VolatilityWindow is over how long the movement of prices is looked at (LIQ-1).
 	VolatilityWindow time.Duration
-	Processes        []Process
+	Processes        []status.Address
 	// TLS is true when browsers come by https, to this process or to a proxy before it.
 	TLS bool
 	// Proxies are those whose X-Forwarded-For is believed.
@@ -57,9 +58,6 @@ type Node interface {
 	GasPrice(ctx context.Context) (uint64, error)
 	Call(ctx context.Context, contract chain.Address, data []byte, block chain.Hash) ([]byte, error)
 }
-
-// Process is where one of the keeper's processes serves its pages.
-type Process struct{ Name, Address string }
 
 // console is the handler.
 type console struct {

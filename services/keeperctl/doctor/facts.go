@@ -7,6 +7,7 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/tier"
 )
 
@@ -42,19 +43,13 @@ type Settings struct {
 	Tier          tier.Config
 	MaxLag        time.Duration // how far an endpoint may be behind the best
 	LogPartitions int
-	Price         PriceSettings
+	Price         price.Gates // what is believed of reports
 }
 
 // Binding is a signer and the lanes it takes.
 type Binding struct {
-	Signer chain.Address
-	Lanes  []job.Lane
-}
-
-// PriceSettings bound what is believed of reports.
-type PriceSettings struct {
-	MaxAge, MaxAhead        time.Duration
-	MaxSpread, MaxDeviation uint64 // basis points
+	Signer chain.Address `toml:"signer" help:"one of keeper.signers"`
+	Lanes  []job.Lane    `toml:"lanes" help:"the lanes it takes: liquidation, order, maintenance"`
 }
 
 // Endpoint is one JSON-RPC endpoint by itself. An error means that it was asked, and holds the answer; what

@@ -5,6 +5,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/tier"
 )
 
@@ -29,7 +30,7 @@ func healthy() *Facts {
 			ChainID: 56, StartBlock: 500, Signers: []chain.Address{ownSigner},
 			MaxLag:        5 * time.Second,
 			LogPartitions: 4, Adl: true, Tier: tier.DefaultConfig(),
-			Price: PriceSettings{MaxAge: time.Minute, MaxAhead: 2 * time.Second, MaxSpread: 500, MaxDeviation: 200},
+			Price: price.Gates{MaxAge: time.Minute, MaxAhead: 2 * time.Second, MaxSpread: 500, MaxDeviation: 200},
 		},
 		Venue: &Venue{
 			DataStore: chain.Address{0xd0}, Roles: chain.Address{0xf0}, Markets: 1, MarketsAtStart: -1,
