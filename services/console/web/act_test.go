@@ -282,11 +282,11 @@ func TestUpdatesComeByThemselves(t *testing.T) {
 	again := func() (int, string, string) {
 		ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/signers?", nil)
 		s.must(err)
-		ask.Header.Set("HX-Request", "true")
+		ask.Header.Set("Hx-Request", "true")
 		answer, err := otto.Client.Do(ask)
 		s.must(err)
 		status, page := otto.read(answer)
-		return status, page, answer.Header.Get("HX-Redirect")
+		return status, page, answer.Header.Get("Hx-Redirect")
 	}
 	if _, page, _ := again(); !strings.Contains(page, "works") || strings.Contains(page, "<html") {
 		t.Fatalf("an update is\n%s", page)

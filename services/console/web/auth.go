@@ -67,7 +67,7 @@ func (c *console) authenticated(needs signin.Role, next handler) http.HandlerFun
 		case !open && r.Method == http.MethodGet && r.Header.Get(fragmentHeader) == "":
 			http.Redirect(w, r, "/signin", http.StatusSeeOther)
 		case !open:
-			w.Header().Set("HX-Redirect", "/signin")
+			w.Header().Set("Hx-Redirect", "/signin")
 			http.Error(w, "not signed in", http.StatusUnauthorized)
 		case !s.Role.May(needs):
 			c.refuse(w, s, http.StatusForbidden, "This needs the role "+needs.String()+"; you are "+s.Role.String()+".")

@@ -98,7 +98,7 @@ func (c *console) servePage(w http.ResponseWriter, r *http.Request, s signin.Ses
 }
 
 // fragmentHeader is what htmx sends where a page asks for its own view again.
-const fragmentHeader = "HX-Request"
+const fragmentHeader = "Hx-Request"
 
 // known is a question without what pages do not know, so that browsers that see the same share one look.
 func known(ask url.Values) url.Values {
