@@ -38,12 +38,6 @@ func (f *flipping) finish(x Try[int]) {
 	}
 }
 
-func (f *flipping) finished() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.done)
-}
-
 // TTL-7, TTL-8: everything at once, for the race detector.
 func TestManyHands(t *testing.T) {
 	f := &flipping{running: map[int]bool{}, tries: map[int]int{}, done: map[int]int{}}

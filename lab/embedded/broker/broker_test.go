@@ -13,7 +13,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/kafka/bus"
@@ -139,14 +138,6 @@ func TestKillKeepsWhatWasAcknowledged(t *testing.T) {
 	_, err := c.Producer("log").Produce(ctx, 1, []bus.Record{{Value: []byte("on")}})
 	must(t, err)
 	t.Logf("%d acknowledged records were there after the kill", n)
-}
-
-func witness(t *testing.T, address string, opts ...kgo.Opt) *kgo.Client {
-	t.Helper()
-	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(address))...)
-	must(t, err)
-	t.Cleanup(client.Close)
-	return client
 }
 
 // Six seconds are granted, and less only if the configuration says so.
