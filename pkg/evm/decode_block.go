@@ -35,8 +35,8 @@ func decodeBlock(raw []byte) (Block, error) {
 	}
 	hash := chain.Hash(header.Hash())
 	if hash != reply.hash {
-		return Block{}, lie("the header of block %s hashes to %s, the node says %s (where every endpoint says so it is "+
-			"a header that this build does not know: install a build that knows the chain's fork)", header.Number, hash,
+		return Block{}, lie("the header of block %s hashes to %s, the node says %s (where every endpoint says so it "+
+			"is a header that this build does not know: install a build that knows the chain's fork)", header.Number, hash,
 			reply.hash)
 	}
 	block := Block{Header: Header{

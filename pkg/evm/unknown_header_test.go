@@ -32,7 +32,8 @@ func TestUnknownHeaders(t *testing.T) {
 				}
 			}
 			err := client.Health()
-			if says := strings.Contains(fmt.Sprint(err), "a build that knows the chain's fork"); says != (unknown == 2) {
+			says := strings.Contains(fmt.Sprint(err), "a build that knows the chain's fork")
+			if says != (unknown == 2) {
 				t.Errorf("health: %v", err)
 			}
 			for _, n := range nodes {

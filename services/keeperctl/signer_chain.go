@@ -209,8 +209,8 @@ func (d signerCommands) cancel(ctx context.Context, args []string) error {
 		return sayf(d.out, "noted; nobody has the lease of this signer: the next sender that takes it up acts on it "+
 			"(docs/runbooks/not-ready.md)\n")
 	}
-	return sayf(d.out, "noted; the sender gives this nonce to a payment to oneself, and the chain takes one of the two "+
-		"(keeperctl job says which)\n")
+	return sayf(d.out, "noted; the sender gives this nonce to a payment to oneself, and the chain takes one of the "+
+		"two (keeperctl job says which)\n")
 }
 
 // writeOff gives up a signer whose key is lost, or shows what that would end.

@@ -50,8 +50,8 @@ func (f *follower) common(ctx context.Context, topic *topicEnd) (common pg.Resum
 	at := f.partition.Offset()
 	if at.Tip.Hash.IsZero() {
 		if topic.first > 0 { // what stands there now has a beginning that nobody can read
-			return common, haltf("partition %d holds no block, and the log topic has dropped what stood before offset %d",
-				at.Partition, topic.first)
+			return common, haltf("partition %d holds no block, and the log topic has dropped what stood before offset "+
+				"%d", at.Partition, topic.first)
 		}
 		return common, nil
 	}

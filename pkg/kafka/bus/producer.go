@@ -78,8 +78,8 @@ func (p *Producer) Produce(ctx context.Context, partition int, records []Record)
 		return base, err
 	}
 	if base < l.end {
-		err = d.unknown(fmt.Errorf("%s/%d: a batch got offset %d, and the one before ended at %d: %w", p.topic, partition,
-			base, l.end, errLostEnd))
+		err = d.unknown(fmt.Errorf("%s/%d: a batch got offset %d, and the one before ended at %d: %w", p.topic,
+			partition, base, l.end, errLostEnd))
 		p.kill(err)
 		return 0, err
 	}
@@ -164,8 +164,8 @@ type delivery struct {
 func (d *delivery) run(ctx context.Context) (int64, error) {
 	c, topic := d.p.c, d.p.topic
 	if d.unpacked > c.cfg.MaxBytes {
-		return 0, fmt.Errorf("%s: a batch of %d records has %d bytes, %w, which is %d (write less at once, or raise it and "+
-			"the topic's max.message.bytes)", topic, d.records, d.unpacked, ErrTooLarge, c.cfg.MaxBytes)
+		return 0, fmt.Errorf("%s: a batch of %d records has %d bytes, %w, which is %d (write less at once, or raise "+
+			"it and the topic's max.message.bytes)", topic, d.records, d.unpacked, ErrTooLarge, c.cfg.MaxBytes)
 	}
 	start := time.Now()
 	base, err := d.repeat(ctx)

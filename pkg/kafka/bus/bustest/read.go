@@ -74,7 +74,8 @@ func replacedRecordStopsReader(s *site) {
 		r := c.Reader(topic, 0, start).Watch(mark)
 		for range 2 {
 			if _, err := r.Next(s.ctx); !bus.LostLog(err) ||
-				!strings.Contains(err.Error(), fmt.Sprintf("%s/0: the record at offset %d is another", topic, start-1)) {
+				!strings.Contains(err.Error(),
+					fmt.Sprintf("%s/0: the record at offset %d is another", topic, start-1)) {
 				s.Fatalf("from %d: %v", start, err)
 			}
 		}
