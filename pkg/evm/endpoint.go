@@ -208,7 +208,11 @@ func (e *endpoint) refused(failed *callError, now time.Time) {
 		e.errs[p] = run
 	}
 	if run.add(now) && e.served.byOthers(p, e.name, run.since) {
-		e.exclude(p, ReasonRefusing, fmt.Sprintf("all %d answers of the last %s were errors of its own, the last: %s",
+		reason := ReasonUnserved
+		if p == Everything {
+			reason = ReasonRefusing
+		}
+		e.exclude(p, reason, fmt.Sprintf("all %d answers of the last %s were errors of its own, the last: %s",
 			run.count, now.Sub(run.since).Round(time.Second), brief(failed.err.Error())))
 	}
 }

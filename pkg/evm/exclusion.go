@@ -58,6 +58,7 @@ const (
 	ReasonSlow         Reason = "slow"         // its answers take too long
 	ReasonUnreachable  Reason = "unreachable"  // several requests in a row had no answer
 	ReasonRefusing     Reason = "refusing"     // all that it answers for seconds are errors of its own
+	ReasonUnserved     Reason = "unserved"     // all that it answers for one purpose are errors of its own
 	ReasonUnreadable   Reason = "unreadable"   // it shows transactions that cannot be read, or fit no receipts
 	ReasonMissesFork   Reason = "misses_fork"  // its software does not know a fork that comes, or has come
 )

@@ -108,7 +108,7 @@ func TestWhatNobodyServesExcludesNobody(t *testing.T) {
 		}
 		nodes[1].inject(nil)
 		ask()
-		if excluded(c, 0, ForReceipts) != ReasonRefusing || excluded(c, 1, ForReceipts) != "" {
+		if excluded(c, 0, ForReceipts) != ReasonUnserved || excluded(c, 1, ForReceipts) != "" {
 			t.Errorf("excluded: %+v", c.Endpoints())
 		}
 	})
@@ -168,7 +168,7 @@ func TestAnswersThatAreErrors(t *testing.T) {
 				_, _ = one.Block(t.Context(), truth.ref(40).Hash)   // which is not
 				time.Sleep(time.Second)
 			}
-			if !strings.Contains(detail(c, 0, ForReceipts, ReasonRefusing), "the moon") ||
+			if !strings.Contains(detail(c, 0, ForReceipts, ReasonUnserved), "the moon") ||
 				excluded(c, 0, Everything) != "" {
 				t.Errorf("excluded: %+v", c.Endpoints()[0].Excluded)
 			}
