@@ -111,7 +111,7 @@ func TestRefusals(t *testing.T) {
 		says          []string
 	}{
 		{"unknown key", "scanner", map[string]string{"SCANNER_START_BLOK": "1"}, 2,
-			[]string{"SCANNER_START_BLOK", "START_BLOCK"}},
+			[]string{"SCANNER_START_BLOK", "--help"}},
 		{"bad value", "planner", map[string]string{"PLANNER_SWEEP_INTERVAL": "soon"}, 2,
 			[]string{"PLANNER_SWEEP_INTERVAL", "soon"}},
 		{"no signer", "planner", map[string]string{"KEEPER_SIGNERS": ""}, 2, []string{"keeper.signers"}},
