@@ -28,10 +28,6 @@ var (
 		`UPDATE keeper.generation SET followed = $2 WHERE number = $1 AND dropped_at IS NULL`)
 	followActive = Register("follow the active generation", `UPDATE keeper.generation SET followed = true
 		WHERE number IN (SELECT generation FROM keeper.active_generation)`)
-	selectPrevious = Register("previous generation",
-		`SELECT s.generation FROM keeper.generation_switch s JOIN keeper.generation g ON g.number = s.generation
-		WHERE g.dropped_at IS NULL AND s.generation NOT IN (SELECT generation FROM keeper.active_generation)
-			ORDER BY s.id DESC LIMIT 1`)
 	selectNextNumber = Register("next generation", `SELECT coalesce(max(number), 0) + 1 FROM keeper.generation`)
 )
 
@@ -126,15 +122,6 @@ func (db *DB) ActiveGeneration(ctx context.Context) (int, error) {
 	ctx, cancel := db.Bounded(ctx)
 	defer cancel()
 	return activeGeneration(ctx, db.pool)
-}
-
-// PreviousGeneration returns the generation that readers used before the present one; 0 = there is none any more.
-func (db *DB) PreviousGeneration(ctx context.Context) (int, error) {
-	number, err := One(ctx, db, "looking for the generation before", pgx.RowTo[int], selectPrevious.SQL())
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, nil
-	}
-	return number, err
 }
 
 // ErrApart is why two generations cannot be compared for the moment: they have not read equally far. Ask again.

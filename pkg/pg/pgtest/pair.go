@@ -22,7 +22,6 @@ type Pair struct {
 	tb               testing.TB
 	primary, standby *postgres.Server
 	way              *transporttest.Relay // of clients
-	feed             *transporttest.Relay // of the standby, to what it follows
 }
 
 // database is the name of the one that a Pair holds, migrated.
@@ -46,7 +45,7 @@ func NewPair(tb testing.TB) *Pair {
 	if err := migrate(tb.Context(), p.primary.URL(database)); err != nil {
 		tb.Fatal(err)
 	}
-	p.way, p.feed = transporttest.NewRelay(tb, p.host(p.primary)), transporttest.NewRelay(tb, p.host(p.primary))
+	p.way = transporttest.NewRelay(tb, p.host(p.primary))
 	p.copy(dirs[0], dirs[1])
 	p.standby = p.start(dirs[1])
 	return p
@@ -93,15 +92,11 @@ func (p *Pair) copy(from, to string) {
 	}
 	at := p.address(p.primary)
 	password, _ := at.User.Password()
-	feed, err := url.Parse("tcp://" + p.feed.Addr())
-	if err != nil {
-		p.tb.Fatal(err)
-	}
 	data := filepath.Join(to, "data")
 	for name, text := range map[string]string{"backup_label": label, "standby.signal": "",
 		"postgresql.auto.conf": fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=%s password=%s'\n"+
 			"wal_retrieve_retry_interval = '100ms'\n",
-			feed.Hostname(), feed.Port(), at.User.Username(), password)} {
+			at.Hostname(), at.Port(), at.User.Username(), password)} {
 		if err := os.WriteFile(filepath.Join(data, name), []byte(text), 0o600); err != nil {
 			p.tb.Fatal(err)
 		}
@@ -144,11 +139,8 @@ func (p *Pair) URL() string {
 	return at.String()
 }
 
-// Lag keeps the standby where it is: what is committed from now on is lost when it is promoted.
-func (p *Pair) Lag() { p.feed.Refuse(true) }
-
-// Promote makes the standby the primary, with all it has got or, unless Lag was called, all there is. New connections
-// go to it; the old primary stays up, and only reads.
+// Promote makes the standby the primary, with all there is. New connections go to it; the old primary stays up, and only
+// reads.
 func (p *Pair) Promote() {
 	p.tb.Helper()
 	p.exec(p.primary, "", "ALTER SYSTEM SET default_transaction_read_only = on")
@@ -158,18 +150,13 @@ func (p *Pair) Promote() {
 	p.way.To(p.host(p.standby))
 }
 
-// follow waits until the standby has what the primary has, unless it was cut off.
+// follow waits until the standby has what the primary has.
 func (p *Pair) follow() {
 	p.tb.Helper()
 	var at string
 	p.ask(p.primary, &at, "SELECT pg_current_wal_flush_lsn()::text")
 	for behind := true; behind; {
-		var connected bool
-		p.ask(p.standby, &connected, "SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)")
 		p.ask(p.standby, &behind, "SELECT coalesce(pg_last_wal_replay_lsn() < '"+at+"', true)")
-		if !connected && behind {
-			return
-		}
 	}
 }
 

@@ -27,26 +27,6 @@ type Dropped struct {
 	Bytes int64     // of disk, with indexes
 }
 
-// Stock is what there is of jobs that have ended.
-type Stock struct {
-	// Live are those in the tables that senders work with, LiveBytes what all rows of these tables take, and OldestLive
-	// when the oldest ended; zero where there is none.
-	Live, LiveBytes int64
-	OldestLive      time.Time
-	// Weeks are those of the archive, the oldest first, also those that were dropped.
-	Weeks []Week
-	// Summed is up to when profit and loss stand as sums of days; zero while they do not.
-	Summed time.Time
-}
-
-// Week is one week of the archive.
-type Week struct {
-	Start             time.Time // its Monday, UTC
-	Intents, Attempts int64     // that were ever moved there
-	Bytes             int64     // of disk, with indexes; that were given back, where it was dropped
-	DroppedAt         *time.Time
-}
-
 // Archiver does the work of one process.
 type Archiver struct {
 	cfg     Config

@@ -28,18 +28,6 @@ var (
 	markSummed = pg.Register("mark what is summed up", `UPDATE keeper.archive_mark SET summed_ms = $1`)
 	selectMark = pg.Register("mark of what is summed up", `SELECT summed_ms FROM keeper.archive_mark`)
 	dropWeek   = pg.Register("drop week of the archive", `SELECT keeper.drop_archive_week($1)`)
-
-	selectWeeks = pg.Register("weeks of the archive", `SELECT w.week, w.intents, w.signed, w.dropped_at,
-			CASE WHEN w.dropped_at IS NULL THEN (
-				SELECT coalesce(sum(pg_total_relation_size(to_regclass('keeper.archived_' || k || '_' ||
-					to_char(w.week, 'YYYYMMDD')))), 0)
-				FROM unnest(ARRAY['intent', 'signed_tx', 'receipt', 'allocation']) AS k) ELSE coalesce(w.bytes, 0)
-			END::bigint
-		FROM keeper.archive_week w ORDER BY w.week`)
-	selectLive = pg.Register("what has ended and is not archived", `SELECT count(*), min(ended_at),
-			(SELECT sum(pg_total_relation_size(('keeper.' || t)::regclass))
-				FROM unnest(ARRAY['tx_intent', 'signed_tx', 'tx_receipt', 'signer_nonce_allocation']) AS t)::bigint
-		FROM keeper.tx_intent WHERE ended_at IS NOT NULL`)
 )
 
 // Expire implements retention.Store. What profit and loss needs of the week is summed up in the transaction that drops
@@ -97,26 +85,4 @@ func sumUp(ctx context.Context, tx pgx.Tx, until time.Time) error {
 	}
 	_, err = tx.Exec(ctx, markSummed.SQL(), to)
 	return err
-}
-
-// Stock implements retention.Store.
-func (a Archive) Stock(ctx context.Context) (stock retention.Stock, err error) {
-	err = a.db.Read(ctx, "counting what the archive holds", func(ctx context.Context, tx pgx.Tx) error {
-		if err := tx.QueryRow(ctx, selectLive.SQL()).Scan(&stock.Live, pg.Moment(&stock.OldestLive),
-			&stock.LiveBytes); err != nil {
-			return err
-		}
-		var summed int64
-		if err := tx.QueryRow(ctx, selectMark.SQL()).Scan(&summed); err != nil {
-			return err
-		}
-		if summed > 0 {
-			stock.Summed = time.UnixMilli(summed).UTC()
-		}
-		stock.Weeks, err = pg.Select(ctx, tx, pg.Columns(func(w *retention.Week) []any {
-			return []any{&w.Start, &w.Intents, &w.Attempts, &w.DroppedAt, &w.Bytes}
-		}), selectWeeks.SQL())
-		return err
-	})
-	return stock, err
 }
