@@ -149,7 +149,7 @@ mutant "what cannot be paid for makes no way" pkg/txmgr/txmanager/renew.go 's/if
 mutant "a receipt may burn anything" pkg/txmgr/txmanager/looks.go 's/min\(r\.GasUsed, signed\.Gas\)/r.GasUsed/' "$room TestReceiptBurnsNoMoreThanWasSigned"
 mutant "what was paid by us is a market" pkg/txmgr/txmanager/market.go 's/^\treturn ours$/\treturn ours \&\& false/' "$room TestKeeperDoesNotOutbidItself"
 mutant "what costs no more than before needs money" pkg/txmgr/txm/money.go 's/return wei\.IsZero\(\) \|\| /return /' './pkg/txmgr/txm -run TestBudget'
-mutant "a signer that refuses is not told" pkg/txmgr/txmanager/claim.go 's/Reason: err\.Error\(\), Gate: true/Reason: err.Error()/' "$room TestClaimLeavesOutWhatIsRefused"
+mutant "a signer that refuses is not told" pkg/txmgr/txmanager/claim.go 's/Reason: err\.Error\(\), Shown: true/Reason: err.Error()/' "$room TestClaimLeavesOutWhatIsRefused"
 
 # A signer that cannot sign is a signer that is not there (NON-15).
 mutant "a signer that is out keeps the keeper's slots" pkg/pg/txstore/intent_claim.go 's/f\.signer NOT IN ` \+/true OR f.signer NOT IN ` +/' "$store"
