@@ -13,6 +13,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/txmgr/txm"
 )
 
 // NON-1: the same key in two regions, each with a database that knows the signer. What the other one sends shows on the
@@ -101,5 +102,33 @@ func lostRace(t *testing.T, s *site, by chain.Address, key secret.String) {
 	}
 	if got := s.nonce(by); got != before+1 {
 		t.Errorf("%d transactions", got-before)
+	}
+}
+
+// A nonce that was spent by a transaction that is not ours is found out on final blocks, and the signer rests until
+// somebody has looked.
+func stolenKey(t *testing.T, s *site, by chain.Address, key secret.String) {
+	w := &witness{}
+	w.mute.Store(true)
+	sn := s.sender([]secret.String{key}, w.on)
+	j := s.orderJob(s.marketOrder(100), by)
+	s.say(j)
+	s.eventually("the sender has signed", func(context.Context) bool { return len(w.broadcasts()) > 0 })
+	s.payFrom(s.private(key), s.nonce(by))
+	w.mute.Store(false)
+	if r := s.result(j.ID, 1); r.Outcome != job.Foreign || !r.TxHash.IsZero() {
+		t.Errorf("result %+v", r)
+	}
+	s.eventually("the next attempt is queued", func(ctx context.Context) bool {
+		s.say(j)
+		depth, err := sn.intents.Depth(ctx, by)
+		return err == nil && depth == 1
+	})
+	s.eventually("the reason is given", func(context.Context) bool { return sn.notices.has("paused") })
+	if n := sn.sample("sender_foreign_total"); n != 1 {
+		t.Errorf("%.0f external transactions were counted", n)
+	}
+	if heads, err := sn.intents.Heads(t.Context(), by, txm.Pick{Limit: 9}); len(heads) != 0 || err != nil {
+		t.Errorf("a paused signer has %+v to do, %v", heads, err)
 	}
 }

@@ -65,6 +65,7 @@ func TestTrouble(t *testing.T) {
 		{"the signer cannot pay for a while", notPaidFor("insufficient funds for gas * price + value: have 1 want 2",
 			"cannot pay")},
 		{"somebody else is first", lostRace},
+		{"somebody else has the key", stolenKey},
 		{"bytes that no node takes free their nonce", fatalPayload},
 		{"what is not mined is raised", raised},
 		{"the cheaper transaction is mined", cheaperMined},

@@ -112,6 +112,7 @@ mutant "a stored life that is over never ends" services/sender/turns/ask.go 's/c
   './services/sender/turns -run TestStoredLifeThatIsOverEnds'
 mutant "a stranger's nonce is not seen" pkg/txmgr/txmanager/external_use.go 's/sure \&\& next > given/sure \&\& next > given+99/' './pkg/txmgr/txmanager -run TestExternalUseIsSeen'
 mutant "one endpoint's word makes a stranger" pkg/txmgr/txmanager/external_use.go 's/sure \&\& next > given/(sure || true) \&\& next > given/' './pkg/txmgr/txmanager -run TestExternalUseIsSeen'
+mutant "one host's word loses a nonce" pkg/txmgr/txmanager/confirm.go 's/agree < need \{/false \&\& agree < need {/' './pkg/txmgr/txmanager -run TestOneHostLosesNoNonce'
 mutant "an unverified cursor is not read anew" pkg/txmgr/txmanager/cursor.go 's/if c\.unverified\.Swap\(false\) \{/if false {/' './pkg/txmgr/txmanager -run TestUnverifiedCursorIsReadAnew'
 mutant "a stranger's nonce does not pause the signer" pkg/txmgr/txmanager/cursor.go \
   's/return c, errors\.Join\(err, w\.Intents\.Pause\(ctx, f, err\.Error\(\)\)\)/return c, errors.Join(err)/' './services/sender -run TestSameKeyInTwoRegions'

@@ -16,6 +16,7 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/txstore"
+	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/txmgr/headtrack"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
@@ -187,6 +188,38 @@ func TestWhatIsSaidOfASpentNonce(t *testing.T) {
 		if !strings.Contains(out.String(), want) || alarm != (paused != "") {
 			t.Errorf("paused %q: %s", paused, out.String())
 		}
+	}
+}
+
+// NON-16: a nonce is somebody else's when two hosts say so, each for itself: that it was spent, and that none of ours
+// was mined. One that lacks a receipt of ours, or lies, ends no job and pauses nobody.
+func TestOneHostLosesNoNonce(t *testing.T) {
+	says := map[string]string{"eth_getTransactionCount": `"0x9"`, "eth_getTransactionReceipt": "null"}
+	one, other := startRPC(t), startRPC(t)
+	one.results = says
+	cfg := evm.DefaultConfig()
+	cfg.URLs = []secret.URL{secret.MustURL(one.URL),
+		secret.MustURL(strings.Replace(other.URL, "127.0.0.1", "localhost", 1))} // another host
+	node, err := evm.Dial(t.Context(), 56, cfg, zerolog.Nop(), evm.NewMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	lost := 0
+	on := duty{term: newQueueTest(t, nil).term, node: node, store: losing{}, limits: limits{},
+		metrics: NewMetrics(prometheus.NewRegistry()), log: zerolog.Nop()}
+	c := &confirm{view: view{duty: on}, ended: func() { lost++ },
+		rest: func(txm.Intent, job.Outcome) txm.Rest { return txm.Rest{} }}
+	ours := txm.PendingTx{Intent: txm.Intent{Nonce: 8}, Txs: []txm.Tx{{SignedTx: txm.SignedTx{Hash: chain.Hash{1}}}}}
+	seen := txm.Observation{Head: 1, Sent: txm.Sending{Ever: true, First: 1, Last: 1}}
+	if err := c.nonceLost(t.Context(), ours, seen); err == nil || lost != 0 {
+		t.Errorf("by one host's word: %v, %d lost", err, lost)
+	}
+	other.mu.Lock()
+	other.results = says
+	other.mu.Unlock()
+	if err := c.nonceLost(t.Context(), ours, seen); err != nil || lost != 1 {
+		t.Errorf("by two hosts' word: %v, %d lost", err, lost)
 	}
 }
 

@@ -27,7 +27,8 @@ func TestExternalUseIsSeen(t *testing.T) {
 		"one endpoint's word": {5, 6, false, nil, 1, false},
 		"nobody answers":      {5, 0, false, errors.New("timeout"), 1, false},
 	} {
-		node, now := &minedCount{says: evm.MinedNonce{Agreed: c.next, Sure: c.sure}, err: c.err}, time.Unix(1, 0)
+		said := evm.MinedNonce{Newest: c.next, Agreed: c.next, Sure: c.sure}
+		node, now := &minedCount{says: said, err: c.err}, time.Unix(1, 0)
 		s := externalUse{cursor: new(cursor), clock: func() time.Time { return now }, duty: duty{node: node}}
 		if c.given > 0 {
 			s.cursor.set(nonce.Cursor{Next: c.given})

@@ -27,6 +27,8 @@ type rpcServer struct {
 	mu      sync.Mutex
 	refusal string
 	got     []string // as they were sent
+	// results are what it answers to other methods
+	results map[string]string
 }
 
 func startRPC(t *testing.T) *rpcServer {
@@ -48,6 +50,12 @@ func (s *rpcServer) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := `"error":{"code":-32601,"message":"method not found"}`
+	s.mu.Lock()
+	result, is := s.results[q.Method]
+	s.mu.Unlock()
+	if is {
+		answer = `"result":` + result
+	}
 	switch q.Method {
 	case "eth_chainId":
 		answer = `"result":"0x38"`
