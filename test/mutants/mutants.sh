@@ -50,7 +50,7 @@ mutant "a filled number is not asked whether it is free" pkg/pg/txstore/intent_r
   "s/AND n\.state <> 'RELEASED'\)/AND false)/; s/WHERE n\.state = 'RELEASED'/WHERE true/" "$store"
 mutant "a new token is not higher" pkg/pg/txstore/lease.go 's/ELSE fencing_token \+ 1 END/ELSE fencing_token END/' "$store"
 mutant "a lease is judged by the time before the wait" pkg/pg/txstore/lease.go \
-  '/renewLease = /,/^\t\t*WHERE.*`\)/s/expires_at > clock_timestamp\(\)`/expires_at > now()`/' "$store"
+  's/expires_at > clock_timestamp\(\) AND EXISTS \($/expires_at > now() AND EXISTS (/' "$store"
 mutant "an intent is finished from any state" pkg/pg/txstore/intent_pending.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
 mutant "a receipt is recorded in any state" pkg/pg/txstore/intent_pending.go 's/t\.state = ANY \(\$12\)/(t.state = ANY ($12) OR true)/' "$store"
 mutant "an intent is skipped from any state" pkg/pg/txstore/intent_queue.go 's/t\.state = ANY \(\$9\)/(t.state = ANY ($9) OR true)/' "$store"
