@@ -86,6 +86,10 @@ func TestInheritedPatience(t *testing.T) {
 	if got := p.Next(deposit, s); got != Wait || s.CancelsForUrgent(deposit) {
 		t.Errorf("with nothing behind it: %s, cancels for it: %t", got, s.CancelsForUrgent(deposit))
 	}
+	s.Lane, s.Head = job.OrderLane, 10+p.Order.Patience
+	if got := p.Next(deposit, s); got != Replace {
+		t.Errorf("before an order: %s", got)
+	}
 	s.Lane = job.LiquidationLane
 	s.Head = 11 // one block, where a liquidation of its own waits for two
 	if got := p.Next(deposit, s); got != Replace || !s.CancelsForUrgent(deposit) {
