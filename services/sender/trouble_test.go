@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"perpkeeper/lab/devnet"
 	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -77,10 +78,7 @@ func TestTrouble(t *testing.T) {
 		{"the database is away for a while", databaseAway},
 		{"nodes refuse in words that nobody knows", notPaidFor("the moon is in the wrong house", "wrong house")},
 	} {
-		if i > 10 { // whose signer is paused
-			i -= 10
-		}
-		by, key := s.keeper(i)
+		by, key := s.keeper(i % devnet.Keepers)
 		t.Run(c.name, func(t *testing.T) { c.run(t, s.in(t), by, key) })
 	}
 }
