@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/tier"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // Snapshot is the state of the running keepers at one moment.

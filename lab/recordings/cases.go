@@ -34,9 +34,9 @@ type caseVerdict struct {
 	PositionKey                 chain.Hash `json:"positionKey"`
 	BlockTimestamp              uint64     `json:"blockTimestamp"`
 	Liquidatable                bool       `json:"liquidatable"`
-	RemainingCollateralUsd      perp.Int   `json:"remainingCollateralUsd"`
-	MinCollateralUsd            perp.Uint  `json:"minCollateralUsd"`
-	MinCollateralUsdForLeverage perp.Uint  `json:"minCollateralUsdForLeverage"`
+	RemainingCollateralUsd      chain.Int  `json:"remainingCollateralUsd"`
+	MinCollateralUsd            chain.Uint `json:"minCollateralUsd"`
+	MinCollateralUsdForLeverage chain.Uint `json:"minCollateralUsdForLeverage"`
 }
 
 // cases are the questions of a file, each answered when the fold has come as far as it asks for.

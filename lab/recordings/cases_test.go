@@ -222,13 +222,13 @@ func TestFoldedFundingShowsWhatTheEventsShow(t *testing.T) {
 	adaptive, belowMinimum := 0, 0
 	for _, name := range fixtureNames {
 		fundings(t, name, func(book *perp.Book, v perp.MarketValue) {
-			word := func(name string) perp.Uint {
+			word := func(name string) chain.Uint {
 				key := perp.RowKey{Table: perp.Parameters, Key: perp.DataStoreKey(name, v.Scope)}
 				p, _ := book.Get(key).(perp.Parameter)
 				return p.Uint()
 			}
 			blind := v
-			blind.Value = perp.Int{}
+			blind.Value = chain.Int{}
 			o := overlay{book, map[perp.RowKey]perp.Row{}}
 			if err := perp.Apply(o, perp.MarketValued{Values: []perp.MarketValue{blind}}); err != nil {
 				t.Fatal(err)
@@ -271,7 +271,7 @@ func TestCasePrices(t *testing.T) {
 	} {
 		var d decimal
 		err := json.Unmarshal([]byte(text), &d)
-		var got perp.Uint
+		var got chain.Uint
 		if err == nil {
 			got, err = d.perUnit(18)
 		}

@@ -189,7 +189,7 @@ func (f *fold) worth() map[chain.Address]float64 {
 // openedAt is what a unit of each index token was worth when the last opened of the open positions on it was opened, in
 // USD with 30 decimals.
 func openedAt(book *perp.Book) map[chain.Address]float64 {
-	worth, at := map[chain.Address]float64{}, map[chain.Address]perp.Uint{}
+	worth, at := map[chain.Address]float64{}, map[chain.Address]chain.Uint{}
 	for _, row := range book.Rows(perp.Positions) {
 		p := row.(perp.Position) //nolint:forcetypeassert // of the table asked for
 		market, known := book.Get(perp.RowKey{Table: perp.Markets, Key: p.Market.Hash()}).(perp.Market)
@@ -271,13 +271,13 @@ func (d *decimal) parse(text string) error {
 }
 
 // perUnit is the price of a token's smallest unit in USD with 30 decimals. It fails where that is no whole number.
-func (d *decimal) perUnit(decimals int) (perp.Uint, error) {
+func (d *decimal) perUnit(decimals int) (chain.Uint, error) {
 	zeros := d.exponent + 30 - decimals
 	if d.digits == "" || zeros < 0 || zeros+len(d.digits) > 78 {
-		return perp.Uint{}, fmt.Errorf("%se%d USD cannot be the price of a token of %d decimals", d.digits, d.exponent,
+		return chain.Uint{}, fmt.Errorf("%se%d USD cannot be the price of a token of %d decimals", d.digits, d.exponent,
 			decimals)
 	}
-	return perp.ParseUint(d.digits + strings.Repeat("0", zeros))
+	return chain.ParseUint(d.digits + strings.Repeat("0", zeros))
 }
 
 // float is the price per whole token, to tell tokens apart by.

@@ -12,14 +12,14 @@ import (
 // A market's tokens are told apart by what its positions were opened at; the logs carry no symbol.
 func TestSymbolsFindTheirTokens(t *testing.T) {
 	sol := chain.Address{0x14}
-	position := func(market chain.Address, price perp.Uint) perp.Position {
-		tokens := perp.U64(7).Mul(perp.Pow10(9))
+	position := func(market chain.Address, price chain.Uint) perp.Position {
+		tokens := chain.U64(7).Mul(chain.Pow10(9))
 		return perp.Position{PositionKey: chain.Keccak256(market[:]), Market: market, SizeInTokens: tokens,
 			SizeInUsd: tokens.Mul(price)}
 	}
-	onEth, onBtc := position(ethMarket, perp.U64(5_000).Mul(perp.Pow10(12))),
-		position(btcMarket, perp.U64(50_000).Mul(perp.Pow10(22)))
-	onSol := position(chain.Address{0x50}, perp.U64(150).Mul(perp.Pow10(12)))
+	onEth, onBtc := position(ethMarket, chain.U64(5_000).Mul(chain.Pow10(12))),
+		position(btcMarket, chain.U64(50_000).Mul(chain.Pow10(22)))
+	onSol := position(chain.Address{0x50}, chain.U64(150).Mul(chain.Pow10(12)))
 	eth := perp.Market{MarketToken: ethMarket, IndexToken: weth, LongToken: weth, ShortToken: usdc}
 	btc := perp.Market{MarketToken: btcMarket, IndexToken: wbtc, LongToken: wbtc, ShortToken: usdc}
 	three := perp.Market{MarketToken: onSol.Market, IndexToken: sol, LongToken: weth, ShortToken: usdc}

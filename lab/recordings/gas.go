@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
@@ -107,7 +108,7 @@ func (f gasCases) wordsOf(c gasCase) (words gmx.GasWords, err error) {
 		if !known {
 			continue
 		}
-		value, err := perp.ParseUint(strings.Trim(string(text), `"`))
+		value, err := chain.ParseUint(strings.Trim(string(text), `"`))
 		if err != nil {
 			return words, fmt.Errorf("%s is %s in the words %q: want a whole number", name, text, c.Words)
 		}

@@ -63,9 +63,9 @@ type side struct {
 	isLong             bool
 }
 
-func signed(t *testing.T, v any) perp.Int {
+func signed(t *testing.T, v any) chain.Int {
 	t.Helper()
-	n, err := perp.ParseInt(v.(string))
+	n, err := chain.ParseInt(v.(string))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,10 +77,10 @@ func TestPositionsAddUpToTheMarketsTotals(t *testing.T) {
 	for _, name := range fixtureNames {
 		t.Run(name, func(t *testing.T) {
 			state := fixture(t, name)
-			sums := map[string]map[side]perp.Int{}
-			add := func(measure string, s side, v perp.Int) {
+			sums := map[string]map[side]chain.Int{}
+			add := func(measure string, s side, v chain.Int) {
 				if sums[measure] == nil {
-					sums[measure] = map[side]perp.Int{}
+					sums[measure] = map[side]chain.Int{}
 				}
 				sums[measure][s] = sums[measure][s].Add(v)
 			}
@@ -133,10 +133,10 @@ func TestFoldedPositionsAreCoherent(t *testing.T) {
 					Account, Market, CollateralToken chain.Address
 					IsLong                           bool
 					Status                           perp.PositionStatus
-					SizeInUsd, SizeInTokens          perp.Uint
-					CollateralAmount                 perp.Uint
-					PendingImpactAmount              perp.Int
-					IncreasedAtTime, DecreasedAtTime perp.Uint
+					SizeInUsd, SizeInTokens          chain.Uint
+					CollateralAmount                 chain.Uint
+					PendingImpactAmount              chain.Int
+					IncreasedAtTime, DecreasedAtTime chain.Uint
 					Stamp                            struct{ TimeMs string }
 				}
 				if err := json.Unmarshal(text, &p); err != nil {

@@ -52,7 +52,7 @@ func (s *story) happen(events ...chain.Log) {
 	s.tx++
 }
 
-func (s *story) now() perp.Uint { return perp.U64(storyStart + s.block) }
+func (s *story) now() chain.Uint { return chain.U64(storyStart + s.block) }
 
 func word(what string, n uint64) chain.Hash {
 	return chain.Keccak256(fmt.Appendf(nil, "%s %d", what, n))
@@ -60,15 +60,15 @@ func word(what string, n uint64) chain.Hash {
 
 func event(name string, given perp.Fields) chain.Log { return gmxtest.Event(storyEmitter, name, given) }
 
-func usd(n uint64) perp.Uint { return perp.U64(n).Mul(perp.Pow10(30)) }
+func usd(n uint64) chain.Uint { return chain.U64(n).Mul(chain.Pow10(30)) }
 
 func (s *story) orderCreated(key chain.Hash, account chain.Address, kind perp.OrderType, more perp.Fields) chain.Log {
 	given := perp.Fields{
 		"key": key, "account": account, "receiver": account, "market": ethMarket, "initialCollateralToken": usdc,
 		"swapPath":  []chain.Address{},
-		"orderType": perp.U64(uint64(kind)), "sizeDeltaUsd": usd(1000), "updatedAtTime": s.now(),
-		"validFromTime": perp.U64(0),
-		"executionFee":  perp.U64(700), "isLong": true, "autoCancel": false, "dataList": []chain.Hash{},
+		"orderType": chain.U64(uint64(kind)), "sizeDeltaUsd": usd(1000), "updatedAtTime": s.now(),
+		"validFromTime": chain.U64(0),
+		"executionFee":  chain.U64(700), "isLong": true, "autoCancel": false, "dataList": []chain.Hash{},
 	}
 	maps.Copy(given, more)
 	return event("OrderCreated", given)
@@ -78,8 +78,8 @@ func (s *story) increase(order chain.Hash, account chain.Address, size, delta ui
 	return event("PositionIncrease", perp.Fields{
 		"account": account, "market": ethMarket, "collateralToken": usdc, "isLong": true, "orderKey": order,
 		"sizeInUsd":    usd(size),
-		"sizeInTokens": perp.U64(size), "collateralAmount": perp.U64(size / 10), "sizeDeltaUsd": usd(delta),
-		"pendingPriceImpactAmount": perp.I64(impact), "increasedAtTime": s.now(),
+		"sizeInTokens": chain.U64(size), "collateralAmount": chain.U64(size / 10), "sizeDeltaUsd": usd(delta),
+		"pendingPriceImpactAmount": chain.I64(impact), "increasedAtTime": s.now(),
 	})
 }
 
@@ -88,14 +88,14 @@ func (s *story) decrease(order chain.Hash, account chain.Address, kind perp.Orde
 	return gmxtest.Decrease(storyEmitter, perp.Fields{
 		"account": account, "market": ethMarket, "collateralToken": usdc, "isLong": true, "orderKey": order,
 		"sizeInUsd":    usd(size),
-		"sizeInTokens": perp.U64(size), "collateralAmount": perp.U64(size / 10), "sizeDeltaUsd": usd(delta),
-		"orderType": perp.U64(uint64(kind)), "decreasedAtTime": s.now(),
+		"sizeInTokens": chain.U64(size), "collateralAmount": chain.U64(size / 10), "sizeDeltaUsd": usd(delta),
+		"orderType": chain.U64(uint64(kind)), "decreasedAtTime": s.now(),
 	})
 }
 
 func executed(key chain.Hash, account chain.Address, secondary uint64) chain.Log {
 	return event("OrderExecuted",
-		perp.Fields{"key": key, "account": account, "secondaryOrderType": perp.U64(secondary)})
+		perp.Fields{"key": key, "account": account, "secondaryOrderType": chain.U64(secondary)})
 }
 
 func request(kind string, key chain.Hash, account chain.Address, given perp.Fields) chain.Log {
@@ -125,9 +125,9 @@ func (s *story) deployment() {
 	s.happen(event("MarketCreated", perp.Fields{"marketToken": btcMarket, "indexToken": wbtc, "longToken": wbtc,
 		"shortToken": usdc}))
 	s.happen(
-		event("SetUint", perp.Fields{"baseKey": base, "data": perp.Bytes(args), "value": perp.Pow10(27)}),
+		event("SetUint", perp.Fields{"baseKey": base, "data": perp.Bytes(args), "value": chain.Pow10(27)}),
 		event("SetInt", perp.Fields{"baseKey": perp.BaseKey("VIRTUAL_INVENTORY_FOR_POSITIONS"),
-			"data": perp.Bytes(make([]byte, 32)), "value": perp.I64(-3)}),
+			"data": perp.Bytes(make([]byte, 32)), "value": chain.I64(-3)}),
 		event("SetBool", perp.Fields{"baseKey": word("key", 1)}),
 		event("SetAddress", perp.Fields{"baseKey": word("key", 2)}),
 		event("SetBytes32", perp.Fields{"baseKey": word("key", 3), "data": perp.Bytes{}}),
@@ -166,12 +166,12 @@ func (s *story) ordersOfAlice() {
 		event("CumulativeBorrowingFactorUpdated", perp.Fields{"market": ethMarket}),
 		event("OpenInterestUpdated", perp.Fields{"market": ethMarket, "collateralToken": usdc, "nextValue": usd(900)}),
 		event("OpenInterestInTokensUpdated", perp.Fields{"market": ethMarket, "collateralToken": usdc,
-			"nextValue": perp.U64(900)}),
+			"nextValue": chain.U64(900)}),
 		event("VirtualPositionInventoryUpdated", perp.Fields{"token": weth}),
 		event("PositionFeesCollected", perp.Fields{"market": ethMarket, "orderKey": limit, "isIncrease": true}),
 		s.increase(limit, alice, 900, 900, -1000), executed(limit, alice, 0), event("KeeperExecutionFee", nil))
 	s.happen(s.orderCreated(stop, alice, perp.StopLossDecrease,
-		perp.Fields{"autoCancel": true, "triggerPrice": perp.U64(5)}))
+		perp.Fields{"autoCancel": true, "triggerPrice": chain.U64(5)}))
 	s.nextBlock()
 }
 
@@ -184,12 +184,12 @@ func (s *story) endsOfPositions() {
 	s.nextBlock()
 	cut := []chain.Log{event("OrderSizeDeltaAutoUpdated", perp.Fields{"key": partial, "nextSizeDeltaUsd": usd(300)}),
 		event("OrderCollateralDeltaAmountAutoUpdated",
-			perp.Fields{"key": partial, "nextCollateralDeltaAmount": perp.U64(0)})}
+			perp.Fields{"key": partial, "nextCollateralDeltaAmount": chain.U64(0)})}
 	cut = append(cut, s.decrease(partial, alice, perp.LimitDecrease, 600, 300)...)
 	s.happen(append(cut, executed(partial, alice, 0))...)
 	s.nextBlock()
 	end := []chain.Log{s.orderCreated(liquidation, alice, perp.Liquidation,
-		perp.Fields{"sizeDeltaUsd": usd(600), "executionFee": perp.U64(0)}),
+		perp.Fields{"sizeDeltaUsd": usd(600), "executionFee": chain.U64(0)}),
 		event("PositionFeesInfo", perp.Fields{"market": ethMarket, "orderKey": liquidation}),
 		event("InsolventClose", perp.Fields{"orderKey": liquidation, "step": "pnl"})}
 	end = append(end, s.decrease(liquidation, alice, perp.Liquidation, 0, 600)...)

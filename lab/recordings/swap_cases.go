@@ -18,26 +18,26 @@ import (
 // USD with 30 decimals per smallest unit, or in USD per whole token by a symbol or address that --tokens or the file's
 // own list of tokens explains. Other fields, such as what the chain said, are not read.
 type swapCase struct {
-	Block           *uint64                        `json:"block"` // the last one that counts; without it all do
-	Path            []chain.Address                `json:"path"`
-	TokenIn         chain.Address                  `json:"tokenIn"`
-	AmountIn        perp.Uint                      `json:"amountIn"`
-	MinOutputAmount perp.Uint                      `json:"minOutputAmount"`
-	UIFeeReceiver   chain.Address                  `json:"uiFeeReceiver"`
-	RawPrices       map[chain.Address][2]perp.Uint `json:"rawPrices"`
-	Prices          map[string]casePrice           `json:"prices"`
+	Block           *uint64                         `json:"block"` // the last one that counts; without it all do
+	Path            []chain.Address                 `json:"path"`
+	TokenIn         chain.Address                   `json:"tokenIn"`
+	AmountIn        chain.Uint                      `json:"amountIn"`
+	MinOutputAmount chain.Uint                      `json:"minOutputAmount"`
+	UIFeeReceiver   chain.Address                   `json:"uiFeeReceiver"`
+	RawPrices       map[chain.Address][2]chain.Uint `json:"rawPrices"`
+	Prices          map[string]casePrice            `json:"prices"`
 }
 
 // swapAnswer is what is printed of a case: what comes out, or the name of the error that the venue would refuse with.
 type swapAnswer struct {
-	AmountOut *perp.Uint  `json:"amountOut,omitempty"`
+	AmountOut *chain.Uint `json:"amountOut,omitempty"`
 	Hops      []hopAnswer `json:"hops,omitempty"`
 	Revert    string      `json:"revert,omitempty"`
 }
 
 type hopAnswer struct {
-	AmountOut         perp.Uint `json:"amountOut"`
-	PriceImpactAmount perp.Int  `json:"priceImpactAmount"`
+	AmountOut         chain.Uint `json:"amountOut"`
+	PriceImpactAmount chain.Int  `json:"priceImpactAmount"`
 }
 
 // swapCases are the questions of a file, each answered when the fold has come as far as it asks for.
@@ -137,7 +137,7 @@ func (c *swapCase) swap(rows perp.Rows, tokens tokenNames) (swapAnswer, error) {
 	s := perp.Swap{Path: c.Path, TokenIn: c.TokenIn, AmountIn: c.AmountIn, MinOutput: c.MinOutputAmount,
 		UIFeeReceiver: c.UIFeeReceiver}
 	most, known := rows.Get(maxPathLength).(perp.Parameter)
-	if known && most.Uint().Less(perp.U64(uint64(len(s.Path)))) {
+	if known && most.Uint().Less(chain.U64(uint64(len(s.Path)))) {
 		return swapAnswer{Revert: "MaxSwapPathLengthExceeded"}, nil
 	}
 	done, err := s.Execute(rows, prices)

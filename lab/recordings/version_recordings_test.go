@@ -129,12 +129,12 @@ type nextFunding struct {
 	Market                      chain.Address
 	Name                        string
 	Prices                      map[string]casePrice
-	SavedFundingFactorPerSecond perp.Int
+	SavedFundingFactorPerSecond chain.Int
 	Chain                       struct {
-		FundingFactorPerSecond          perp.Uint
-		NextSavedFundingFactorPerSecond perp.Int
+		FundingFactorPerSecond          chain.Uint
+		NextSavedFundingFactorPerSecond chain.Int
 		FundingFeeAmountPerSizeDelta    struct {
-			Long, Short struct{ LongToken, ShortToken perp.Uint }
+			Long, Short struct{ LongToken, ShortToken chain.Uint }
 		}
 	}
 }
@@ -201,7 +201,7 @@ func compareNextFunding(t *testing.T, f *fold, w nextFunding) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	measure := func(m perp.Measure, token chain.Address, isLong bool) perp.Int {
+	measure := func(m perp.Measure, token chain.Address, isLong bool) chain.Int {
 		v, _ := f.book.Get(perp.MarketValueKey(m, w.Market.Hash(), token, isLong)).(perp.MarketValue)
 		return v.Value
 	}
@@ -221,15 +221,15 @@ func compareNextFunding(t *testing.T, f *fold, w nextFunding) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	times := perp.U64(1)
+	times := chain.U64(1)
 	if market.LongToken == market.ShortToken {
-		times = perp.U64(2) // the Reader gives what is added twice
+		times = chain.U64(2) // the Reader gives what is added twice
 	}
 	delta := w.Chain.FundingFeeAmountPerSizeDelta
 	for _, side := range []struct {
 		isLong bool
 		token  chain.Address
-		want   perp.Uint
+		want   chain.Uint
 	}{{true, market.LongToken, delta.Long.LongToken}, {true, market.ShortToken, delta.Long.ShortToken},
 		{false, market.LongToken, delta.Short.LongToken}, {false, market.ShortToken, delta.Short.ShortToken}} {
 		got, _ := terms.Funding(side.isLong, side.token)

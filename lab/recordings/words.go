@@ -60,11 +60,11 @@ func (w missingWord) parse() (chain.Hash, error) {
 	case strings.HasPrefix(value, "0x"):
 		return chain.ParseHash(value)
 	}
-	number, err := perp.ParseInt(value)
+	number, err := chain.ParseInt(value)
 	if err == nil {
 		return number.Word(), nil
 	}
-	large, err := perp.ParseUint(value)
+	large, err := chain.ParseUint(value)
 	return large.Bytes32(), err
 }
 

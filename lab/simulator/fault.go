@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
 )
 
 // Fault is something that goes wrong, from one time to another; all faults end at the end.

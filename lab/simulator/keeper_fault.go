@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"perpkeeper/lab/simulator/fakechain"
-	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/chain"
 )
 
 func (k *keeper) has(kind FaultKind) bool { return k.faults[kind].count > 0 }
@@ -24,7 +24,7 @@ func (k *keeper) beginFault(f Fault) {
 		k.planner, k.sender = nil, nil
 		k.ledger.Gone(k.key.Account)
 	case NoGas:
-		k.sim.chain.Fund(k.key.Account, perp.Uint{})
+		k.sim.chain.Fund(k.key.Account, chain.Uint{})
 	case NoRole:
 		k.sim.chain.Revoke(k.key.Account, true)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
 )
 
 // Expectation is what the result of a scenario must be: a measure of some of the jobs, and its bounds.

@@ -14,7 +14,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
 	"perpkeeper/pkg/tier"
 )
 

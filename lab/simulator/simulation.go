@@ -263,7 +263,7 @@ func (s *simulation) reorg(f Fault) {
 }
 
 // fortune is what a signer has: 1000 BNB, in wei.
-var initialBalance = perp.Pow10(21)
+var initialBalance = chain.Pow10(21)
 
 // accountOf is the signer of a tier.
 func accountOf(tier int) chain.Address {

@@ -103,11 +103,11 @@ func (w plannedJob) order(m perp.Market, t perp.OrderType, limit perp.Price) per
 // position is a long of $10 000 that can be liquidated from the report on that is due, and not before: then its
 // collateral and profit fall below the required hundredth of its size.
 func (w plannedJob) position(m perp.Market) perp.Position {
-	size := perp.U64(10_000).Mul(perp.One)
+	size := chain.U64(10_000).Mul(perp.One)
 	tokens := size.Div(venue.Price(startCents).Min)
 	// Half a step below the last price at which it is safe.
 	edge := tokens.Mul(venue.Price(centsAt(w.due) + stepCents/2).Min)
-	required := perp.U64(100).Mul(perp.One)
+	required := chain.U64(100).Mul(perp.One)
 	return perp.Position{
 		Account: w.account(), Market: m.MarketToken, CollateralToken: m.ShortToken, IsLong: true,
 		SizeInUsd: size, SizeInTokens: tokens, CollateralAmount: required.Add(size).Sub(edge).Div(venue.Price(100).Min),

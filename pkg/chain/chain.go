@@ -1,4 +1,5 @@
-// Package chain holds the types of an EVM chain: hashes, addresses, blocks, logs, transactions and reorgs.
+// Package chain holds the types of an EVM chain: hashes, addresses, 256-bit integers, blocks, logs,
+// transactions and reorgs.
 //
 // It holds values only. It knows no JSON-RPC, no contract and no database; every other package may import it, and it
 // imports nothing of this module.

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
 )
 
 // CommissionConfig is the [commission] section: whose signers earn for whom.
@@ -56,8 +55,8 @@ func (c CommissionConfig) Owners() map[chain.Address]string {
 
 // Release is the payload of a commission's release.
 type Release struct {
-	Agent  string    `json:"agent"`
-	Amount perp.Uint `json:"amount"` // wei
+	Agent  string     `json:"agent"`
+	Amount chain.Uint `json:"amount"` // wei
 }
 
 // Commissions releases booked fees (DLY-2). The key of a job is the identity of the fee's log.

@@ -3,7 +3,7 @@ package delayed
 import (
 	"time"
 
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
 )
 
 // Config is the [delayed] section.

@@ -13,7 +13,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/delayed/delayedtest"
-	"perpkeeper/pkg/perp"
 )
 
 // memory is a store in a list, for virtual time. It passes the suite of the real one.
@@ -22,12 +21,12 @@ type memoryStore struct {
 	rows   []delayed.Job
 	busy   map[int64]bool
 	down   error // what it answers when it is away
-	ledger map[string]perp.Uint
+	ledger map[string]chain.Uint
 	open   map[chain.Hash]bool
 }
 
 func newMemoryStore() *memoryStore {
-	return &memoryStore{busy: map[int64]bool{}, ledger: map[string]perp.Uint{}, open: map[chain.Hash]bool{}}
+	return &memoryStore{busy: map[int64]bool{}, ledger: map[string]chain.Uint{}, open: map[chain.Hash]bool{}}
 }
 
 // round keeps what a database keeps of a time.
@@ -163,16 +162,16 @@ func (m *memoryStore) jobs(*testing.T) []delayed.Job {
 // memoryTx is what kinds work with.
 type memoryTx struct {
 	*memoryStore
-	released map[string]perp.Uint
+	released map[string]chain.Uint
 }
 
-func (t *memoryTx) Release(_ context.Context, agent string, amount perp.Uint, _ string) error {
+func (t *memoryTx) Release(_ context.Context, agent string, amount chain.Uint, _ string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ledger[agent].Less(amount) {
 		return delayed.Anomalyf("only %s wei are frozen", t.ledger[agent])
 	}
-	t.released = map[string]perp.Uint{agent: amount}
+	t.released = map[string]chain.Uint{agent: amount}
 	return nil
 }
 

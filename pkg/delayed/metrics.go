@@ -3,7 +3,7 @@ package delayed
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"perpkeeper/pkg/service/metric"
+	"perpkeeper/pkg/instrument/metric"
 )
 
 // Metrics are the metrics of a scanner (DLY-9).

@@ -6,8 +6,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 // DailyReport is the name of the kind that sums up a day. The key of a job is the day, as in 2006-01-02.
@@ -27,8 +27,8 @@ type Day struct {
 
 // Fees are a number of fees and their sum in wei.
 type Fees struct {
-	Count int       `json:"count"`
-	Wei   perp.Uint `json:"wei"`
+	Count int        `json:"count"`
+	Wei   chain.Uint `json:"wei"`
 }
 
 // Count adds attempts that ended with an outcome.

@@ -16,8 +16,8 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/delayed"
-	"perpkeeper/pkg/perp"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -236,13 +236,13 @@ func (timerTrigger) Wait(ctx context.Context, atMost time.Duration) error {
 // DLY-7: too little is frozen, or the row makes no sense: parked at once, nothing changed, counted as an anomaly.
 func TestAnomaliesAreParked(t *testing.T) {
 	m := newMemoryStore()
-	m.ledger["rich"], m.ledger["poor"] = perp.U64(100), perp.U64(9)
+	m.ledger["rich"], m.ledger["poor"] = chain.U64(100), chain.U64(9)
 	p := newFixture(m, delayed.DefaultConfig(), delayed.Commissions{}, delayed.Reports{})
 	for kind, payloads := range map[string]map[string]any{
 		delayed.CommissionRelease: {
-			"a": delayed.Release{Agent: "rich", Amount: perp.U64(60)},
-			"b": delayed.Release{Agent: "poor", Amount: perp.U64(10)},
-			"c": delayed.Release{Agent: "nobody", Amount: perp.U64(1)}, "d": delayed.Release{Agent: "rich"},
+			"a": delayed.Release{Agent: "rich", Amount: chain.U64(60)},
+			"b": delayed.Release{Agent: "poor", Amount: chain.U64(10)},
+			"c": delayed.Release{Agent: "nobody", Amount: chain.U64(1)}, "d": delayed.Release{Agent: "rich"},
 			"e": "no release",
 		},
 		delayed.DailyReport: {"31.12.": nil},
@@ -261,7 +261,7 @@ func TestAnomaliesAreParked(t *testing.T) {
 			t.Errorf("left %+v, want it %s", j, want)
 		}
 	}
-	if m.ledger["rich"] != perp.U64(40) || m.ledger["poor"] != perp.U64(9) {
+	if m.ledger["rich"] != chain.U64(40) || m.ledger["poor"] != chain.U64(9) {
 		t.Errorf("left %v", m.ledger)
 	}
 	p.wantFigures(t, map[string]float64{"delayed_anomalies_total": 5, "delayed_parked_jobs": 5})

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 )
 
 // Store keeps the rows of delayed jobs.
@@ -68,7 +67,7 @@ type Outlook struct {
 type Tx interface {
 	// Release moves wei from the agent's frozen balance to its balance. The source names the commission. A frozen
 	// balance that is too small, an unknown agent and a source that was released before are anomalies.
-	Release(ctx context.Context, agent string, amount perp.Uint, source string) error
+	Release(ctx context.Context, agent string, amount chain.Uint, source string) error
 	// Waiting reports whether an order or request is pending in the active generation.
 	Waiting(ctx context.Context, key chain.Hash) (bool, error)
 	// Day counts from midnight to midnight UTC.

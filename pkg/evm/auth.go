@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // header goes with every request to an endpoint, which knows us by it. The zero header is none.

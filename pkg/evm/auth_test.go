@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // gateway is a server of an endpoint that notes which header came with which method.

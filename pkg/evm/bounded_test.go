@@ -15,8 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // packedAnswer is a gzip of an answer with so many bytes of result.
@@ -58,7 +57,7 @@ func TestAnswersAreBoundedAfterUnpacking(t *testing.T) {
 	}
 	defer c.Close()
 	call := func() error {
-		_, err := c.Simulate(t.Context(), chain.Address{1}, chain.Address{2}, nil, 1, perp.Uint{})
+		_, err := c.Simulate(t.Context(), chain.Address{1}, chain.Address{2}, nil, 1, chain.Uint{})
 		return err
 	}
 	if err := call(); err != nil {

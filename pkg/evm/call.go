@@ -8,7 +8,6 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 )
 
 // hexBytes are bytes as JSON-RPC writes them.
@@ -53,7 +52,7 @@ func (r Reader) Call(ctx context.Context, to chain.Address, data []byte, block c
 // Simulate executes what a transaction would execute, on the newest state, and returns nil if it would succeed.
 // RevertData finds a revert and its reason. Gas is the transaction's limit; value is in wei.
 func (r Reader) Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64,
-	value perp.Uint) (Source, error) {
+	value chain.Uint) (Source, error) {
 	arg := callArg{From: &from, To: to, Gas: hexNumber(gas), Data: data}
 	if !value.IsZero() {
 		arg.Value = (*hexutil.Big)(value.Big())
@@ -82,21 +81,21 @@ func (r Reader) nonceAtBlock(ctx context.Context, account chain.Address, number 
 }
 
 // Balance returns an account's balance in wei, on the newest state.
-func (r Reader) Balance(ctx context.Context, account chain.Address) (perp.Uint, error) {
+func (r Reader) Balance(ctx context.Context, account chain.Address) (chain.Uint, error) {
 	balance, _, err := ask(ctx, r, scalar[hexutil.Big](methodBalance, account, Latest))
 	if err != nil {
-		return perp.Uint{}, fmt.Errorf("asking for the balance of %s: %w", account, err)
+		return chain.Uint{}, fmt.Errorf("asking for the balance of %s: %w", account, err)
 	}
-	return perp.UintFromBig((*big.Int)(&balance))
+	return chain.UintFromBig((*big.Int)(&balance))
 }
 
 // BalanceAt is [Reader.Balance] after the block of a number. Nodes that keep no old states refuse old blocks.
-func (r Reader) BalanceAt(ctx context.Context, account chain.Address, number uint64) (perp.Uint, error) {
+func (r Reader) BalanceAt(ctx context.Context, account chain.Address, number uint64) (chain.Uint, error) {
 	balance, _, err := ask(ctx, r, scalar[hexutil.Big](methodBalance, account, hexNumber(number)))
 	if err != nil {
-		return perp.Uint{}, fmt.Errorf("asking for the balance of %s at block %d: %w", account, number, err)
+		return chain.Uint{}, fmt.Errorf("asking for the balance of %s at block %d: %w", account, number, err)
 	}
-	return perp.UintFromBig((*big.Int)(&balance))
+	return chain.UintFromBig((*big.Int)(&balance))
 }
 
 // GasPrice returns the price in wei per gas that the node suggests.

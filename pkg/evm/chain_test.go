@@ -20,7 +20,7 @@ import (
 	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // The sender cache of go-ethereum's chain is a global that never ends.

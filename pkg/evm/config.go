@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/transport"
 )
 

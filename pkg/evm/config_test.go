@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 func TestConfig(t *testing.T) {

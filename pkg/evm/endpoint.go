@@ -14,7 +14,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // endpoint is one address of the chain: its connection, and what was learnt about it.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/rpc"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // failure is why a request got no usable answer, as the class label of evm_request_errors_total.

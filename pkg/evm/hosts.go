@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // hostsOf names the machine or provider behind each address. Addresses of one name have one word together, whatever

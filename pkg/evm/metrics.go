@@ -3,7 +3,7 @@ package evm
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"perpkeeper/pkg/service/metric"
+	"perpkeeper/pkg/instrument/metric"
 )
 
 // Metrics are the counters of all clients of a process.

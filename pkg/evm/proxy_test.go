@@ -7,7 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // startProxy serves a node's HTTP answers after a change.

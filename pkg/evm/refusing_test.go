@@ -12,8 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // everything is what a fake node answers.
@@ -143,7 +142,7 @@ func TestAnswersThatAreErrors(t *testing.T) {
 		for f := range calls {
 			nodes[0].inject(refuse(f, methodCall))
 			for range 10 {
-				if _, err := one.Simulate(t.Context(), chain.Address{1}, venue, nil, 1, perp.Uint{}); err == nil {
+				if _, err := one.Simulate(t.Context(), chain.Address{1}, venue, nil, 1, chain.Uint{}); err == nil {
 					t.Fatal("it succeeded")
 				}
 				time.Sleep(time.Second)

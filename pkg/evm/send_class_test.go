@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // sendAnswers are the texts of nodes and providers, complete, with what is known to follow them.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // A private transaction goes to the private endpoints and to no other; a public one never to them. Nothing is read from

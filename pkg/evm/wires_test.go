@@ -11,7 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/transport"
 	"perpkeeper/pkg/transport/transporttest"
 )

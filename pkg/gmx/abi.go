@@ -44,7 +44,7 @@ func (w *walker) word(at int) (word chain.Hash) {
 func (w *walker) size(at int) int {
 	word := w.word(at)
 	if v := binary.BigEndian.Uint64(word[24:]); word != wordOf(v) || v > uint64(len(w.data)) {
-		w.failf("offset or length %s at byte %d is larger than the data", perp.UintFromBytes(word[:]), at)
+		w.failf("offset or length %s at byte %d is larger than the data", chain.UintFromBytes(word[:]), at)
 		return 0
 	}
 	return int(binary.BigEndian.Uint64(word[24:]))
@@ -66,9 +66,9 @@ func (w *walker) bool(at int) bool {
 	return word == wordOf(1)
 }
 
-func (w *walker) uint(at int) perp.Uint { return perp.UintFromBytes(w.span(at, 32)) }
+func (w *walker) uint(at int) chain.Uint { return chain.UintFromBytes(w.span(at, 32)) }
 
-func (w *walker) int(at int) perp.Int { return perp.IntFromWord(w.word(at)) }
+func (w *walker) int(at int) chain.Int { return chain.IntFromWord(w.word(at)) }
 
 // raw returns the bytes of a byte string or string, still part of the data.
 func (w *walker) raw(at int) []byte { return w.span(at+32, w.size(at)) }

@@ -81,7 +81,7 @@ func eventItems(data []byte) (perp.Fields, error) {
 
 // typeName names an item's type as the contracts do.
 func typeName(v any) string {
-	for kind, sample := range []any{chain.Address{}, perp.Uint{}, perp.Int{}, true, chain.Hash{}, perp.Bytes{}, ""} {
+	for kind, sample := range []any{chain.Address{}, chain.Uint{}, chain.Int{}, true, chain.Hash{}, perp.Bytes{}, ""} {
 		switch reflect.TypeOf(v) {
 		case reflect.TypeOf(sample):
 			return itemTypes[kind]
@@ -152,9 +152,11 @@ func drawFields(t *rapid.T) perp.Fields {
 		case 0:
 			fields[name] = oneOrMany(t, array, func() (a chain.Address) { copy(a[:], drawBytes(t, 20)); return a })
 		case 1:
-			fields[name] = oneOrMany(t, array, func() perp.Uint { return perp.UintFromBytes(drawBytes(t, 32)) })
+			fields[name] = oneOrMany(t, array, func() chain.Uint { return chain.UintFromBytes(drawBytes(t, 32)) })
 		case 2:
-			fields[name] = oneOrMany(t, array, func() perp.Int { return perp.IntFromWord([32]byte(drawBytes(t, 32))) })
+			fields[name] = oneOrMany(t, array, func() chain.Int {
+				return chain.IntFromWord([32]byte(drawBytes(t, 32)))
+			})
 		case 3:
 			fields[name] = oneOrMany(t, array, func() bool { return rapid.Bool().Draw(t, "bool") })
 		case 4:
@@ -212,7 +214,7 @@ func TestWalkerAgainstReferenceOnRecordings(t *testing.T) {
 
 func TestIndexerRefusesDamage(t *testing.T) {
 	good := gmxtest.Data(chain.Address{1}, "Event", perp.Fields{
-		"a": chain.Address{2}, "b": true, "c": perp.U64(7), "d": []chain.Hash{{1}}, "e": perp.Bytes("bytes"),
+		"a": chain.Address{2}, "b": true, "c": chain.U64(7), "d": []chain.Hash{{1}}, "e": perp.Bytes("bytes"),
 		"f": "text",
 	})
 	if _, err := eventItems(good); err != nil {
@@ -266,7 +268,7 @@ func TestIndexerRefusesWhatNoCompilerWrites(t *testing.T) {
 }
 
 func TestIndexerRefusesItemsOfOneName(t *testing.T) {
-	data := gmxtest.Data(chain.Address{1}, "E", perp.Fields{"same": true, "sane": perp.U64(1)})
+	data := gmxtest.Data(chain.Address{1}, "E", perp.Fields{"same": true, "sane": chain.U64(1)})
 	bad := bytes.Replace(data, []byte("sane"), []byte("same"), 1)
 	if _, err := eventItems(bad); err == nil || !strings.Contains(err.Error(), `item "same" appears twice`) {
 		t.Fatalf("got %v", err)
@@ -362,11 +364,11 @@ func FuzzEventItems(f *testing.F) {
 	f.Add(gmxtest.Data(chain.Address{1}, "OrderExecuted", perp.Fields{"key": chain.Hash{1}, "account": chain.Address{2},
 		"reason": "r"}))
 	f.Add(gmxtest.Data(chain.Address{1}, "OrderUpdated",
-		perp.Fields{"dataList": []chain.Hash{{1}, {2}}, "i": perp.I64(-1), "b": false}))
+		perp.Fields{"dataList": []chain.Hash{{1}, {2}}, "i": chain.I64(-1), "b": false}))
 	f.Add(gmxtest.Data(chain.Address{1}, "Every", perp.Fields{
-		"1": []chain.Address{{1}}, "2": []perp.Uint{perp.U64(1)}, "3": []perp.Int{perp.I64(-1)},
+		"1": []chain.Address{{1}}, "2": []chain.Uint{chain.U64(1)}, "3": []chain.Int{chain.I64(-1)},
 		"4": []bool{true, false}, "5": []perp.Bytes{{1}, {}},
-		"6": []string{"", "text"}, "7": perp.Bytes{}, "": perp.U64(0),
+		"6": []string{"", "text"}, "7": perp.Bytes{}, "": chain.U64(0),
 	}))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) { checkStrictness(t, data) })

@@ -56,10 +56,10 @@ func (v Venue) PausePositions() ([]Adjustment, error) {
 // RaiseMargin multiplies the collateral that a market demands of positions that are opened or enlarged
 // (MIN_COLLATERAL_FACTOR, 30 decimals), now at current, by so many percent. The factor at which positions are
 // liquidated is another one and stays: raising that would liquidate who is healthy.
-func RaiseMargin(market chain.Address, current perp.Uint, percent uint64) Adjustment {
-	raised := current.MulDiv(perp.U64(percent), perp.U64(100))
+func RaiseMargin(market chain.Address, current chain.Uint, percent uint64) Adjustment {
+	raised := current.MulDiv(chain.U64(percent), chain.U64(100))
 	args := market.Hash()
-	set := func(to perp.Uint) []byte { return adjust(selectSetUint, minCollateralFactor, args[:], to.Bytes32()) }
+	set := func(to chain.Uint) []byte { return adjust(selectSetUint, minCollateralFactor, args[:], to.Bytes32()) }
 	return Adjustment{
 		Data: set(raised), Undo: set(current), Does: fmt.Sprintf("market %s: %s from %s to %s", market,
 			minCollateralFactor, current, raised),

@@ -53,7 +53,7 @@ func TestAdjustments(t *testing.T) {
 		t.Error("a venue without a handler can be paused")
 	}
 
-	market, half := chain.Address{0xbb, 2}, perp.Pow10(28)
+	market, half := chain.Address{0xbb, 2}, chain.Pow10(28)
 	a := RaiseMargin(market, half, 150)
 	raised := new(big.Int).Div(new(big.Int).Mul(half.Big(), big.NewInt(3)), big.NewInt(2))
 	if want := pack("setUint", "MIN_COLLATERAL_FACTOR", word(market[:]), raised); !bytes.Equal(a.Data, want) {

@@ -12,7 +12,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 // referenceMethod builds a method for go-ethereum: the named arguments, then the price reports.
@@ -94,7 +93,7 @@ func TestCallsByPosition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		account, market, collateral := chain.Address(drawBytes(t, 20)), chain.Address(drawBytes(t, 20)),
 			chain.Address(drawBytes(t, 20))
-		isLong, size, prices := rapid.Bool().Draw(t, "long"), perp.UintFromBytes(drawBytes(t, 32)), drawPrices(t)
+		isLong, size, prices := rapid.Bool().Draw(t, "long"), chain.UintFromBytes(drawBytes(t, 32)), drawPrices(t)
 		words := []any{common.Address(account), common.Address(market), common.Address(collateral), isLong}
 		encode := func(kind job.Kind) []byte {
 			return executions[kind].encode(job.Job{Kind: kind, Account: account, Market: market, Collateral: collateral,
@@ -125,7 +124,7 @@ func TestCallOfEveryJob(t *testing.T) {
 	want, c := every(), everyHandler
 	for _, kind := range job.Kinds() {
 		j := job.Job{ID: "j", Kind: kind, Key: key, Account: account, Market: market, Collateral: collateral,
-			IsLong: true, SizeDeltaUsd: perp.U64(5)}
+			IsLong: true, SizeDeltaUsd: chain.U64(5)}
 		to, calldata, err := c.Call(j, prices)
 		read, is := ReadCall(calldata)
 		if err != nil || to != want[kind] || !is || read.Kind != kind {

@@ -91,7 +91,7 @@ func decodeTotalPendingImpact(r *reader) {
 func decodeAdlState(r *reader) {
 	r.value(perp.MarketValue{
 		Measure: perp.AdlEnabled, Scope: r.log.Topics[2], IsLong: r.bool("isLong"), Stamp: r.stamp,
-		Value: perp.IntFromWord(perp.BoolWord(r.bool("shouldEnableAdl"))),
+		Value: chain.IntFromWord(perp.BoolWord(r.bool("shouldEnableAdl"))),
 	})
 }
 
@@ -132,7 +132,7 @@ var (
 
 // setInventory adds what a SetUint or SetInt of a virtual inventory means beside the parameter itself; nothing for
 // other keys.
-func setInventory(r *reader, base chain.Hash, args []byte, value perp.Int) {
+func setInventory(r *reader, base chain.Hash, args []byte, value chain.Int) {
 	v := perp.MarketValue{Value: value, Stamp: r.stamp}
 	switch {
 	case base == swapInventory && len(args) == 64:
@@ -156,7 +156,7 @@ func glvMarket(belongs int64) func(*reader) {
 		r.checkTopic(3, "market")
 		r.emit(perp.MarketValued{Values: []perp.MarketValue{{
 			Measure: perp.GlvMarket, Scope: r.address("glv").Hash(), Token: r.address("market"),
-			Value: perp.I64(belongs), Stamp: r.stamp,
+			Value: chain.I64(belongs), Stamp: r.stamp,
 		}}})
 	}
 }

@@ -104,14 +104,14 @@ func TestDecoderNamesWhatIsMissing(t *testing.T) {
 				case change == "missing":
 					delete(items, item)
 				case e.Items[item] == "bool":
-					items[item] = perp.U64(1)
+					items[item] = chain.U64(1)
 				default:
 					items[item] = true
 				}
 				checkRefused(t, e.Name, item, change, whole(gmxtest.Log(emitter, e.Name, topics, items)))
 			}
 		}
-		items := e.Fields(perp.Fields{"somethingNew": perp.U64(1), "aListOfIt": []string{"new"}})
+		items := e.Fields(perp.Fields{"somethingNew": chain.U64(1), "aListOfIt": []string{"new"}})
 		if _, err := NewDecoder(emitter).Transaction(whole(gmxtest.Log(emitter, e.Name, topics, items)),
 			1); err != nil {
 			t.Errorf("%s with items more: %v", e.Name, err)
@@ -258,11 +258,11 @@ func TestDecoderRefuses(t *testing.T) {
 		"another version":       {oldVariant, "has 1 topics of its own, want 2"},
 		"owner unlike topic":    {otherOwner, `item "account"`},
 		"no data":               {noData, "ends at byte 0"},
-		"unknown order type": {event("OrderCreated", perp.Fields{"orderType": perp.U64(9)}),
+		"unknown order type": {event("OrderCreated", perp.Fields{"orderType": chain.U64(9)}),
 			"not among the known 0 to 8"},
 		"wrong position key": {event("PositionIncrease", perp.Fields{"positionKey": chain.Hash{1}}),
 			"its parts hash to"},
-		"amount out of range": {event("Funding", perp.Fields{"fundingFactorPerSecond": perp.Pow10(77)}),
+		"amount out of range": {event("Funding", perp.Fields{"fundingFactorPerSecond": chain.Pow10(77)}),
 			"out of range"},
 		"debt without decrease": {event("InsolventClose", nil), "no PositionDecrease"},
 	} {
@@ -308,8 +308,8 @@ func TestInsolventCloseIsJoined(t *testing.T) {
 
 // LIQ-11: what a decrease came to is the decrease and the fees of its own order.
 func TestDecreaseIsSettledWithItsFees(t *testing.T) {
-	decrease := perp.Fields{"orderKey": chain.Hash{1}, "executionPrice": perp.U64(5), "basePnlUsd": perp.I64(-6),
-		"orderType": perp.U64(7)}
+	decrease := perp.Fields{"orderKey": chain.Hash{1}, "executionPrice": chain.U64(5), "basePnlUsd": chain.I64(-6),
+		"orderType": chain.U64(7)}
 	logs := gmxtest.Decrease(emitter, decrease)
 	other := gmxtest.Decrease(emitter, perp.Fields{"orderKey": chain.Hash{2}, "isLong": false})
 	events, err := NewDecoder(emitter).Transaction(transaction(other[0], logs[0], logs[1], other[1]), 1234)
@@ -317,15 +317,15 @@ func TestDecreaseIsSettledWithItsFees(t *testing.T) {
 		t.Fatalf("got %v, %v", events, err)
 	}
 	s := events[1].(perp.PositionSettled).Settlement
-	amount := func(item string) perp.Uint {
+	amount := func(item string) chain.Uint {
 		fields, err := eventItems(event("PositionFeesCollected", nil).Data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fields[item].(perp.Uint)
+		return fields[item].(chain.Uint)
 	}
 	if s.OrderKey != (chain.Hash{1}) || !s.IsLong || s.OrderType != perp.Liquidation ||
-		s.ExecutionPrice != perp.U64(5) || s.BasePnlUsd != perp.I64(-6) ||
+		s.ExecutionPrice != chain.U64(5) || s.BasePnlUsd != chain.I64(-6) ||
 		s.FundingFeeAmount != amount("fundingFeeAmount") || s.BorrowingFeeAmount != amount("borrowingFeeAmount") ||
 		s.PositionFeeAmount != amount("positionFeeAmount") ||
 		s.LiquidationFeeAmount != amount("liquidationFeeAmount") ||
@@ -385,10 +385,10 @@ func TestNoLiquidationFeeIsZero(t *testing.T) {
 }
 
 func TestKeeperIsPaid(t *testing.T) {
-	log := event("KeeperExecutionFee", perp.Fields{"keeper": chain.Address{4}, "executionFeeAmount": perp.U64(900)})
+	log := event("KeeperExecutionFee", perp.Fields{"keeper": chain.Address{4}, "executionFeeAmount": chain.U64(900)})
 	events, err := NewDecoder(emitter).Transaction(transaction(event("OrderExecuted", nil), log), 1234)
 	want := perp.KeeperPaid{Fee: perp.KeeperFee{
-		Keeper: chain.Address{4}, Amount: perp.U64(900), Stamp: perp.Stamp{Block: 7, Log: 11, TxHash: chain.Hash{0x77},
+		Keeper: chain.Address{4}, Amount: chain.U64(900), Stamp: perp.Stamp{Block: 7, Log: 11, TxHash: chain.Hash{0x77},
 			TimeMs: 1234},
 	}}
 	if err != nil || events[1] != perp.Event(want) {
@@ -410,12 +410,12 @@ func TestStartingInventories(t *testing.T) {
 		value any
 		want  perp.MarketValue
 	}{
-		"swaps": {"SetUint", "VIRTUAL_INVENTORY_FOR_SWAPS", append(id[:], side[:]...), perp.U64(5),
-			perp.MarketValue{Measure: perp.VirtualInventoryForSwaps, Scope: id, IsLong: true, Value: perp.I64(5)}},
-		"positions": {"SetInt", "VIRTUAL_INVENTORY_FOR_POSITIONS", id[:], perp.I64(-5),
-			perp.MarketValue{Measure: perp.VirtualInventoryForPositions, Scope: id, Value: perp.I64(-5)}},
-		"positions in tokens": {"SetInt", "VIRTUAL_INVENTORY_FOR_POSITIONS_IN_TOKENS", id[:], perp.I64(7),
-			perp.MarketValue{Measure: perp.VirtualInventoryForPositionsInTokens, Scope: id, Value: perp.I64(7)}},
+		"swaps": {"SetUint", "VIRTUAL_INVENTORY_FOR_SWAPS", append(id[:], side[:]...), chain.U64(5),
+			perp.MarketValue{Measure: perp.VirtualInventoryForSwaps, Scope: id, IsLong: true, Value: chain.I64(5)}},
+		"positions": {"SetInt", "VIRTUAL_INVENTORY_FOR_POSITIONS", id[:], chain.I64(-5),
+			perp.MarketValue{Measure: perp.VirtualInventoryForPositions, Scope: id, Value: chain.I64(-5)}},
+		"positions in tokens": {"SetInt", "VIRTUAL_INVENTORY_FOR_POSITIONS_IN_TOKENS", id[:], chain.I64(7),
+			perp.MarketValue{Measure: perp.VirtualInventoryForPositionsInTokens, Scope: id, Value: chain.I64(7)}},
 	} {
 		base := perp.BaseKey(test.base)
 		log := gmxtest.Log(emitter, test.event, []chain.Hash{base},

@@ -127,7 +127,7 @@ func Holders(ctx context.Context, at Asker, roles chain.Address, name string) (m
 	}
 	count := countOf(word, mostMembers)
 	output, answered, err := at.Ask(ctx, roles,
-		getter(getMembers, role, chain.Hash{}, perp.U64(uint64(count)).Bytes32()))
+		getter(getMembers, role, chain.Hash{}, chain.U64(uint64(count)).Bytes32()))
 	if err == nil && !answered {
 		err = errRefused
 	}
@@ -145,7 +145,7 @@ func Holders(ctx context.Context, at Asker, roles chain.Address, name string) (m
 func countOf(output []byte, most int) int {
 	w := walker{data: output}
 	word := w.word(0)
-	if n, fits := perp.UintFromBytes(word[:]).Uint64(); fits && n < uint64(most) {
+	if n, fits := chain.UintFromBytes(word[:]).Uint64(); fits && n < uint64(most) {
 		return int(n)
 	}
 	return most

@@ -38,10 +38,10 @@ func TestExecutionPricesOfRecordings(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				n, _ := items["orderType"].(perp.Uint).Uint64()
+				n, _ := items["orderType"].(chain.Uint).Uint64()
 				o := perp.Order{
 					Market: items["market"].(chain.Address), OrderType: perp.OrderType(n),
-					SizeDeltaUsd: items["sizeDeltaUsd"].(perp.Uint),
+					SizeDeltaUsd: items["sizeDeltaUsd"].(chain.Uint),
 					IsLong:       items["isLong"].(bool),
 				}
 				terms, err := view.Terms(o.Market)
@@ -51,7 +51,7 @@ func TestExecutionPricesOfRecordings(t *testing.T) {
 				key := perp.RowKey{Table: perp.Positions, Key: items["positionKey"].(chain.Hash)}
 				p, _ := book.Get(key).(perp.Position)
 				got, err := terms.ExecutionPrice(o, p)
-				if want := items["executionPrice"].(perp.Uint); err != nil || got != want {
+				if want := items["executionPrice"].(chain.Uint); err != nil || got != want {
 					t.Errorf("%s, block %d, %s, long %t: %s, want %s (%v)", filepath.Base(name), l.Block, o.OrderType,
 						o.IsLong, got, want, err)
 				}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
 )
@@ -121,7 +122,7 @@ func TestLimitNeverFalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := DefaultGasWords()
 		for _, name := range GasWordNames() {
-			words.Set(name, perp.U64(gas.Draw(t, name)))
+			words.Set(name, chain.U64(gas.Draw(t, name)))
 		}
 		work := Work{
 			Kind:      rapid.SampledFrom(job.Kinds()).Draw(t, "kind"),
@@ -152,15 +153,15 @@ func TestLimitNeverFalls(t *testing.T) {
 }
 
 func TestGasWordsOf(t *testing.T) {
-	word := func(name string, value perp.Uint) perp.Parameter {
+	word := func(name string, value chain.Uint) perp.Parameter {
 		return perp.Parameter{Key: perp.DataStoreKey(name), Value: value.Bytes32()}
 	}
 	want := DefaultGasWords()
 	want.Shift, want.MaxCallback, want.SingleSwap = 7, MaxGas, 0
 	got := GasWordsOf([]perp.Parameter{
-		word("SHIFT_GAS_LIMIT", perp.U64(7)), word("REQUEST_EXPIRATION_TIME", perp.U64(300)),
-		word("SINGLE_SWAP_GAS_LIMIT", perp.U64(0)),
-		word("MAX_CALLBACK_GAS_LIMIT", perp.Pow10(40)),
+		word("SHIFT_GAS_LIMIT", chain.U64(7)), word("REQUEST_EXPIRATION_TIME", chain.U64(300)),
+		word("SINGLE_SWAP_GAS_LIMIT", chain.U64(0)),
+		word("MAX_CALLBACK_GAS_LIMIT", chain.Pow10(40)),
 	})
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -73,7 +73,7 @@ func GasWordKeys() []chain.Hash {
 
 // Set gives the word of a name a value, and reports whether there is such a word. What no transaction can have is cut
 // down to [MaxGas].
-func (w *GasWords) Set(name string, value perp.Uint) (known bool) {
+func (w *GasWords) Set(name string, value chain.Uint) (known bool) {
 	field, known := gasWords[name]
 	if known {
 		reflect.ValueOf(w).Elem().Field(field).SetUint(gasOf(value))
@@ -95,7 +95,7 @@ func GasWordsOf(parameters []perp.Parameter) GasWords {
 }
 
 // gasOf reads an amount of gas. More than a transaction can have is as much as it can have.
-func gasOf(u perp.Uint) uint64 {
+func gasOf(u chain.Uint) uint64 {
 	if n, fits := u.Uint64(); fits {
 		return min(n, MaxGas)
 	}
@@ -134,16 +134,16 @@ func ClosingWork(kind job.Kind, closing []perp.Order) Work {
 // RequestWork is what executing a deposit, withdrawal or shift has to do; of one of a GLV markets is how many the GLV
 // has.
 func RequestWork(r perp.Request, markets int) Work {
-	callback, _ := r.Fields["callbackGasLimit"].(perp.Uint)
+	callback, _ := r.Fields["callbackGasLimit"].(chain.Uint)
 	marketTokens, _ := r.Fields["isMarketTokenDeposit"].(bool)
 	return Work{
-		Kind: job.OfRequest(r.Kind), Callback: gasOf(callback), Swaps: len(r.SwapPath()),
+		Kind: job.Kind(r.Kind), Callback: gasOf(callback), Swaps: len(r.SwapPath()),
 		OneToken:     isZero(r, "initialLongTokenAmount") || isZero(r, "initialShortTokenAmount"),
 		MarketTokens: marketTokens, Markets: markets,
 	}
 }
 
 func isZero(r perp.Request, name string) bool {
-	amount, is := r.Fields[name].(perp.Uint)
+	amount, is := r.Fields[name].(chain.Uint)
 	return is && amount.IsZero()
 }

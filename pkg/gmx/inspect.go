@@ -78,7 +78,7 @@ func MarketTokens(ctx context.Context, node Asker, store chain.Address) (tokens 
 	if err != nil || count == 0 {
 		return nil, err
 	}
-	end := perp.U64(uint64(count)).Bytes32()
+	end := chain.U64(uint64(count)).Bytes32()
 	output, answered, err := node.Ask(ctx, store,
 		getter(getAddressValues, perp.BaseKey("MARKET_LIST"), chain.Hash{}, end))
 	if err == nil && !answered {

@@ -21,7 +21,7 @@ type joins struct {
 // collects none: all are zero.
 type positionFees struct {
 	orderKey, positionKey                          chain.Hash
-	funding, borrowing, position, liquidation, all perp.Uint
+	funding, borrowing, position, liquidation, all chain.Uint
 }
 
 // decodePositionFees keeps the fees of a decrease for its settlement. Those of an increase are in the position already.

@@ -14,7 +14,7 @@ func TestOutcome(t *testing.T) {
 	about := func(name string) chain.Log { return event(name, perp.Fields{"key": key}) }
 	position := perp.PositionKey(gmxtest.Account, gmxtest.Market, gmxtest.Collateral, true)
 	decrease := func(kind perp.OrderType) chain.Log {
-		return event("PositionDecrease", perp.Fields{"orderType": perp.U64(uint64(kind))})
+		return event("PositionDecrease", perp.Fields{"orderType": chain.U64(uint64(kind))})
 	}
 	foreign := about("OrderExecuted")
 	foreign.Address = chain.Address{1}

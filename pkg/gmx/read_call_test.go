@@ -34,7 +34,7 @@ func TestReadCallInvertsCall(t *testing.T) {
 			Kind: rapid.SampledFrom(job.Kinds()).Draw(t, "kind"), Account: address.Draw(t, "account"),
 			Market:     address.Draw(t, "market"),
 			Collateral: address.Draw(t, "collateral"), IsLong: rapid.Bool().Draw(t, "long"),
-			SizeDeltaUsd: perp.U64(rapid.Uint64().Draw(t, "size")),
+			SizeDeltaUsd: chain.U64(rapid.Uint64().Draw(t, "size")),
 		}
 		want := Call{Kind: j.Kind}
 		switch j.Kind {
@@ -62,7 +62,7 @@ func TestReadCallInvertsCall(t *testing.T) {
 func FuzzReadCall(f *testing.F) {
 	for kind, e := range executions {
 		f.Add(e.encode(job.Job{Kind: kind, Key: chain.Hash{1}, Account: chain.Address{1}, Market: chain.Address{2},
-			Collateral: chain.Address{3}, IsLong: true, SizeDeltaUsd: perp.U64(1)}, SetPrices{}))
+			Collateral: chain.Address{3}, IsLong: true, SizeDeltaUsd: chain.U64(1)}, SetPrices{}))
 	}
 	f.Fuzz(func(t *testing.T, calldata []byte) {
 		before := bytes.Clone(calldata)

@@ -101,8 +101,8 @@ func (r *reader) address(name string) chain.Address {
 func (r *reader) addresses(name string) []chain.Address {
 	return many(r, name, addressItem, (*walker).address)
 }
-func (r *reader) uint(name string) perp.Uint   { return one(r, name, uintItem, (*walker).uint) }
-func (r *reader) int(name string) perp.Int     { return one(r, name, intItem, (*walker).int) }
+func (r *reader) uint(name string) chain.Uint  { return one(r, name, uintItem, (*walker).uint) }
+func (r *reader) int(name string) chain.Int    { return one(r, name, intItem, (*walker).int) }
 func (r *reader) bool(name string) bool        { return one(r, name, boolItem, (*walker).bool) }
 func (r *reader) hash(name string) chain.Hash  { return one(r, name, wordItem, (*walker).word) }
 func (r *reader) bytes(name string) perp.Bytes { return one(r, name, bytesItem, (*walker).bytes) }
@@ -112,11 +112,11 @@ func (r *reader) hashes(name string) []chain.Hash {
 }
 
 // amount reads an unsigned item as a signed measure. None of the exchange's own numbers comes near 2^255.
-func (r *reader) amount(name string) perp.Int {
+func (r *reader) amount(name string) chain.Int {
 	u := r.uint(name)
 	if word := u.Bytes32(); word[0] >= 0x80 {
 		r.failf("item %q: %s is out of range", name, u)
-		return perp.Int{}
+		return chain.Int{}
 	}
 	return u.Int()
 }

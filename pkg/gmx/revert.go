@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 )
 
@@ -53,7 +54,7 @@ type Revert struct { //nolint:errname // the field's word; it is read as a value
 	Data []byte
 }
 
-// RevertArg is one argument: a chain.Address, perp.Uint, perp.Int, bool, chain.Hash, perp.Bytes or string.
+// RevertArg is one argument: a chain.Address, chain.Uint, chain.Int, bool, chain.Hash, perp.Bytes or string.
 type RevertArg struct {
 	Name  string
 	Value any
@@ -72,20 +73,20 @@ func (r Revert) Error() string {
 }
 
 // Int returns a signed argument by name, such as remainingCollateralUsd (30 decimals) of PositionShouldNotBeLiquidated.
-func (r Revert) Int(name string) (value perp.Int, ok bool) {
+func (r Revert) Int(name string) (value chain.Int, ok bool) {
 	for _, a := range r.Args {
 		if a.Name == name {
-			value, ok = a.Value.(perp.Int)
+			value, ok = a.Value.(chain.Int)
 		}
 	}
 	return value, ok
 }
 
 // uint returns an unsigned argument by name, such as startingGas of InsufficientExecutionGas.
-func (r Revert) uint(name string) (value perp.Uint, ok bool) {
+func (r Revert) uint(name string) (value chain.Uint, ok bool) {
 	for _, a := range r.Args {
 		if a.Name == name {
-			value, ok = a.Value.(perp.Uint)
+			value, ok = a.Value.(chain.Uint)
 		}
 	}
 	return value, ok

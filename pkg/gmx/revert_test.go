@@ -138,12 +138,12 @@ func TestRevertArguments(t *testing.T) {
 	}
 	r = DecodeRevert(packError(t, "InvalidDataStreamPrices(address,int192,int192)", common.Address{1}, big.NewInt(-7),
 		big.NewInt(8)))
-	if v, ok := r.Int("bid"); !ok || v != perp.I64(-7) || r.Class != NeedsReport {
+	if v, ok := r.Int("bid"); !ok || v != chain.I64(-7) || r.Class != NeedsReport {
 		t.Errorf("got %+v", r)
 	}
 	r = DecodeRevert(packError(t, "ArrayOutOfBoundsUint256(uint256[],uint256,string)", []*big.Int{big.NewInt(1)},
 		big.NewInt(4), "prices"))
-	if len(r.Args) != 2 || r.Args[0] != (RevertArg{"index", perp.U64(4)}) {
+	if len(r.Args) != 2 || r.Args[0] != (RevertArg{"index", chain.U64(4)}) {
 		t.Errorf("got %+v", r.Args)
 	}
 	whole := packError(t, "MaxPriceAgeExceeded(uint256,uint256)", big.NewInt(1), big.NewInt(2))

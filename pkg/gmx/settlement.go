@@ -83,14 +83,14 @@ var (
 // be paid are wrapped again and paid as tokens. No token may choose what is said: logs of another shape than the
 // standard's are passed over.
 func paidFrom(market chain.Address, logs []chain.Log) (paid []job.Payment) {
-	sums := map[chain.Address]perp.Int{}
+	sums := map[chain.Address]chain.Int{}
 	for i := range logs {
 		l := &logs[i]
 		if len(l.Topics) < 2 || l.Topics[1] != market.Hash() || len(l.Data) != 32 {
 			continue
 		}
-		amount := perp.UintFromBytes(l.Data)
-		if most := perp.UintFromBytes(bytes.Repeat([]byte{0xff}, 16)); most.Less(amount) {
+		amount := chain.UintFromBytes(l.Data)
+		if most := chain.UintFromBytes(bytes.Repeat([]byte{0xff}, 16)); most.Less(amount) {
 			continue // no token has so many, and sums must not overflow
 		}
 		switch topic := l.Topics[0]; {

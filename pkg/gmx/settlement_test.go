@@ -12,7 +12,7 @@ import (
 )
 
 // tokenLog is what a token says of an amount that goes from, or to, an account.
-func tokenLog(token chain.Address, topic chain.Hash, amount perp.Uint, parties ...chain.Address) chain.Log {
+func tokenLog(token chain.Address, topic chain.Hash, amount chain.Uint, parties ...chain.Address) chain.Log {
 	l := chain.Log{Address: token, Topics: []chain.Hash{topic}}
 	for _, p := range parties {
 		l.Topics = append(l.Topics, p.Hash())
@@ -25,22 +25,22 @@ func tokenLog(token chain.Address, topic chain.Hash, amount perp.Uint, parties .
 // LIQ-11: size, price, fees, what was returned and what was not covered are those of the transaction's own logs; what
 // the market paid in coins counts, what it wrapped again does not count twice, and what others moved not at all.
 func TestSettlementOfALiquidation(t *testing.T) {
-	order := perp.Fields{"orderKey": chain.Hash{1}, "executionPrice": perp.U64(5), "sizeInUsd": perp.Uint{},
-		"orderType": perp.U64(7)}
+	order := perp.Fields{"orderKey": chain.Hash{1}, "executionPrice": chain.U64(5), "sizeInUsd": chain.Uint{},
+		"orderType": chain.U64(7)}
 	decrease := gmxtest.Decrease(emitter, order)
 	usdc, wrapped := chain.Address{0xcc}, chain.Address{0xbb}
-	most := perp.UintFromBytes(slices.Repeat([]byte{0xff}, 32))
+	most := chain.UintFromBytes(slices.Repeat([]byte{0xff}, 32))
 	logs := transaction(
-		event("InsolventClose", perp.Fields{"orderKey": chain.Hash{1}, "remainingCostUsd": perp.U64(77),
+		event("InsolventClose", perp.Fields{"orderKey": chain.Hash{1}, "remainingCostUsd": chain.U64(77),
 			"step": "pnl"}), decrease[0], decrease[1],
-		tokenLog(usdc, transferTopic, perp.U64(40), gmxtest.Market, gmxtest.Account),
-		tokenLog(usdc, transferTopic, perp.U64(2), gmxtest.Market, gmxtest.Account),
-		tokenLog(usdc, transferTopic, perp.U64(1000), gmxtest.Account, gmxtest.Market),
+		tokenLog(usdc, transferTopic, chain.U64(40), gmxtest.Market, gmxtest.Account),
+		tokenLog(usdc, transferTopic, chain.U64(2), gmxtest.Market, gmxtest.Account),
+		tokenLog(usdc, transferTopic, chain.U64(1000), gmxtest.Account, gmxtest.Market),
 		tokenLog(usdc, transferTopic, most, gmxtest.Market, gmxtest.Account),
-		tokenLog(usdc, transferTopic, perp.U64(1), gmxtest.Market),
-		tokenLog(wrapped, withdrawalTopic, perp.U64(9), gmxtest.Market),
-		tokenLog(wrapped, depositTopic, perp.U64(9), gmxtest.Market),
-		tokenLog(wrapped, transferTopic, perp.U64(9), gmxtest.Market, gmxtest.Account),
+		tokenLog(usdc, transferTopic, chain.U64(1), gmxtest.Market),
+		tokenLog(wrapped, withdrawalTopic, chain.U64(9), gmxtest.Market),
+		tokenLog(wrapped, depositTopic, chain.U64(9), gmxtest.Market),
+		tokenLog(wrapped, transferTopic, chain.U64(9), gmxtest.Market, gmxtest.Account),
 		chain.Log{Address: usdc}, chain.Log{Address: emitter},
 	)
 	events, err := NewDecoder(emitter).Transaction(logs[:3], 0)
@@ -53,16 +53,16 @@ func TestSettlementOfALiquidation(t *testing.T) {
 	if err != nil || got == nil {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if got.OrderKey != (chain.Hash{1}) || got.ExecutionPrice != perp.U64(5) || !got.SizeLeftUsd.IsZero() ||
+	if got.OrderKey != (chain.Hash{1}) || got.ExecutionPrice != chain.U64(5) || !got.SizeLeftUsd.IsZero() ||
 		got.SizeDeltaUsd != row.SizeDeltaUsd ||
 		got.Fees.Liquidation != row.LiquidationFeeAmount || got.Fees.Total != row.TotalCostAmount ||
 		got.Fees.Total.IsZero() {
 		t.Errorf("%+v", got)
 	}
-	if !got.Insolvent || got.BadDebtUsd != perp.U64(77) || got.BadDebtStep != "pnl" {
+	if !got.Insolvent || got.BadDebtUsd != chain.U64(77) || got.BadDebtStep != "pnl" {
 		t.Errorf("bad debt: %+v", got)
 	}
-	want := []job.Payment{{Token: wrapped, Amount: perp.U64(9)}, {Token: usdc, Amount: perp.U64(42)}}
+	want := []job.Payment{{Token: wrapped, Amount: chain.U64(9)}, {Token: usdc, Amount: chain.U64(42)}}
 	if !slices.Equal(got.Returned, want) {
 		t.Errorf("returned %v, want %v", got.Returned, want)
 	}

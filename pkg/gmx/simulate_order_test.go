@@ -41,7 +41,7 @@ func TestSimulateExecuteOrder(t *testing.T) {
 		}{MinTimestamp: new(big.Int).SetUint64(p.From), MaxTimestamp: new(big.Int).SetUint64(p.To)}
 		for range rapid.IntRange(0, 4).Draw(t, "tokens") {
 			token := chain.Address(drawBytes(t, 20))
-			low, high := perp.UintFromBytes(drawBytes(t, 32)), perp.UintFromBytes(drawBytes(t, 32))
+			low, high := chain.UintFromBytes(drawBytes(t, 32)), chain.UintFromBytes(drawBytes(t, 32))
 			p.Tokens, p.Prices = append(p.Tokens, token), append(p.Prices, perp.Price{Min: low, Max: high})
 			want.PrimaryTokens = append(want.PrimaryTokens, common.Address(token))
 			want.PrimaryPrices = append(want.PrimaryPrices, price{low.Big(), high.Big()})

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 )
 
 // saying is a contract that answers everything alike.
@@ -24,7 +23,7 @@ func (s saying) Ask(context.Context, chain.Address, []byte) ([]byte, bool, error
 
 // abiString is a string as contracts return it.
 func abiString(text string) []byte {
-	at, length := perp.U64(32).Bytes32(), perp.U64(uint64(len(text))).Bytes32()
+	at, length := chain.U64(32).Bytes32(), chain.U64(uint64(len(text))).Bytes32()
 	out := append(append(at[:], length[:]...), text...)
 	return append(out, make([]byte, -len(out)&31)...)
 }

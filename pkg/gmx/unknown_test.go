@@ -27,7 +27,7 @@ func TestUnknownEventsAreSortedByTheirItems(t *testing.T) {
 		"a whitelist":         {nil, perp.Fields{"token": account}, "", nobody},
 		"a provider":          {nil, perp.Fields{"oracle": market, "token": account, "provider": account}, "", nobody},
 		"a parameter's key":   {nil, perp.Fields{"baseKey": key, "actionKey": key, "data": perp.Bytes{}}, "", nobody},
-		"a setting of orders": {nil, perp.Fields{"maxOrdersPerAccount": perp.U64(3), "orderHandler": account}, "", nobody},
+		"a setting of orders": {nil, perp.Fields{"maxOrdersPerAccount": chain.U64(3), "orderHandler": account}, "", nobody},
 		"a text of accounts":  {nil, perp.Fields{"account": "of nobody"}, "", nobody},
 
 		"an account":        {nil, perp.Fields{"account": account}, "account", account.Hash()},

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 )
 
 // Class orders jobs of one queue: a smaller class goes first.
@@ -41,7 +40,7 @@ type Job struct {
 	Collateral chain.Address
 	IsLong     bool
 	// SizeDeltaUsd is how much a deleveraging closes (30 decimals); zero for the others.
-	SizeDeltaUsd perp.Uint
+	SizeDeltaUsd chain.Uint
 	// Tokens are those whose price reports the execution needs.
 	Tokens []chain.Address
 	// DueSinceMs is the chain's own time (ms) since when the job could be executed (TIER-9).
@@ -51,7 +50,7 @@ type Job struct {
 	Class     Class
 	// Ratio is remaining over required collateral with 30 decimals, for liquidations, and the place among a side's,
 	// from 0, for deleveragings: the lower, the sooner.
-	Ratio perp.Uint
+	Ratio chain.Uint
 	// Frozen is true when executing needs the frozen-order role.
 	Frozen   bool
 	Evidence Evidence
@@ -137,9 +136,6 @@ func (j Job) LifeEndsMs() uint64 {
 	}
 	return j.DueSinceMs + uint64(RenewedAfter.Milliseconds())
 }
-
-// OfRequest returns the kind of job that executes a request.
-func OfRequest(k perp.RequestKind) Kind { return Kind(k) }
 
 // Before orders two jobs of one queue: class, then margin ratio, then age, then id (a total order).
 func (j Job) Before(o Job) bool {

@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 )
 
 func TestIDsTellConditionsApart(t *testing.T) {
@@ -36,7 +35,7 @@ func TestBeforeIsATotalOrder(t *testing.T) {
 		return Job{
 			ID:         rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, label+" id"),
 			Class:      Class(rapid.IntRange(1, 5).Draw(t, label+" class")),
-			Ratio:      perp.U64(rapid.Uint64Range(0, 2).Draw(t, label+" ratio")),
+			Ratio:      chain.U64(rapid.Uint64Range(0, 2).Draw(t, label+" ratio")),
 			DueSinceMs: rapid.Uint64Range(0, 2).Draw(t, label+" due since"),
 		}
 	}

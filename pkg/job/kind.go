@@ -3,23 +3,21 @@ package job
 import (
 	"slices"
 	"strings"
-
-	"perpkeeper/pkg/perp"
 )
 
 // Kind is what has to be executed (TIER-13).
 type Kind string
 
-// The kinds of jobs.
+// The kinds of jobs. A request's is named as the kind of request.
 const (
 	Liquidation   Kind = "liquidation"
 	Order         Kind = "order"
-	Deposit       Kind = Kind(perp.Deposit)
-	Withdrawal    Kind = Kind(perp.Withdrawal)
-	Shift         Kind = Kind(perp.Shift)
-	GlvDeposit    Kind = Kind(perp.GlvDeposit)
-	GlvWithdrawal Kind = Kind(perp.GlvWithdrawal)
-	GlvShift      Kind = Kind(perp.GlvShift)
+	Deposit       Kind = "deposit"
+	Withdrawal    Kind = "withdrawal"
+	Shift         Kind = "shift"
+	GlvDeposit    Kind = "glvDeposit"
+	GlvWithdrawal Kind = "glvWithdrawal"
+	GlvShift      Kind = "glvShift"
 	Adl           Kind = "adl"
 	AdlState      Kind = "adlState" // brings the exchange's word on whether a side is to be deleveraged up to date
 )
@@ -69,8 +67,8 @@ var descriptors = slices.Concat([]Descriptor{
 })
 
 func requestDescriptors() (all []Descriptor) {
-	for _, k := range perp.RequestKinds() {
-		all = append(all, Descriptor{OfRequest(k), MaintenanceLane, []Class{ClassRequest}, RequestKey})
+	for _, k := range []Kind{Deposit, Withdrawal, Shift, GlvDeposit, GlvWithdrawal, GlvShift} {
+		all = append(all, Descriptor{k, MaintenanceLane, []Class{ClassRequest}, RequestKey})
 	}
 	return all
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/transport"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // A receiver that answers with what it was sent shows no secret: not of its address, of a header, or of the body.

@@ -7,7 +7,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 // LIQ-12: the owner is told of a liquidation, the operator of one that was given up, and nobody of anything else.
@@ -17,8 +16,8 @@ func TestAbout(t *testing.T) {
 		Outcome: job.Done, TxHash: chain.Hash{3},
 		Signer: chain.Address{4}, Block: chain.BlockRef{Number: 5}, AtMs: 6, Market: chain.Address{7},
 		Collateral: chain.Address{8}, IsLong: true,
-		Settlement: &job.Settlement{SizeDeltaUsd: perp.Pow10(34),
-			Returned: []job.Payment{{Token: chain.Address{8}, Amount: perp.U64(9)}}},
+		Settlement: &job.Settlement{SizeDeltaUsd: chain.Pow10(34),
+			Returned: []job.Payment{{Token: chain.Address{8}, Amount: chain.U64(9)}}},
 	}
 	want := Message{ID: "liquidation:x:1#2", Event: PositionLiquidated, ChainID: 56, AtMs: 6, Liquidation: &Liquidation{
 		Job: r.JobID, Attempt: 2, Position: r.Key.Hex(), Account: r.Account.Hex(), Market: r.Market.Hex(),

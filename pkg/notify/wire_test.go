@@ -5,7 +5,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/transport"
 	"perpkeeper/pkg/transport/transporttest"
 )

@@ -1,7 +1,9 @@
 package perp
 
+import "perpkeeper/pkg/chain"
+
 // borrowing is a side's cumulative borrowing factor at a moment, and its growth per second from there on.
-type borrowing struct{ factor, perSecond Uint }
+type borrowing struct{ factor, perSecond chain.Uint }
 
 // borrowing accrues a side's factor to now (MarketUtils.getNextCumulativeBorrowingFactor).
 func (l ledger) borrowing(isLong bool, i interest, p prices, now uint64) borrowing {
@@ -13,14 +15,14 @@ func (l ledger) borrowing(isLong bool, i interest, p prices, now uint64) borrowi
 // borrowingPerSecond is MarketUtils.getBorrowingFactorPerSecond. Where the market has no borrowing parameter at all
 // nothing is charged and the pool is not looked at; the contract, whose markets all have some, would refuse an empty
 // pool even then.
-func (l ledger) borrowingPerSecond(isLong bool, i interest, p prices) Uint {
+func (l ledger) borrowingPerSecond(isLong bool, i interest, p prices) chain.Uint {
 	reserved := i.usdOf(isLong)
 	if isLong {
 		reserved = i.tokensOf(true).Mul(p.index.Max)
 	}
 	optimal, factor := l.sided(optimalUsageFactorKey, isLong), l.sided(borrowingFactorKey, isLong)
 	if reserved.IsZero() || optimal.IsZero() && factor.IsZero() || l.isSparedSide(isLong, i, p) {
-		return Uint{}
+		return chain.Uint{}
 	}
 	pool := l.poolUsd(isLong, p)
 	must(!pool.IsZero()) // UnableToGetBorrowingFactorEmptyPoolUsd
@@ -41,7 +43,7 @@ func (l ledger) isSparedSide(isLong bool, i interest, p prices) bool {
 }
 
 // kinkedBorrowing is MarketUtils.getKinkBorrowingFactor: one slope up to the optimal usage, a steeper one above it.
-func (l ledger) kinkedBorrowing(isLong bool, reserved, pool, optimal Uint) Uint {
+func (l ledger) kinkedBorrowing(isLong bool, reserved, pool, optimal chain.Uint) chain.Uint {
 	usage := toFactor(reserved, ApplyFactor(pool, l.sided(interestReserveFactorKey, isLong)))
 	base := l.sided(baseBorrowingFactorKey, isLong)
 	perSecond := ApplyFactor(usage, base)

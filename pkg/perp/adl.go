@@ -10,12 +10,13 @@ var (
 // Deleveraging is the state of a side of a market against the limits of auto-deleveraging (ADL): what its positions
 // have gained together, and what the pool holds to pay it from. USD values have 30 decimals.
 type Deleveraging struct {
-	PnlUsd  Int  // of all positions of the side, at the price that is better for them (MarketUtils.getPnl, maximized)
-	PoolUsd Uint // at the lower price (MarketUtils.getPoolUsdWithoutPnl)
+	// of all positions of the side, at the price that is better for them (MarketUtils.getPnl, maximized)
+	PnlUsd  chain.Int
+	PoolUsd chain.Uint // at the lower price (MarketUtils.getPoolUsdWithoutPnl)
 	// Factor is their quotient with 30 decimals (MarketUtils.getPnlToPoolFactor); Limit is what it may be, and Floor
 	// what a deleveraging may bring it down to at most.
-	Factor       Int
-	Limit, Floor Uint
+	Factor       chain.Int
+	Limit, Floor chain.Uint
 	// Enabled is from the exchange's last update: only then deleveragings are executed.
 	Enabled bool
 }
@@ -29,16 +30,16 @@ func (d Deleveraging) Exceeded() bool {
 // Excess is how much profit has to be paid out so that the rest is a tenth of the way from the floor to the limit:
 // paying out takes from the pool as well, and one that ends below the floor would be refused. It is zero where nothing
 // has to be.
-func (d Deleveraging) Excess() Uint {
+func (d Deleveraging) Excess() chain.Uint {
 	if d.Limit.Less(d.Floor) || !d.Floor.Less(One) {
-		return Uint{}
+		return chain.Uint{}
 	}
-	return d.payout(d.Floor.Add(d.Limit.Sub(d.Floor).Div(U64(10))))
+	return d.payout(d.Floor.Add(d.Limit.Sub(d.Floor).Div(chain.U64(10))))
 }
 
 // Surplus is how much profit has to be paid out until the side is no longer above its limit: what is executed after
 // that is refused (AdlNotRequired). It is at most the excess.
-func (d Deleveraging) Surplus() Uint {
+func (d Deleveraging) Surplus() chain.Uint {
 	if !d.Limit.Less(One) {
 		return d.Excess()
 	}
@@ -47,17 +48,17 @@ func (d Deleveraging) Surplus() Uint {
 
 // payout is the x with which (pnl - x) / (pool - x) is a target below 1, rounded down; zero for a side that is not
 // above its limit.
-func (d Deleveraging) payout(target Uint) Uint {
+func (d Deleveraging) payout(target chain.Uint) chain.Uint {
 	allowed := ApplyFactor(d.PoolUsd, target)
 	if !d.Exceeded() || !target.Less(One) || !allowed.Less(d.PnlUsd.Uint()) {
-		return Uint{}
+		return chain.Uint{}
 	}
 	return d.PnlUsd.Uint().Sub(allowed).MulDiv(One, One.Sub(target))
 }
 
 // Deleveraging returns how a side of the market stands.
 func (t *Terms) Deleveraging(rows Rows, isLong bool) (d Deleveraging, err error) {
-	err = Checked(func() {
+	err = chain.Checked(func() {
 		l, market := ledger{rows: rows, market: t.market}, t.market.MarketToken.Hash()
 		i := l.interest()
 		d.PnlUsd, d.PoolUsd = sidePnl(i, isLong, t.prices.index), l.poolUsd(isLong, t.prices)
@@ -73,10 +74,10 @@ func (t *Terms) Deleveraging(rows Rows, isLong bool) (d Deleveraging, err error)
 
 // sidePnl is MarketUtils.getPnl, maximized: what all positions of a side have gained at the index price that is better
 // for them.
-func sidePnl(i interest, isLong bool, price Price) Int {
+func sidePnl(i interest, isLong bool, price Price) chain.Int {
 	usd, tokens := i.usdOf(isLong), i.tokensOf(isLong)
 	if usd.IsZero() || tokens.IsZero() {
-		return Int{}
+		return chain.Int{}
 	}
 	if isLong {
 		return tokens.Mul(price.Max).Int().Sub(usd.Int())
@@ -86,7 +87,7 @@ func sidePnl(i interest, isLong bool, price Price) Int {
 
 // Pnl is what a position has gained at the index price that is better for it, before any cap
 // (PositionUtils.getPositionPnlUsd, maximized).
-func (t *Terms) Pnl(p Position) Int {
+func (t *Terms) Pnl(p Position) chain.Int {
 	if p.IsLong {
 		return p.SizeInTokens.Mul(t.prices.index.Max).Int().Sub(p.SizeInUsd.Int())
 	}

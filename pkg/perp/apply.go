@@ -30,7 +30,7 @@ var ErrContradiction = errors.New("event contradicts the state: a log is missing
 // [ErrContradiction].
 func Apply(s State, e Event) error {
 	var err error
-	overflow := Checked(func() { err = e.apply(s) })
+	overflow := chain.Checked(func() { err = e.apply(s) })
 	if err = errors.Join(overflow, err); err != nil {
 		return fmt.Errorf("applying %T: %w", e, err)
 	}

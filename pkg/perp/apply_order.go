@@ -51,7 +51,7 @@ func (e OrderEnded) apply(s State) error {
 			o.Reason, o.ReasonBytes = e.Reason, e.ReasonBytes
 		case Frozen:
 			// The keeper who froze it was paid with the whole fee.
-			o.Reason, o.ReasonBytes, o.ExecutionFee = e.Reason, e.ReasonBytes, Uint{}
+			o.Reason, o.ReasonBytes, o.ExecutionFee = e.Reason, e.ReasonBytes, chain.Uint{}
 			o.Changes++
 		default:
 			return fmt.Errorf("order %s cannot end as %q", e.Key, e.Status)

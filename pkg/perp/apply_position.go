@@ -1,5 +1,7 @@
 package perp
 
+import "perpkeeper/pkg/chain"
+
 // apply starts a position afresh when it was closed: nothing of its former life counts but the number of
 // changes.
 func (e PositionIncreased) apply(s State) error {
@@ -10,7 +12,7 @@ func (e PositionIncreased) apply(s State) error {
 			e.SizeDeltaUsd, next.SizeInUsd)
 	}
 	next.Status, next.Changes = Active, prev.Changes+1
-	next.PendingImpactAmount, next.DecreasedAtTime = e.Impact, Uint{}
+	next.PendingImpactAmount, next.DecreasedAtTime = e.Impact, chain.Uint{}
 	if prev.Status == Active {
 		next.PendingImpactAmount = prev.PendingImpactAmount.Add(e.Impact)
 		next.DecreasedAtTime = prev.DecreasedAtTime
@@ -28,7 +30,7 @@ func (e PositionDecreased) apply(s State) error {
 		}
 	}
 	next.Status, next.Changes, next.IncreasedAtTime = Active, prev.Changes+1, prev.IncreasedAtTime
-	next.PendingImpactAmount = Int{}
+	next.PendingImpactAmount = chain.Int{}
 	switch {
 	case next.SizeInUsd.IsZero():
 		next.Status = Closed
@@ -56,10 +58,10 @@ func checkDecrease(prev Position, e PositionDecreased) error {
 // proportionalImpact is the share of the pending impact that a decrease realizes. The exchange rounds against the
 // trader: a negative share's magnitude up, a positive one's down
 // (DecreasePositionCollateralUtils._getProportionalPendingImpactValues).
-func proportionalImpact(p Position, sizeDeltaUsd Uint) Int {
+func proportionalImpact(p Position, sizeDeltaUsd chain.Uint) chain.Int {
 	magnitude := p.PendingImpactAmount.Abs()
 	if p.PendingImpactAmount.Sign() < 0 {
-		return newInt(true, magnitude.MulDivUp(sizeDeltaUsd, p.SizeInUsd))
+		return chain.IntOf(true, magnitude.MulDivUp(sizeDeltaUsd, p.SizeInUsd))
 	}
 	return magnitude.MulDiv(sizeDeltaUsd, p.SizeInUsd).Int()
 }

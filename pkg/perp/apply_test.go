@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/holiman/uint256"
+
 	"perpkeeper/pkg/chain"
 )
 
@@ -38,20 +40,20 @@ var (
 
 func longPosition(size uint64, at uint64) Position {
 	return Position{PositionKey: longKey, Account: trader, Market: market, CollateralToken: usdc, IsLong: true,
-		SizeInUsd:    U64(size),
-		SizeInTokens: U64(size), CollateralAmount: U64(10), Stamp: Stamp{Block: at, TimeMs: at * 1000}}
+		SizeInUsd:    chain.U64(size),
+		SizeInTokens: chain.U64(size), CollateralAmount: chain.U64(10), Stamp: Stamp{Block: at, TimeMs: at * 1000}}
 }
 
 func increased(size, delta uint64, impact int64, at uint64) PositionIncreased {
 	p := longPosition(size, at)
-	p.IncreasedAtTime = U64(at)
-	return PositionIncreased{Position: p, SizeDeltaUsd: U64(delta), Impact: I64(impact)}
+	p.IncreasedAtTime = chain.U64(at)
+	return PositionIncreased{Position: p, SizeDeltaUsd: chain.U64(delta), Impact: chain.I64(impact)}
 }
 
 func decreased(size, delta, at uint64) PositionDecreased {
 	p := longPosition(size, at)
-	p.DecreasedAtTime = U64(at)
-	return PositionDecreased{Position: p, SizeDeltaUsd: U64(delta)}
+	p.DecreasedAtTime = chain.U64(at)
+	return PositionDecreased{Position: p, SizeDeltaUsd: chain.U64(delta)}
 }
 
 func TestPendingImpact(t *testing.T) {
@@ -72,7 +74,7 @@ func TestPendingImpact(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := row[Position](t, mustApply(t, test.events...), RowKey{Positions, longKey})
-			if p.PendingImpactAmount != I64(test.want) {
+			if p.PendingImpactAmount != chain.I64(test.want) {
 				t.Errorf("pending impact %s, want %d", p.PendingImpactAmount, test.want)
 			}
 			if p.Changes != uint64(len(test.events)) {
@@ -84,13 +86,13 @@ func TestPendingImpact(t *testing.T) {
 
 func TestPendingImpactIsWideEnough(t *testing.T) {
 	// The product of size and impact exceeds 256 bits, as it may not overflow in the contract's mulDiv either.
-	size, impact := Pow10(70), newInt(true, Pow10(60))
+	size, impact := chain.Pow10(70), chain.IntOf(true, chain.Pow10(60))
 	up, down := longPosition(0, 1), longPosition(0, 2)
-	up.SizeInUsd, down.SizeInUsd = size, size.Sub(size.Div(U64(3)))
+	up.SizeInUsd, down.SizeInUsd = size, size.Sub(size.Div(chain.U64(3)))
 	b := mustApply(t, PositionIncreased{Position: up, SizeDeltaUsd: size, Impact: impact},
-		PositionDecreased{Position: down, SizeDeltaUsd: size.Div(U64(3))})
-	want := Pow10(60).Sub(Pow10(60).MulDivUp(size.Div(U64(3)), size))
-	if p := row[Position](t, b, RowKey{Positions, longKey}); p.PendingImpactAmount != newInt(true, want) {
+		PositionDecreased{Position: down, SizeDeltaUsd: size.Div(chain.U64(3))})
+	want := chain.Pow10(60).Sub(chain.Pow10(60).MulDivUp(size.Div(chain.U64(3)), size))
+	if p := row[Position](t, b, RowKey{Positions, longKey}); p.PendingImpactAmount != chain.IntOf(true, want) {
 		t.Errorf("pending impact %s, want -%s", p.PendingImpactAmount, want)
 	}
 }
@@ -99,28 +101,30 @@ func TestPendingImpactIsWideEnough(t *testing.T) {
 func TestPositionLife(t *testing.T) {
 	b := mustApply(t, increased(10, 10, 0, 100), decreased(4, 6, 110), increased(6, 2, 0, 120))
 	p := row[Position](t, b, RowKey{Positions, longKey})
-	if p.Status != Active || p.IncreasedAtTime != U64(120) || p.DecreasedAtTime != U64(110) {
+	if p.Status != Active || p.IncreasedAtTime != chain.U64(120) || p.DecreasedAtTime != chain.U64(110) {
 		t.Errorf("open: %+v", p)
 	}
 	if err := Apply(b, decreased(0, 6, 130)); err != nil {
 		t.Fatal(err)
 	}
 	p = row[Position](t, b, RowKey{Positions, longKey})
-	if p.Status != Closed || p.IncreasedAtTime != U64(120) || p.DecreasedAtTime != U64(130) || p.Stamp.Block != 130 {
+	if p.Status != Closed || p.IncreasedAtTime != chain.U64(120) || p.DecreasedAtTime != chain.U64(130) ||
+		p.Stamp.Block != 130 {
 		t.Errorf("closed: %+v", p)
 	}
 	if err := Apply(b, increased(9, 9, 0, 140)); err != nil {
 		t.Fatal(err)
 	}
 	p = row[Position](t, b, RowKey{Positions, longKey})
-	if p.Status != Active || p.IncreasedAtTime != U64(140) || !p.DecreasedAtTime.IsZero() || p.Changes != 5 {
+	if p.Status != Active || p.IncreasedAtTime != chain.U64(140) || !p.DecreasedAtTime.IsZero() || p.Changes != 5 {
 		t.Errorf("open again: %+v", p)
 	}
 }
 
 func order(key byte) Order {
-	return Order{Key: chain.Hash{key}, Account: trader, Market: market, OrderType: LimitIncrease, SizeDeltaUsd: U64(5),
-		ExecutionFee: U64(3),
+	return Order{Key: chain.Hash{key}, Account: trader, Market: market, OrderType: LimitIncrease,
+		SizeDeltaUsd: chain.U64(5),
+		ExecutionFee: chain.U64(3),
 		DataList:     []chain.Hash{}, SwapPath: []chain.Address{}, Stamp: Stamp{Block: 1}}
 }
 
@@ -131,10 +135,10 @@ func ended(key byte, s Status, block uint64) OrderEnded {
 // TIER-6: an order's status is the name of its last event. A frozen order lost its fee, an update revives it without
 // one.
 func TestOrderLife(t *testing.T) {
-	update := OrderChanged{Key: chain.Hash{1}, SizeDeltaUsd: U64(6), TriggerPrice: U64(7), AutoCancel: true,
+	update := OrderChanged{Key: chain.Hash{1}, SizeDeltaUsd: chain.U64(6), TriggerPrice: chain.U64(7), AutoCancel: true,
 		DataList:      []chain.Hash{{9}},
-		UpdatedAtTime: U64(50), Stamp: Stamp{Block: 3}}
-	size, collateral := U64(4), U64(2)
+		UpdatedAtTime: chain.U64(50), Stamp: Stamp{Block: 3}}
+	size, collateral := chain.U64(4), chain.U64(2)
 	b := NewBook()
 	for _, step := range []struct {
 		event   Event
@@ -145,26 +149,27 @@ func TestOrderLife(t *testing.T) {
 		{OrderCreated{order(1)}, Created, 1, 3},
 		{ended(1, Frozen, 2), Frozen, 2, 0},
 		{update, Updated, 3, 0},
-		{OrderTimeInitialized{Key: chain.Hash{1}, UpdatedAtTime: U64(51), Stamp: Stamp{Block: 4}}, Updated, 3, 0},
+		{OrderTimeInitialized{Key: chain.Hash{1}, UpdatedAtTime: chain.U64(51), Stamp: Stamp{Block: 4}}, Updated, 3, 0},
 		{OrderResized{Key: chain.Hash{1}, NextSizeDeltaUsd: &size, Stamp: Stamp{Block: 5}}, Updated, 3, 0},
 		{OrderResized{Key: chain.Hash{1}, NextCollateralDelta: &collateral, Stamp: Stamp{Block: 5, Log: 1}}, Updated, 3,
 			0},
-		{OrderEnded{Key: chain.Hash{1}, Status: Executed, SecondaryOrderType: U64(1), Stamp: Stamp{Block: 5, Log: 2}},
+		{OrderEnded{Key: chain.Hash{1}, Status: Executed, SecondaryOrderType: chain.U64(1),
+			Stamp: Stamp{Block: 5, Log: 2}},
 			Executed, 3, 0},
 	} {
 		if err := Apply(b, step.event); err != nil {
 			t.Fatal(err)
 		}
 		o := row[Order](t, b, RowKey{Orders, chain.Hash{1}})
-		if o.Status != step.status || o.Changes != step.changes || o.ExecutionFee != U64(step.fee) {
+		if o.Status != step.status || o.Changes != step.changes || o.ExecutionFee != chain.U64(step.fee) {
 			t.Errorf("after %T: %+v", step.event, o)
 		}
 	}
 	o := row[Order](t, b, RowKey{Orders, chain.Hash{1}})
 	if o.Birth.Block != 3 || o.Stamp != (Stamp{Block: 5, Log: 2}) || o.SizeDeltaUsd != size ||
 		o.InitialCollateralDeltaAmount != collateral ||
-		!o.AutoCancel || o.DataList[0] != (chain.Hash{9}) || o.UpdatedAtTime != U64(51) || o.Reason != "why" ||
-		o.SecondaryOrderType != U64(1) {
+		!o.AutoCancel || o.DataList[0] != (chain.Hash{9}) || o.UpdatedAtTime != chain.U64(51) || o.Reason != "why" ||
+		o.SecondaryOrderType != chain.U64(1) {
 		t.Errorf("in the end: %+v", o)
 	}
 }
@@ -230,16 +235,16 @@ func TestUnknownEndsAreRefused(t *testing.T) {
 
 func TestOverflowIsAnError(t *testing.T) {
 	e := increased(1, 0, 0, 2)
-	e.Impact = newInt(false, maxMagnitude)
+	e.Impact = chain.IntOf(false, maxInt)
 	b := mustApply(t, increased(1, 1, 1, 1))
-	if err := Apply(b, e); !errors.Is(err, ErrArithmetic) {
+	if err := Apply(b, e); !errors.Is(err, chain.ErrArithmetic) {
 		t.Errorf("got %v", err)
 	}
 }
 
 // A fold that starts in the middle of history meets the ends of what it never saw begin.
 func TestFoldThatStartsLater(t *testing.T) {
-	size := U64(1)
+	size := chain.U64(1)
 	b := mustApply(t, ended(1, Executed, 1), ended(2, Frozen, 1), OrderChanged{Key: chain.Hash{3}},
 		OrderResized{Key: chain.Hash{4}, NextSizeDeltaUsd: &size},
 		OrderTimeInitialized{Key: chain.Hash{5}}, RequestEnded{Kind: Shift, Key: chain.Hash{6}, Status: Cancelled},
@@ -255,10 +260,10 @@ func TestFoldThatStartsLater(t *testing.T) {
 
 func TestMarketMeasures(t *testing.T) {
 	value := func(scope chain.Hash, v int64) MarketValued {
-		return MarketValued{Values: []MarketValue{{Measure: FundingFactorPerSecond, Scope: scope, Value: I64(v)}}}
+		return MarketValued{Values: []MarketValue{{Measure: FundingFactorPerSecond, Scope: scope, Value: chain.I64(v)}}}
 	}
 	b := mustApply(t, value(market.Hash(), 1), value(market.Hash(), 2), value(chain.Hash{}, 3))
-	if rows := b.Rows(MarketValues); len(rows) != 1 || rows[0].(MarketValue).Value != I64(2) {
+	if rows := b.Rows(MarketValues); len(rows) != 1 || rows[0].(MarketValue).Value != chain.I64(2) {
 		t.Errorf("got %+v", rows)
 	}
 }
@@ -270,11 +275,11 @@ func TestVirtualPositionsFollowTheFlag(t *testing.T) {
 		return ParameterSet{Parameter{Key: balanceInTokensKey, Value: BoolWord(on), Source: FromEvent,
 			Stamp: Stamp{Block: block}}}
 	}
-	moved := func(v int64) VirtualPositionsMoved { return VirtualPositionsMoved{TokenID: id, Value: I64(v)} }
+	moved := func(v int64) VirtualPositionsMoved { return VirtualPositionsMoved{TokenID: id, Value: chain.I64(v)} }
 	b := mustApply(t, moved(1), flag(true, 1), moved(2), moved(3), flag(false, 2), moved(4))
 	usd := row[MarketValue](t, b, MarketValueKey(VirtualInventoryForPositions, id, chain.Address{}, false))
 	tokens := row[MarketValue](t, b, MarketValueKey(VirtualInventoryForPositionsInTokens, id, chain.Address{}, false))
-	if usd.Value != I64(4) || tokens.Value != I64(3) {
+	if usd.Value != chain.I64(4) || tokens.Value != chain.I64(3) {
 		t.Errorf("USD %s, tokens %s", usd.Value, tokens.Value)
 	}
 }
@@ -287,7 +292,7 @@ func TestVirtualPositionsWithoutTheFlag(t *testing.T) {
 		return ParameterSet{Parameter{Key: balanceInTokensKey, Value: BoolWord(on), Source: FromCall}}
 	}
 	moved := func(from, to int64) VirtualPositionsMoved {
-		return VirtualPositionsMoved{TokenID: id, Value: I64(to), Delta: I64(to - from)}
+		return VirtualPositionsMoved{TokenID: id, Value: chain.I64(to), Delta: chain.I64(to - from)}
 	}
 	for name, c := range map[string]struct {
 		events      []Event
@@ -306,7 +311,7 @@ func TestVirtualPositionsWithoutTheFlag(t *testing.T) {
 		usd, _ := b.Get(MarketValueKey(VirtualInventoryForPositions, id, chain.Address{}, false)).(MarketValue)
 		inTokens := MarketValueKey(VirtualInventoryForPositionsInTokens, id, chain.Address{}, false)
 		tokens, _ := b.Get(inTokens).(MarketValue)
-		if usd.Value != I64(c.usd) || tokens.Value != I64(c.tokens) {
+		if usd.Value != chain.I64(c.usd) || tokens.Value != chain.I64(c.tokens) {
 			t.Errorf("%s: USD %s, tokens %s", name, usd.Value, tokens.Value)
 		}
 	}
@@ -334,3 +339,6 @@ func TestParameterSources(t *testing.T) {
 		}
 	}
 }
+
+// maxInt is the largest magnitude of an int256.
+var maxInt = chain.UintOf(*new(uint256.Int).Rsh(new(uint256.Int).Not(new(uint256.Int)), 1))

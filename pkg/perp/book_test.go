@@ -17,13 +17,13 @@ func contents(b *Book) map[RowKey]Row { return maps.Clone(b.rows) }
 // refused.
 func drawEvent(t *rapid.T, block uint64, log uint32) Event {
 	key := chain.Hash{rapid.ByteRange(1, 4).Draw(t, "key")}
-	number := func(label string) Uint { return U64(rapid.Uint64Range(0, 9).Draw(t, label)) }
+	number := func(label string) chain.Uint { return chain.U64(rapid.Uint64Range(0, 9).Draw(t, label)) }
 	stamp := Stamp{Block: block, Log: log, TimeMs: block * 450}
 	switch rapid.IntRange(0, 14).Draw(t, "event") {
 	case 0, 1:
 		p := drawPosition(t, stamp)
 		return PositionIncreased{Position: p, SizeDeltaUsd: number("delta"),
-			Impact: I64(rapid.Int64Range(-9, 9).Draw(t, "impact"))}
+			Impact: chain.I64(rapid.Int64Range(-9, 9).Draw(t, "impact"))}
 	case 2, 3:
 		return PositionDecreased{Position: drawPosition(t, stamp), SizeDeltaUsd: number("delta")}
 	case 4, 5:
@@ -64,7 +64,7 @@ func drawEvent(t *rapid.T, block uint64, log uint32) Event {
 
 func drawPosition(t *rapid.T, stamp Stamp) Position {
 	p := Position{Account: chain.Address{rapid.ByteRange(1, 2).Draw(t, "account")},
-		SizeInUsd: U64(rapid.Uint64Range(0, 9).Draw(t, "size")), Stamp: stamp}
+		SizeInUsd: chain.U64(rapid.Uint64Range(0, 9).Draw(t, "size")), Stamp: stamp}
 	p.PositionKey = PositionKey(p.Account, p.Market, p.CollateralToken, p.IsLong)
 	return p
 }

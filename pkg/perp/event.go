@@ -16,8 +16,8 @@ type Event interface {
 type PositionIncreased struct {
 	Position     Position // PendingImpactAmount and DecreasedAtTime are not the event's: Apply fills them
 	OrderKey     chain.Hash
-	SizeDeltaUsd Uint
-	Impact       Int // pendingPriceImpactAmount, index tokens
+	SizeDeltaUsd chain.Uint
+	Impact       chain.Int // pendingPriceImpactAmount, index tokens
 }
 
 // PositionDecreased carries the absolute state after a decrease; size zero closes. The pending impact shrinks in
@@ -27,7 +27,7 @@ type PositionDecreased struct {
 	Position     Position // PendingImpactAmount and IncreasedAtTime are not the event's: Apply fills them
 	OrderKey     chain.Hash
 	OrderType    OrderType // why: a liquidation, a deleveraging (as market decrease) or the owner's order
-	SizeDeltaUsd Uint
+	SizeDeltaUsd chain.Uint
 }
 
 // OrderCreated announces an order. Liquidations and deleveragings announce and execute theirs in one transaction.
@@ -36,12 +36,12 @@ type OrderCreated struct{ Order Order }
 // OrderChanged is OrderUpdated: it replaces the named terms and unfreezes.
 type OrderChanged struct {
 	Key             chain.Hash
-	SizeDeltaUsd    Uint
-	AcceptablePrice Uint
-	TriggerPrice    Uint
-	MinOutputAmount Uint
-	UpdatedAtTime   Uint
-	ValidFromTime   Uint
+	SizeDeltaUsd    chain.Uint
+	AcceptablePrice chain.Uint
+	TriggerPrice    chain.Uint
+	MinOutputAmount chain.Uint
+	UpdatedAtTime   chain.Uint
+	ValidFromTime   chain.Uint
 	AutoCancel      bool
 	DataList        []chain.Hash
 	Stamp           Stamp
@@ -50,8 +50,8 @@ type OrderChanged struct {
 // OrderResized is OrderSizeDeltaAutoUpdated or OrderCollateralDeltaAmountAutoUpdated: one of the two is set.
 type OrderResized struct {
 	Key                 chain.Hash
-	NextSizeDeltaUsd    *Uint
-	NextCollateralDelta *Uint
+	NextSizeDeltaUsd    *chain.Uint
+	NextCollateralDelta *chain.Uint
 	Stamp               Stamp
 }
 
@@ -59,7 +59,7 @@ type OrderResized struct {
 type OrderEnded struct {
 	Key                chain.Hash
 	Status             Status
-	SecondaryOrderType Uint
+	SecondaryOrderType chain.Uint
 	Reason             string
 	ReasonBytes        Bytes
 	Stamp              Stamp
@@ -68,15 +68,15 @@ type OrderEnded struct {
 // OrderTimeInitialized is InitializeOrderUpdatedAtTime, a migration of old orders.
 type OrderTimeInitialized struct {
 	Key           chain.Hash
-	UpdatedAtTime Uint
+	UpdatedAtTime chain.Uint
 	Stamp         Stamp
 }
 
 // PositionTimeInitialized is InitializePositionIncreasedAtTime or …DecreasedAtTime: one of the two is set.
 type PositionTimeInitialized struct {
 	Key             chain.Hash
-	IncreasedAtTime *Uint
-	DecreasedAtTime *Uint
+	IncreasedAtTime *chain.Uint
+	DecreasedAtTime *chain.Uint
 	Stamp           Stamp
 }
 
@@ -108,7 +108,7 @@ type MarketValued struct {
 // parameters, and which of the two the event continues, because managers may set the flag without an event.
 type VirtualPositionsMoved struct {
 	TokenID      chain.Hash // the virtual token id
-	Value, Delta Int
+	Value, Delta chain.Int
 	Stamp        Stamp
 }
 

@@ -1,6 +1,10 @@
 package perp
 
-import "errors"
+import (
+	"errors"
+
+	"perpkeeper/pkg/chain"
+)
 
 // ErrTooLargeImpact is given for an order whose price impact is more than its size: the contract refuses it
 // (PriceImpactLargerThanOrderSize).
@@ -11,9 +15,9 @@ var ErrTooLargeImpact = errors.New("the price impact is larger than the order")
 // (IncreasePositionUtils.getExecutionPrice, DecreasePositionCollateralUtils.getExecutionPrice, v2.2). The position is
 // the one a decrease acts on; it says nothing of increases. An order without a size gets the report's price, and no
 // price is unacceptable to it.
-func (t *Terms) ExecutionPrice(o Order, p Position) (price Uint, err error) {
+func (t *Terms) ExecutionPrice(o Order, p Position) (price chain.Uint, err error) {
 	var refused error
-	err = Checked(func() {
+	err = chain.Checked(func() {
 		if o.OrderType.IsIncrease() {
 			price, refused = t.increasePrice(o.SizeDeltaUsd, o.IsLong)
 		} else {
@@ -21,13 +25,13 @@ func (t *Terms) ExecutionPrice(o Order, p Position) (price Uint, err error) {
 		}
 	})
 	if err != nil {
-		return Uint{}, err
+		return chain.Uint{}, err
 	}
 	return price, refused
 }
 
 // increasePrice is the size in USD divided by that in tokens, which the impact makes larger or smaller.
-func (t *Terms) increasePrice(size Uint, isLong bool) (Uint, error) {
+func (t *Terms) increasePrice(size chain.Uint, isLong bool) (chain.Uint, error) {
 	i := t.prices.index
 	price, tokens := i.Min, size.DivUp(i.Min)
 	if isLong {
@@ -37,7 +41,7 @@ func (t *Terms) increasePrice(size Uint, isLong bool) (Uint, error) {
 		return price, nil
 	}
 	impact, _ := t.impact.ofTrade(isLong, true, size, tokens)
-	var amount Int
+	var amount chain.Int
 	if impact.Sign() > 0 {
 		amount = t.impact.rewarded(impact, size).Uint().Div(i.Max).Int()
 	} else {
@@ -48,14 +52,14 @@ func (t *Terms) increasePrice(size Uint, isLong bool) (Uint, error) {
 	}
 	filled := tokens.Int().Add(amount)
 	if filled.Sign() <= 0 {
-		return Uint{}, ErrTooLargeImpact
+		return chain.Uint{}, ErrTooLargeImpact
 	}
 	return size.Div(filled.Uint()), nil
 }
 
 // decreasePrice is the report's price moved by the impact, as a share of what is closed
 // (BaseOrderUtils.getExecutionPriceForDecrease).
-func (t *Terms) decreasePrice(size Uint, p Position) (Uint, error) {
+func (t *Terms) decreasePrice(size chain.Uint, p Position) (chain.Uint, error) {
 	price := t.prices.index.Max
 	if p.IsLong {
 		price = t.prices.index.Min
@@ -79,16 +83,16 @@ func (t *Terms) decreasePrice(size Uint, p Position) (Uint, error) {
 		impact = impact.Neg()
 	}
 	if impact.Sign() < 0 && size.Less(impact.Abs()) {
-		return Uint{}, ErrTooLargeImpact
+		return chain.Uint{}, ErrTooLargeImpact
 	}
 	moved := price.Int().Add(signedBy(p.SizeInUsd.MulDiv(impact.Abs(), p.SizeInTokens).Div(size), impact.Sign() >= 0))
 	if moved.Sign() < 0 {
-		return Uint{}, ErrTooLargeImpact
+		return chain.Uint{}, ErrTooLargeImpact
 	}
 	return moved.Uint(), nil
 }
 
 // rewarded is what of a reward is paid: at most a share of the size (MarketUtils.getCappedPositionImpactUsd).
-func (c *impactCurve) rewarded(reward Int, size Uint) Int {
+func (c *impactCurve) rewarded(reward chain.Int, size chain.Uint) chain.Int {
 	return reward.Uint().Min(ApplyFactor(size, c.maxPositive)).Int()
 }

@@ -8,25 +8,25 @@ var noToken chain.Address
 // perSizeToFactor is FLOAT_PRECISION_SQRT, and perSizeUnit is one in funding amounts per size: token amounts per USD
 // with 15 more decimals (FLOAT_PRECISION · FLOAT_PRECISION_SQRT).
 var (
-	perSizeToFactor = Pow10(15)
+	perSizeToFactor = chain.Pow10(15)
 	perSizeUnit     = One.Mul(perSizeToFactor)
 )
 
 // funding is what funding does to a market from its last update on.
 type funding struct {
-	perSecond Uint // the factor that the side that pays owes per second
+	perSecond chain.Uint // the factor that the side that pays owes per second
 	longsPay  bool
 	// the adaptive factor the venue keeps, positive when longs pay; zero when funding is static or a side is empty
-	saved Int
+	saved chain.Int
 }
 
 // nextFunding is the factor that holds for the seconds since the last update (MarketUtils.getNextFundingAmountPerSize
 // and getNextFundingFactorPerSecond), by the rule of the ledger's version. Saved is the adaptive factor as the last
 // update left it; middle matters only to a venue that balances tokens.
-func (l ledger) nextFunding(i interest, middle Uint, saved Int, seconds Uint) funding {
+func (l ledger) nextFunding(i interest, middle chain.Uint, saved chain.Int, seconds chain.Uint) funding {
 	if i.isOneSided() {
 		if l.version < V22c {
-			saved = Int{}
+			saved = chain.Int{}
 		}
 		return funding{saved: saved}
 	}
@@ -47,7 +47,7 @@ func (l ledger) nextFunding(i interest, middle Uint, saved Int, seconds Uint) fu
 	next := l.adapt(saved, skew, long.Cmp(short), increase, seconds)
 	payer := next.Sign() >= 0 // before it is bounded; zero counts as the longs
 	most := l.fundingBound(maxFundingKey, payer)
-	next = boundMagnitude(next, Uint{}, most)
+	next = boundMagnitude(next, chain.Uint{}, most)
 	bounded := boundMagnitude(next, l.fundingBound(minFundingKey, payer), most)
 	return funding{perSecond: bounded.Abs(), longsPay: bounded.Sign() > 0, saved: next}
 }
@@ -57,7 +57,7 @@ func (i interest) isOneSided() bool { return i.usdOf(true).IsZero() || i.usdOf(f
 
 // fundingBound is the least or the most that a side pays per second: one for both sides up to v2.2b, and each its own
 // since v2.2c, where the other one stays in the store and is dead.
-func (l ledger) fundingBound(base chain.Hash, payer bool) Uint {
+func (l ledger) fundingBound(base chain.Hash, payer bool) chain.Uint {
 	if l.version < V22c {
 		return l.term(base)
 	}
@@ -67,7 +67,7 @@ func (l ledger) fundingBound(base chain.Hash, payer bool) Uint {
 // adapt moves the saved factor: toward the side that is larger while the skew is above the stable threshold or against
 // the factor's sign, toward ±1 when it is below the threshold for decreasing. Larger is the sign of long minus short
 // open interest.
-func (l ledger) adapt(saved Int, skew Uint, larger int, increase, seconds Uint) Int {
+func (l ledger) adapt(saved chain.Int, skew chain.Uint, larger int, increase, seconds chain.Uint) chain.Int {
 	grows := saved.Sign() == 0 || larger != saved.Sign()
 	if !grows {
 		switch {
@@ -92,8 +92,8 @@ func (l ledger) adapt(saved Int, skew Uint, larger int, increase, seconds Uint) 
 }
 
 // fade takes from the magnitude of a factor that is not zero, and leaves at least one of it, so that the sign survives.
-func fade(saved Int, less Uint) Int {
-	left := U64(1)
+func fade(saved chain.Int, less chain.Uint) chain.Int {
+	left := chain.U64(1)
 	if less.Less(saved.Abs()) {
 		left = saved.Abs().Sub(less)
 	}
@@ -101,35 +101,35 @@ func fade(saved Int, less Uint) Int {
 }
 
 // boundMagnitude is Calc.boundMagnitude: zero counts as positive, and the upper bound wins over the lower.
-func boundMagnitude(v Int, least, most Uint) Int {
+func boundMagnitude(v chain.Int, least, most chain.Uint) chain.Int {
 	return signedBy(v.Abs().Max(least).Min(most), v.Sign() >= 0)
 }
 
 // fundingGrowth is by how much the funding amount per size grows for each side and collateral, over the given seconds
 // (MarketUtils.getNextFundingAmountPerSize, updateFundingState). What a pool of one token owes twice is added up, as
 // the chain stores it.
-func (l ledger) fundingGrowth(f funding, i interest, p prices, seconds Uint) (growth [2][2]Uint) {
+func (l ledger) fundingGrowth(f funding, i interest, p prices, seconds chain.Uint) (growth [2][2]chain.Uint) {
 	total := i.usdOf(f.longsPay)
 	if total.IsZero() {
 		return growth
 	}
 	usd := ApplyFactor(total, seconds.Mul(f.perSecond)).Div(l.divisor())
 	payers := index(f.longsPay)
-	for c, price := range []Uint{inLongToken: p.long.Max, inShortToken: p.short.Max} {
+	for c, price := range []chain.Uint{inLongToken: p.long.Max, inShortToken: p.short.Max} {
 		own := i.usd[payers][c]
 		growth[payers][c] = perSizeDelta(usd.MulDiv(own, total), own, price)
 	}
 	if l.market.LongToken == l.market.ShortToken {
 		both := growth[payers][inLongToken].Add(growth[payers][inShortToken])
-		growth[payers] = [2]Uint{both, both}
+		growth[payers] = [2]chain.Uint{both, both}
 	}
 	return growth
 }
 
 // perSizeDelta is MarketUtils.getFundingAmountPerSizeDelta, rounded up as for fees.
-func perSizeDelta(usd, openInterest, price Uint) Uint {
+func perSizeDelta(usd, openInterest, price chain.Uint) chain.Uint {
 	if usd.IsZero() || openInterest.IsZero() {
-		return Uint{}
+		return chain.Uint{}
 	}
 	return usd.MulDivUp(perSizeUnit, openInterest).DivUp(price)
 }
@@ -152,7 +152,7 @@ func foldedFunding(rows Rows, v MarketValue, version Version) (saved MarketValue
 	i := l.interest()
 	// What reverts here cannot have reverted on chain: part of the state is unknown, and the event is all there is to
 	// go by.
-	_ = Checked(func() {
+	_ = chain.Checked(func() {
 		before := l.measure(FundingFactorPerSecond, noToken, false)
 		saved.Value = l.nextFunding(i, i.averagePrice(), l.savedFunding(before.Stamp),
 			secondsSince(before, v.Stamp.Seconds())).saved
@@ -181,7 +181,7 @@ func fundingWords(market chain.Hash) []RowKey {
 
 // showsSaved reports whether what a Funding event shows is the magnitude of the saved factor, which was folded to
 // saved: nothing has raised it to a minimum.
-func (l ledger) showsSaved(i interest, saved Int, shown Uint) bool {
+func (l ledger) showsSaved(i interest, saved chain.Int, shown chain.Uint) bool {
 	if i.isOneSided() {
 		return l.version >= V22c
 	}
@@ -191,19 +191,19 @@ func (l ledger) showsSaved(i interest, saved Int, shown Uint) bool {
 
 // savedFunding is the adaptive factor as the last update left it: as folded, or as a call saw it in that block or
 // later.
-func (l ledger) savedFunding(updated Stamp) Int {
+func (l ledger) savedFunding(updated Stamp) chain.Int {
 	seen, called := l.rows.Get(RowKey{Parameters, argued(savedFundingKey, l.market.MarketToken.Hash())}).(Parameter)
 	if called && seen.Stamp.Block >= updated.Block {
-		return IntFromWord(seen.Value)
+		return chain.IntFromWord(seen.Value)
 	}
 	return l.measure(SavedFundingFactorPerSecond, noToken, false).Value
 }
 
 // averagePrice is the price at which the open interest was opened, zero when there is none.
-func (i interest) averagePrice() Uint {
+func (i interest) averagePrice() chain.Uint {
 	tokens := i.tokensOf(true).Add(i.tokensOf(false))
 	if tokens.IsZero() {
-		return Uint{}
+		return chain.Uint{}
 	}
 	return i.usdOf(true).Add(i.usdOf(false)).Div(tokens)
 }

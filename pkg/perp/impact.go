@@ -1,33 +1,35 @@
 package perp
 
+import "perpkeeper/pkg/chain"
+
 // impactCurve is how a market charges trades that unbalance it, and rewards those that balance it. Numbers of two go by
 // direction: [0] a trade that unbalances, [1] one that balances.
 type impactCurve struct {
-	factor, exponent [2]Uint
-	sides            [2]Uint // what is balanced, in USD, by side
+	factor, exponent [2]chain.Uint
+	sides            [2]chain.Uint // what is balanced, in USD, by side
 	now              spread
 	inTokens         bool // the sides are index tokens at the middle price
-	middle           Uint
+	middle           chain.Uint
 	virtual          *virtualSides // nil where the index token has no virtual inventory
-	maxPositive      Uint          // largest reward, as a factor of the size
-	maxOnLiquidation Uint          // largest charge that counts against a position's health, as a factor of its size
+	maxPositive      chain.Uint    // largest reward, as a factor of the size
+	maxOnLiquidation chain.Uint    // largest charge that counts against a position's health, as a factor of its size
 }
 
 // spread is the distance of two sides and the potential it has in each direction, so that a pass computes these powers
 // once per market.
 type spread struct {
-	distance  Uint
+	distance  chain.Uint
 	potential [2]potential
 }
 
 // potential is distance^exponent·factor (PricingUtils.applyImpactFactor). Where the chain's arithmetic reverts, only a
 // trade that needs it does.
 type potential struct {
-	usd     Uint
+	usd     chain.Uint
 	reverts bool
 }
 
-func (p potential) value() Uint {
+func (p potential) value() chain.Uint {
 	must(!p.reverts)
 	return p.usd
 }
@@ -35,7 +37,7 @@ func (p potential) value() Uint {
 // virtualSides is the inventory that markets of one index token share, as open interest in USD: one of the sides is
 // zero (PositionPricingUtils.getNextOpenInterestForVirtualInventory).
 type virtualSides struct {
-	sides [2]Uint
+	sides [2]chain.Uint
 	now   spread
 }
 
@@ -60,7 +62,7 @@ func (l ledger) impactCurve(i interest, p prices) impactCurve {
 	return c
 }
 
-func (l ledger) virtualInventory(id [32]byte, inTokens bool) Int {
+func (l ledger) virtualInventory(id [32]byte, inTokens bool) chain.Int {
 	measure := VirtualInventoryForPositions
 	if inTokens {
 		measure = VirtualInventoryForPositionsInTokens
@@ -71,7 +73,7 @@ func (l ledger) virtualInventory(id [32]byte, inTokens bool) Int {
 
 // virtualSides turns an inventory into sides: what was virtually sold to the pool stands for shorts, what was bought
 // from it for longs.
-func (c *impactCurve) virtualSides(inventory Int) (sides [2]Uint) {
+func (c *impactCurve) virtualSides(inventory chain.Int) (sides [2]chain.Uint) {
 	if c.inTokens {
 		inventory = inventory.Mul(c.middle.Int())
 	}
@@ -79,28 +81,28 @@ func (c *impactCurve) virtualSides(inventory Int) (sides [2]Uint) {
 	return sides
 }
 
-func (c *impactCurve) spread(sides [2]Uint) spread {
+func (c *impactCurve) spread(sides [2]chain.Uint) spread {
 	s := spread{distance: distance(sides[0], sides[1])}
 	for direction := range s.potential {
 		p := &s.potential[direction]
-		p.reverts = Checked(func() { p.usd = c.potential(s.distance, direction) }) != nil
+		p.reverts = chain.Checked(func() { p.usd = c.potential(s.distance, direction) }) != nil
 	}
 	return s
 }
 
-func (c *impactCurve) potential(distance Uint, direction int) Uint {
+func (c *impactCurve) potential(distance chain.Uint, direction int) chain.Uint {
 	return ApplyFactor(applyExponent(distance, c.exponent[direction]), c.factor[direction])
 }
 
 // ofClosing is the impact of closing a whole position and whether that improves the balance.
-func (c *impactCurve) ofClosing(p *Position) (usd Int, improves bool) {
+func (c *impactCurve) ofClosing(p *Position) (usd chain.Int, improves bool) {
 	return c.ofTrade(p.IsLong, false, p.SizeInUsd, p.SizeInTokens)
 }
 
 // ofTrade is the impact of adding to a side, or taking off it, and whether that improves the balance
 // (PositionPricingUtils.getPriceImpactUsd): by the market's own sides or, when that is a charge, by the virtual
 // inventory if it charges more.
-func (c *impactCurve) ofTrade(isLong, adds bool, sizeUsd, sizeInTokens Uint) (usd Int, improves bool) {
+func (c *impactCurve) ofTrade(isLong, adds bool, sizeUsd, sizeInTokens chain.Uint) (usd chain.Int, improves bool) {
 	delta := sizeUsd
 	if c.inTokens {
 		delta = sizeInTokens.Int().Mul(c.middle.Int()).Uint()
@@ -112,7 +114,7 @@ func (c *impactCurve) ofTrade(isLong, adds bool, sizeUsd, sizeInTokens Uint) (us
 	sides := c.virtual.sides
 	// both sides are lifted by what goes off one of them, so that it cannot go below zero; their distance stays
 	if !adds {
-		sides = [2]Uint{sides[0].Add(delta), sides[1].Add(delta)}
+		sides = [2]chain.Uint{sides[0].Add(delta), sides[1].Add(delta)}
 	}
 	if virtual, improvesVirtual := c.between(sides, c.virtual.now, isLong, adds, delta); virtual.Less(usd) {
 		return virtual, improvesVirtual
@@ -123,7 +125,9 @@ func (c *impactCurve) ofTrade(isLong, adds bool, sizeUsd, sizeInTokens Uint) (us
 // between is PositionPricingUtils._getPriceImpactUsd for adding delta to a side or taking it off. A side smaller than
 // what is taken off ends at zero (getNextOpenInterestParams). Trades that turn the balance over are rewarded for the
 // way to it and charged for the way beyond it.
-func (c *impactCurve) between(sides [2]Uint, now spread, isLong, adds bool, delta Uint) (usd Int, improves bool) {
+func (c *impactCurve) between(
+	sides [2]chain.Uint, now spread, isLong, adds bool, delta chain.Uint,
+) (usd chain.Int, improves bool) {
 	next := sides
 	if own := &next[index(isLong)]; adds {
 		*own = own.Add(delta)
@@ -144,7 +148,7 @@ func (c *impactCurve) between(sides [2]Uint, now spread, isLong, adds bool, delt
 // againstHealth is what an impact takes from a position when its health is judged
 // (PositionUtils.isPositionLiquidatable): the reward is capped, the pending impact of former increases added at the
 // price that is worse for the trader; a gain counts for nothing, a charge up to its cap.
-func (c *impactCurve) againstHealth(p *Position, impact Int, indexPrice Price) Int {
+func (c *impactCurve) againstHealth(p *Position, impact chain.Int, indexPrice Price) chain.Int {
 	if impact.Sign() >= 0 {
 		impact = impact.Uint().Min(ApplyFactor(p.SizeInUsd, c.maxPositive)).Int()
 	}
@@ -154,13 +158,13 @@ func (c *impactCurve) againstHealth(p *Position, impact Int, indexPrice Price) I
 	}
 	impact = impact.Add(p.PendingImpactAmount.Mul(price.Int()))
 	if impact.Sign() >= 0 {
-		return Int{}
+		return chain.Int{}
 	}
 	return impact.Abs().Min(c.mostAgainstHealth(p)).Int().Neg()
 }
 
 // mostAgainstHealth is the cap of that charge.
-func (c *impactCurve) mostAgainstHealth(p *Position) Uint {
+func (c *impactCurve) mostAgainstHealth(p *Position) chain.Uint {
 	return ApplyFactor(p.SizeInUsd, c.maxOnLiquidation)
 }
 
@@ -168,26 +172,26 @@ func (c *impactCurve) mostAgainstHealth(p *Position) Uint {
 // (MarketUtils.getAdjustedSwapImpactFactors: the positive factor is never larger than the negative one). Factors go by
 // direction: [0] a swap that unbalances, [1] one that balances.
 type swapCurve struct {
-	factor   [2]Uint
-	exponent Uint
+	factor   [2]chain.Uint
+	exponent chain.Uint
 }
 
 func (l ledger) swapCurve() swapCurve {
 	charge := l.sided(swapImpactFactorKey, false)
-	return swapCurve{factor: [2]Uint{charge, l.sided(swapImpactFactorKey, true).Min(charge)},
+	return swapCurve{factor: [2]chain.Uint{charge, l.sided(swapImpactFactorKey, true).Min(charge)},
 		exponent: l.term(swapImpactExponentKey)}
 }
 
-func (c swapCurve) potential(distance Uint, direction int) Uint {
+func (c swapCurve) potential(distance chain.Uint, direction int) chain.Uint {
 	return ApplyFactor(applyExponent(distance, c.exponent), c.factor[direction])
 }
 
 // impact is SwapPricingUtils.getPriceImpactUsd: by the market's own pool or, when that is a charge, by the virtual
 // inventory if it charges more. Amounts are valued at middle prices, those of the virtual inventory at this market's.
-func (w *swapping) impact(amountIn Uint) (usd Int, improves bool, err error) {
+func (w *swapping) impact(amountIn chain.Uint) (usd chain.Int, improves bool, err error) {
 	c, in, out := w.swapCurve(), w.in.middle(), w.out.middle()
 	delta := amountIn.Mul(in).Int()
-	pool := func(p pooled) Uint { return w.measure(PoolAmount, p.token, false).Value.Uint() }
+	pool := func(p pooled) chain.Uint { return w.measure(PoolAmount, p.token, false).Value.Uint() }
 	usd, improves, err = c.between(pool(w.in).Mul(in), pool(w.out).Mul(out), delta)
 	if err != nil || usd.Sign() >= 0 || w.virtualID == noID {
 		return usd, improves, err
@@ -201,7 +205,7 @@ func (w *swapping) impact(amountIn Uint) (usd Int, improves bool, err error) {
 
 // between is SwapPricingUtils._getPriceImpactUsd for a value that goes to one side and leaves the other. A swap that
 // turns the balance over is rewarded for the way to it and charged for the way beyond it.
-func (c swapCurve) between(in, out Uint, delta Int) (usd Int, improves bool, err error) {
+func (c swapCurve) between(in, out chain.Uint, delta chain.Int) (usd chain.Int, improves bool, err error) {
 	if out.Less(delta.Uint()) {
 		return usd, false, refuse("UsdDeltaExceedsPoolValue", delta.Neg(), out)
 	}

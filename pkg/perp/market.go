@@ -77,7 +77,7 @@ type MarketValue struct {
 	Scope   chain.Hash    `json:"scope"`  // the market, padded; for virtual inventories their id
 	Token   chain.Address `json:"token"`  // zero where the measure has none
 	IsLong  bool          `json:"isLong"` // false where the measure has no side
-	Value   Int           `json:"value"`
+	Value   chain.Int     `json:"value"`
 	Stamp   Stamp         `json:"stamp"` // of funding and borrowing: when the chain last accrued
 }
 

@@ -78,17 +78,17 @@ type Order struct {
 	CancellationReceiver         chain.Address   `json:"cancellationReceiver"`
 	SwapPath                     []chain.Address `json:"swapPath"`
 	OrderType                    OrderType       `json:"orderType,string"`
-	DecreasePositionSwapType     Uint            `json:"decreasePositionSwapType"`
-	SizeDeltaUsd                 Uint            `json:"sizeDeltaUsd"`
-	InitialCollateralDeltaAmount Uint            `json:"initialCollateralDeltaAmount"`
-	TriggerPrice                 Uint            `json:"triggerPrice"`
-	AcceptablePrice              Uint            `json:"acceptablePrice"`
-	ExecutionFee                 Uint            `json:"executionFee"`
-	CallbackGasLimit             Uint            `json:"callbackGasLimit"`
-	MinOutputAmount              Uint            `json:"minOutputAmount"`
-	UpdatedAtTime                Uint            `json:"updatedAtTime"`
-	ValidFromTime                Uint            `json:"validFromTime"`
-	SrcChainID                   Uint            `json:"srcChainId"`
+	DecreasePositionSwapType     chain.Uint      `json:"decreasePositionSwapType"`
+	SizeDeltaUsd                 chain.Uint      `json:"sizeDeltaUsd"`
+	InitialCollateralDeltaAmount chain.Uint      `json:"initialCollateralDeltaAmount"`
+	TriggerPrice                 chain.Uint      `json:"triggerPrice"`
+	AcceptablePrice              chain.Uint      `json:"acceptablePrice"`
+	ExecutionFee                 chain.Uint      `json:"executionFee"`
+	CallbackGasLimit             chain.Uint      `json:"callbackGasLimit"`
+	MinOutputAmount              chain.Uint      `json:"minOutputAmount"`
+	UpdatedAtTime                chain.Uint      `json:"updatedAtTime"`
+	ValidFromTime                chain.Uint      `json:"validFromTime"`
+	SrcChainID                   chain.Uint      `json:"srcChainId"`
 	IsLong                       bool            `json:"isLong"`
 	ShouldUnwrapNativeToken      bool            `json:"shouldUnwrapNativeToken"`
 	AutoCancel                   bool            `json:"autoCancel"`
@@ -98,7 +98,7 @@ type Order struct {
 	Reason      string `json:"reason,omitempty"`
 	ReasonBytes Bytes  `json:"reasonBytes,omitempty"`
 	// SecondaryOrderType is OrderExecuted's: 1 for an auto-deleveraging.
-	SecondaryOrderType Uint `json:"secondaryOrderType"`
+	SecondaryOrderType chain.Uint `json:"secondaryOrderType"`
 	// Changes counts the events that changed what an execution would do: creation, updates, freezing. It makes job ids
 	// differ.
 	Changes uint64 `json:"changes"`

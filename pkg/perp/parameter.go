@@ -28,7 +28,7 @@ type Parameter struct {
 func (p Parameter) RowKey() RowKey { return RowKey{Parameters, p.Key} }
 
 // Uint reads the word as a number.
-func (p Parameter) Uint() Uint { return UintFromBytes(p.Value[:]) }
+func (p Parameter) Uint() chain.Uint { return chain.UintFromBytes(p.Value[:]) }
 
 // FullKey is Keys.getFullKey of the contracts: the base key alone, or hashed with its ABI-encoded arguments.
 func FullKey(base chain.Hash, data []byte) chain.Hash {
@@ -60,7 +60,7 @@ func StaticPriceKey(token chain.Address, isMax bool) chain.Hash {
 
 // BaseKey is keccak256(abi.encode(name)).
 func BaseKey(name string) chain.Hash {
-	offset, length := U64(32).Bytes32(), U64(uint64(len(name))).Bytes32()
+	offset, length := chain.U64(32).Bytes32(), chain.U64(uint64(len(name))).Bytes32()
 	padded := make([]byte, (len(name)+31)/32*32)
 	copy(padded, name)
 	return chain.Keccak256(offset[:], length[:], padded)
@@ -94,9 +94,9 @@ type BadDebt struct {
 	PositionKey              chain.Hash    `json:"positionKey"`
 	Account                  chain.Address `json:"account"`
 	Market                   chain.Address `json:"market"`
-	PositionCollateralAmount Uint          `json:"positionCollateralAmount"`
-	BasePnlUsd               Int           `json:"basePnlUsd"`
-	RemainingCostUsd         Uint          `json:"remainingCostUsd"`
+	PositionCollateralAmount chain.Uint    `json:"positionCollateralAmount"`
+	BasePnlUsd               chain.Int     `json:"basePnlUsd"`
+	RemainingCostUsd         chain.Uint    `json:"remainingCostUsd"`
 	Step                     string        `json:"step"`
 	Stamp                    Stamp         `json:"stamp"`
 }

@@ -24,15 +24,15 @@ const (
 // the short token are one, each is half of what is stored, rounded down, because the contracts count it twice
 // (MarketUtils.getPoolDivisor).
 type interest struct {
-	usd, tokens [2][2]Uint
+	usd, tokens [2][2]chain.Uint
 }
 
 // divisor is 2 where the pool has one token, else 1 (MarketUtils.getPoolDivisor).
-func (l ledger) divisor() Uint {
+func (l ledger) divisor() chain.Uint {
 	if l.market.LongToken == l.market.ShortToken {
-		return U64(2)
+		return chain.U64(2)
 	}
-	return U64(1)
+	return chain.U64(1)
 }
 
 func (l ledger) interest() (i interest) {
@@ -47,20 +47,20 @@ func (l ledger) interest() (i interest) {
 }
 
 // usdOf is a side's open interest in USD (MarketUtils.getOpenInterest).
-func (i interest) usdOf(isLong bool) Uint {
+func (i interest) usdOf(isLong bool) chain.Uint {
 	side := i.usd[index(isLong)]
 	return side[inLongToken].Add(side[inShortToken])
 }
 
 // tokensOf is a side's open interest in index tokens (MarketUtils.getOpenInterestInTokens).
-func (i interest) tokensOf(isLong bool) Uint {
+func (i interest) tokensOf(isLong bool) chain.Uint {
 	side := i.tokens[index(isLong)]
 	return side[inLongToken].Add(side[inShortToken])
 }
 
 // balance is what the venue compares the sides by: USD, or index tokens at the middle price where it is configured so
 // (MarketUtils.getOpenInterestForBalance).
-func (i interest) balance(inTokens bool, middle Uint) (sides [2]Uint) {
+func (i interest) balance(inTokens bool, middle chain.Uint) (sides [2]chain.Uint) {
 	for _, isLong := range []bool{false, true} {
 		sides[index(isLong)] = i.usdOf(isLong)
 		if inTokens {
@@ -72,7 +72,7 @@ func (i interest) balance(inTokens bool, middle Uint) (sides [2]Uint) {
 
 // poolUsd is what the pool holds to pay a side's profits from, at the lower price (MarketUtils.getPoolUsdWithoutPnl,
 // not maximized).
-func (l ledger) poolUsd(isLong bool, p prices) Uint {
+func (l ledger) poolUsd(isLong bool, p prices) chain.Uint {
 	token, price := l.market.ShortToken, p.short.Min
 	if isLong {
 		token, price = l.market.LongToken, p.long.Min
@@ -82,7 +82,7 @@ func (l ledger) poolUsd(isLong bool, p prices) Uint {
 
 // profitCap is how a side's profits are cut when they exceed what its pool may pay: each profit is multiplied by
 // paid/owed. Owed is zero where nothing is cut.
-type profitCap struct{ paid, owed Uint }
+type profitCap struct{ paid, owed chain.Uint }
 
 // profitCap follows MarketUtils.getPnl with the dearer price, MarketUtils.getCappedPnl with MAX_PNL_FACTOR_FOR_TRADERS,
 // and the condition in PositionUtils.getPositionPnlUsd: a cap of nothing cuts nothing.
@@ -100,7 +100,7 @@ func (l ledger) profitCap(isLong bool, i interest, p prices) profitCap {
 }
 
 // apply cuts a profit; a loss stays.
-func (c profitCap) apply(pnl Int) Int {
+func (c profitCap) apply(pnl chain.Int) chain.Int {
 	if c.owed.IsZero() || pnl.Sign() <= 0 {
 		return pnl
 	}
@@ -113,8 +113,8 @@ var maxOpenInterestKey = BaseKey("MAX_OPEN_INTEREST")
 // (MarketUtils.validateOpenInterest, validateReserve, validateOpenInterestReserve, which IncreasePositionUtils asks
 // after the increase). A limit that the state does not know is not asked: the contracts would take it for zero and
 // refuse everything, which a market that is traded does not do.
-func (t *Terms) Capacity(rows Rows, size Uint, isLong bool) (full error) {
-	err := Checked(func() {
+func (t *Terms) Capacity(rows Rows, size chain.Uint, isLong bool) (full error) {
+	err := chain.Checked(func() {
 		l := ledger{rows: rows, market: t.market}
 		i, price := l.interest(), t.prices.index
 		interest := i.usdOf(isLong).Add(size)

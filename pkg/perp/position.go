@@ -21,17 +21,17 @@ type Position struct {
 	CollateralToken  chain.Address  `json:"collateralToken"`
 	IsLong           bool           `json:"isLong"`
 	Status           PositionStatus `json:"status"`
-	SizeInUsd        Uint           `json:"sizeInUsd"`
-	SizeInTokens     Uint           `json:"sizeInTokens"`
-	CollateralAmount Uint           `json:"collateralAmount"`
+	SizeInUsd        chain.Uint     `json:"sizeInUsd"`
+	SizeInTokens     chain.Uint     `json:"sizeInTokens"`
+	CollateralAmount chain.Uint     `json:"collateralAmount"`
 	// in index tokens; in no event, see PositionIncreased
-	PendingImpactAmount                    Int  `json:"pendingImpactAmount"`
-	BorrowingFactor                        Uint `json:"borrowingFactor"`
-	FundingFeeAmountPerSize                Uint `json:"fundingFeeAmountPerSize"`
-	LongTokenClaimableFundingAmountPerSize Uint `json:"longTokenClaimableFundingAmountPerSize"`
-	ShortTokenClaimableFundingPerSize      Uint `json:"shortTokenClaimableFundingAmountPerSize"`
-	IncreasedAtTime                        Uint `json:"increasedAtTime"`
-	DecreasedAtTime                        Uint `json:"decreasedAtTime"`
+	PendingImpactAmount                    chain.Int  `json:"pendingImpactAmount"`
+	BorrowingFactor                        chain.Uint `json:"borrowingFactor"`
+	FundingFeeAmountPerSize                chain.Uint `json:"fundingFeeAmountPerSize"`
+	LongTokenClaimableFundingAmountPerSize chain.Uint `json:"longTokenClaimableFundingAmountPerSize"`
+	ShortTokenClaimableFundingPerSize      chain.Uint `json:"shortTokenClaimableFundingAmountPerSize"`
+	IncreasedAtTime                        chain.Uint `json:"increasedAtTime"`
+	DecreasedAtTime                        chain.Uint `json:"decreasedAtTime"`
 	// Changes counts the increases and decreases of this key since its first one, over closings: it makes job ids of
 	// one life differ.
 	Changes uint64 `json:"changes"`

@@ -5,26 +5,28 @@ import (
 	"math/bits"
 
 	"github.com/holiman/uint256"
+
+	"perpkeeper/pkg/chain"
 )
 
 // wei18 is one in the 18-decimal fixed point in which the contracts raise to powers.
 const wei18 = 1_000_000_000_000_000_000
 
 var (
-	one18      = U64(wei18)
-	floatToWei = Pow10(12)             // Precision.FLOAT_TO_WEI_DIVISOR
-	maxLog     = U64(192).Mul(one18)   // PRBMathUD60x18.exp2 refuses from here on
-	halfRoots  = fractionsOfRootsOf2() // see exp2
+	one18      = chain.U64(wei18)
+	floatToWei = chain.Pow10(12)           // Precision.FLOAT_TO_WEI_DIVISOR
+	maxLog     = chain.U64(192).Mul(one18) // PRBMathUD60x18.exp2 refuses from here on
+	halfRoots  = fractionsOfRootsOf2()     // see exp2
 )
 
 // applyExponent raises a 30-decimal number to a 30-decimal power as the chain does (Precision.applyExponentFactor over
 // PRBMathUD60x18.pow of prb-math 2.4.3), digit for digit: what is less than one becomes zero, a power of one changes
 // nothing, and all else loses the digits after the 18th and carries the error of the fixed-point logarithm, some 10^-16
 // of the result for values of trillions.
-func applyExponent(value, exponent Uint) Uint {
+func applyExponent(value, exponent chain.Uint) chain.Uint {
 	switch {
 	case value.Less(One):
-		return Uint{}
+		return chain.Uint{}
 	case exponent == One:
 		return value
 	}
@@ -33,24 +35,24 @@ func applyExponent(value, exponent Uint) Uint {
 
 // pow18 is PRBMathUD60x18.pow for x of at least one: 2^(y·log2 x), the product rounded to the nearest
 // (PRBMath.mulDivFixedPoint).
-func pow18(x, y Uint) Uint {
+func pow18(x, y chain.Uint) chain.Uint {
 	log := log2(x)
 	power := log.MulDiv(y, one18)
+	a, b, one := log.Uint256(), y.Uint256(), one18.Uint256()
 	var rest uint256.Int
-	if rest.MulMod(&log.w, &y.w, &one18.w); rest.Uint64() >= wei18/2 {
-		power = power.Add(U64(1))
+	if rest.MulMod(&a, &b, &one); rest.Uint64() >= wei18/2 {
+		power = power.Add(chain.U64(1))
 	}
 	return exp2(power)
 }
 
 // log2 is PRBMathUD60x18.log2: the whole part from the highest bit, the rest bit by bit by squaring what remains. It
 // reverts below one.
-func log2(x Uint) Uint {
+func log2(x chain.Uint) chain.Uint {
 	must(!x.Less(one18))
-	whole := x.Div(one18)
-	n := whole.w.BitLen() - 1
-	var shifted uint256.Int
-	y := shifted.Rsh(&x.w, uint(n)).Uint64() // in [1, 2)
+	whole, shifted := x.Div(one18).Uint256(), x.Uint256()
+	n := whole.BitLen() - 1
+	y := shifted.Rsh(&shifted, uint(n)).Uint64() // in [1, 2)
 	var fraction uint64
 	for delta := uint64(wei18 / 2); delta > 0 && y != wei18; delta >>= 1 {
 		hi, lo := bits.Mul64(y, y)
@@ -59,15 +61,16 @@ func log2(x Uint) Uint {
 			y >>= 1
 		}
 	}
-	return U64(uint64(n)).Mul(one18).Add(U64(fraction))
+	return chain.U64(uint64(n)).Mul(one18).Add(chain.U64(fraction))
 }
 
 // exp2 is PRBMathUD60x18.exp2 with PRBMath.exp2: the product of the roots 2^(1/2^i) for the set bits of the fraction,
 // in a number of 191 bits after the point, cut off after each step. It reverts from 2^192 on.
-func exp2(x Uint) Uint {
+func exp2(x chain.Uint) chain.Uint {
 	must(x.Less(maxLog))
-	var whole, rest uint256.Int
-	whole.DivMod(&x.w, &one18.w, &rest)
+	var rest uint256.Int
+	whole, one := x.Uint256(), one18.Uint256()
+	whole.DivMod(&whole, &one, &rest)
 	fraction, _ := bits.Div64(rest.Uint64(), 0, wei18)
 	r := uint256.Int{0, 0, 1 << 63}
 	for fraction != 0 {
@@ -75,8 +78,8 @@ func exp2(x Uint) Uint {
 		growBy(&r, halfRoots[highest])
 		fraction &^= 1 << (63 - highest)
 	}
-	r.Mul(&r, &one18.w)
-	return Uint{*r.Rsh(&r, uint(191-whole.Uint64()))}
+	r.Mul(&r, &one)
+	return chain.UintOf(*r.Rsh(&r, uint(191-whole.Uint64())))
 }
 
 // growBy adds r·c/2^64, cut off, to r, which has three words before and after.
@@ -104,4 +107,11 @@ func fractionsOfRootsOf2() (roots [64]uint64) {
 		roots[i] = rounded.Uint64()
 	}
 	return roots
+}
+
+// must reverts where the contract would.
+func must(ok bool) {
+	if !ok {
+		panic(chain.ErrArithmetic)
+	}
 }

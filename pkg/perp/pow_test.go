@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"perpkeeper/pkg/chain"
 )
 
 // Digits computed apart from this code, by the algorithm of prb-math 2.4.3 in another language's unbounded integers.
@@ -33,8 +35,8 @@ func TestPowVectors(t *testing.T) {
 		{"98765432100000000000000000000000000000000000000000000000000", "1510000000000000000000000000000",
 			"60513671292168174145993440284875994794434066038364694575108160000000000000"},
 	} {
-		value, err := ParseUint(v.value)
-		exponent, errE := ParseUint(v.exponent)
+		value, err := chain.ParseUint(v.value)
+		exponent, errE := chain.ParseUint(v.exponent)
 		if err := errors.Join(err, errE); err != nil {
 			t.Fatal(err)
 		}
@@ -44,18 +46,18 @@ func TestPowVectors(t *testing.T) {
 	}
 }
 
-func drawPower(t *rapid.T) (value, exponent Uint) {
-	value = U64(rapid.Uint64Min(1).Draw(t, "value")).Mul(Pow10(rapid.Uint64Range(11, 36).Draw(t, "digits")))
-	exponent = U64(rapid.Uint64Range(0, 2_500_000).Draw(t, "exponent")).Mul(Pow10(24)).
-		Add(U64(rapid.Uint64().Draw(t, "fraction")))
+func drawPower(t *rapid.T) (value, exponent chain.Uint) {
+	value = chain.U64(rapid.Uint64Min(1).Draw(t, "value")).Mul(chain.Pow10(rapid.Uint64Range(11, 36).Draw(t, "digits")))
+	exponent = chain.U64(rapid.Uint64Range(0, 2_500_000).Draw(t, "exponent")).Mul(chain.Pow10(24)).
+		Add(chain.U64(rapid.Uint64().Draw(t, "fraction")))
 	return value, exponent
 }
 
 func TestPowAgainstUnboundedIntegers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value, exponent := drawPower(t)
-		var got Uint
-		err := Checked(func() { got = applyExponent(value, exponent) })
+		var got chain.Uint
+		err := chain.Checked(func() { got = applyExponent(value, exponent) })
 		want := twinPow(value.Big(), exponent.Big())
 		reverts := want == nil || want.BitLen() > 256
 		if (err != nil) != reverts || err == nil && got.Big().Cmp(want) != 0 {
@@ -67,9 +69,9 @@ func TestPowAgainstUnboundedIntegers(t *testing.T) {
 // The fixed point is within its stated error of the real power: some 10^-16 of the result.
 func TestPowAgainstFloats(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		value := U64(rapid.Uint64Range(1, 1<<50).Draw(t, "value")).
-			Mul(Pow10(rapid.Uint64Range(30, 31).Draw(t, "digits")))
-		exponent := U64(rapid.Uint64Range(0, 2_500_000).Draw(t, "exponent")).Mul(Pow10(24))
+		value := chain.U64(rapid.Uint64Range(1, 1<<50).Draw(t, "value")).
+			Mul(chain.Pow10(rapid.Uint64Range(30, 31).Draw(t, "digits")))
+		exponent := chain.U64(rapid.Uint64Range(0, 2_500_000).Draw(t, "exponent")).Mul(chain.Pow10(24))
 		got := new(big.Float).SetInt(applyExponent(value, exponent).Big())
 		want := realPow(value.Big(), exponent.Big())
 		ratio, _ := new(big.Float).Quo(got, want).Float64()
@@ -120,25 +122,25 @@ func realLog(x *big.Float) *big.Float {
 
 func TestPowReverts(t *testing.T) {
 	for name, formula := range map[string]func(){
-		"a logarithm below one":     func() { log2(U64(wei18 - 1)) },
+		"a logarithm below one":     func() { log2(chain.U64(wei18 - 1)) },
 		"two to the 192nd":          func() { exp2(maxLog) },
-		"more than 256 bits":        func() { applyExponent(Pow10(70), U64(3).Mul(One)) },
-		"the product out of bounds": func() { applyExponent(Pow10(77), largest) },
+		"more than 256 bits":        func() { applyExponent(chain.Pow10(70), chain.U64(3).Mul(One)) },
+		"the product out of bounds": func() { applyExponent(chain.Pow10(77), largest) },
 	} {
-		if err := Checked(formula); !errors.Is(err, ErrArithmetic) {
+		if err := chain.Checked(formula); !errors.Is(err, chain.ErrArithmetic) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := applyExponent(One.Sub(U64(1)), One); !got.IsZero() {
+	if got := applyExponent(One.Sub(chain.U64(1)), One); !got.IsZero() {
 		t.Errorf("less than one is %s", got)
 	}
-	if got := applyExponent(Pow10(40), Uint{}); got != One {
+	if got := applyExponent(chain.Pow10(40), chain.Uint{}); got != One {
 		t.Errorf("the zeroth power is %s", got)
 	}
 }
 
 func BenchmarkPow(b *testing.B) {
-	value, exponent := dollars(12_345_678, 0), U64(185).Mul(Pow10(28))
+	value, exponent := dollars(12_345_678, 0), chain.U64(185).Mul(chain.Pow10(28))
 	for b.Loop() {
 		applyExponent(value, exponent)
 	}

@@ -33,7 +33,7 @@ type Request struct {
 	Key           chain.Hash
 	Account       chain.Address // zero for a GLV shift, which belongs to no account
 	Market        chain.Address // the market, or the shift's source market
-	UpdatedAtTime Uint
+	UpdatedAtTime chain.Uint
 	Fields        Fields
 	Status        Status
 	Reason        string

@@ -18,18 +18,18 @@ type Settlement struct {
 	CollateralToken       chain.Address `json:"collateralToken"`
 	IsLong                bool          `json:"isLong"`
 	OrderType             OrderType     `json:"orderType"`
-	SizeDeltaUsd          Uint          `json:"sizeDeltaUsd"`
-	SizeInUsd             Uint          `json:"sizeInUsd"`        // what is left; zero closes
-	CollateralAmount      Uint          `json:"collateralAmount"` // what is left
-	CollateralDeltaAmount Uint          `json:"collateralDeltaAmount"`
-	ExecutionPrice        Uint          `json:"executionPrice"`
-	BasePnlUsd            Int           `json:"basePnlUsd"`
-	PriceImpactUsd        Int           `json:"priceImpactUsd"`
-	FundingFeeAmount      Uint          `json:"fundingFeeAmount"`
-	BorrowingFeeAmount    Uint          `json:"borrowingFeeAmount"`
-	PositionFeeAmount     Uint          `json:"positionFeeAmount"`
-	LiquidationFeeAmount  Uint          `json:"liquidationFeeAmount"`
-	TotalCostAmount       Uint          `json:"totalCostAmount"`
+	SizeDeltaUsd          chain.Uint    `json:"sizeDeltaUsd"`
+	SizeInUsd             chain.Uint    `json:"sizeInUsd"`        // what is left; zero closes
+	CollateralAmount      chain.Uint    `json:"collateralAmount"` // what is left
+	CollateralDeltaAmount chain.Uint    `json:"collateralDeltaAmount"`
+	ExecutionPrice        chain.Uint    `json:"executionPrice"`
+	BasePnlUsd            chain.Int     `json:"basePnlUsd"`
+	PriceImpactUsd        chain.Int     `json:"priceImpactUsd"`
+	FundingFeeAmount      chain.Uint    `json:"fundingFeeAmount"`
+	BorrowingFeeAmount    chain.Uint    `json:"borrowingFeeAmount"`
+	PositionFeeAmount     chain.Uint    `json:"positionFeeAmount"`
+	LiquidationFeeAmount  chain.Uint    `json:"liquidationFeeAmount"`
+	TotalCostAmount       chain.Uint    `json:"totalCostAmount"`
 	Stamp                 Stamp         `json:"stamp"`
 }
 
@@ -47,7 +47,7 @@ func (e PositionSettled) Touches() []RowKey { return []RowKey{e.Settlement.RowKe
 // several.
 type KeeperFee struct {
 	Keeper chain.Address `json:"keeper"`
-	Amount Uint          `json:"amount"` // wei
+	Amount chain.Uint    `json:"amount"` // wei
 	Stamp  Stamp         `json:"stamp"`
 }
 

@@ -44,16 +44,16 @@ type ledger struct {
 }
 
 // word is a parameter of the whole exchange.
-func (l ledger) word(base chain.Hash, args ...chain.Hash) Uint {
+func (l ledger) word(base chain.Hash, args ...chain.Hash) chain.Uint {
 	parameter, _ := l.rows.Get(RowKey{Parameters, argued(base, args...)}).(Parameter)
 	return parameter.Uint()
 }
 
 // term is a parameter of the market.
-func (l ledger) term(base chain.Hash) Uint { return l.word(base, l.market.MarketToken.Hash()) }
+func (l ledger) term(base chain.Hash) chain.Uint { return l.word(base, l.market.MarketToken.Hash()) }
 
 // sided is a parameter of the market with a boolean: a side of the market, or whether a trade improves the balance.
-func (l ledger) sided(base chain.Hash, is bool) Uint {
+func (l ledger) sided(base chain.Hash, is bool) chain.Uint {
 	return l.word(base, l.market.MarketToken.Hash(), BoolWord(is))
 }
 
@@ -68,11 +68,11 @@ func (l ledger) measure(m Measure, token chain.Address, isLong bool) MarketValue
 // secondsSince is how long ago a measure was last accrued, zero for one that never was
 // (MarketUtils.getSecondsSinceFundingUpdated). A moment before the accrual counts as the accrual itself: no chain goes
 // back, but the caller's clock may lag behind the state.
-func secondsSince(v MarketValue, now uint64) Uint {
+func secondsSince(v MarketValue, now uint64) chain.Uint {
 	if at := v.Stamp.Seconds(); at != 0 && at < now {
-		return U64(now - at)
+		return chain.U64(now - at)
 	}
-	return Uint{}
+	return chain.Uint{}
 }
 
 // argued is the full key of a base key with arguments of one word each.
@@ -85,17 +85,17 @@ func argued(base chain.Hash, args ...chain.Hash) chain.Hash {
 }
 
 // ApplyFactor is value·factor with a 30-decimal factor, rounded down (Precision.applyFactor).
-func ApplyFactor(value, factor Uint) Uint { return value.MulDiv(factor, One) }
+func ApplyFactor(value, factor chain.Uint) chain.Uint { return value.MulDiv(factor, One) }
 
 // toFactor is value/divisor as a 30-decimal factor, rounded down (Precision.toFactor).
-func toFactor(value, divisor Uint) Uint {
+func toFactor(value, divisor chain.Uint) chain.Uint {
 	if value.IsZero() {
-		return Uint{}
+		return chain.Uint{}
 	}
 	return value.MulDiv(One, divisor)
 }
 
-func distance(a, b Uint) Uint {
+func distance(a, b chain.Uint) chain.Uint {
 	if a.Less(b) {
 		return b.Sub(a)
 	}
@@ -103,7 +103,7 @@ func distance(a, b Uint) Uint {
 }
 
 // signedBy is a number with the given sign (Calc.toSigned).
-func signedBy(magnitude Uint, positive bool) Int {
+func signedBy(magnitude chain.Uint, positive bool) chain.Int {
 	if positive {
 		return magnitude.Int()
 	}

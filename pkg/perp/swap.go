@@ -11,9 +11,9 @@ import (
 type Swap struct {
 	Path     []chain.Address // market tokens
 	TokenIn  chain.Address
-	AmountIn Uint
+	AmountIn chain.Uint
 	// MinOutput is the least that may come out, in units of the last token.
-	MinOutput     Uint
+	MinOutput     chain.Uint
 	UIFeeReceiver chain.Address
 	// Atomic is the swap of an atomic withdrawal, which has a fee of its own.
 	Atomic bool
@@ -22,22 +22,22 @@ type Swap struct {
 // Swapped is a swap as the venue would execute it.
 type Swapped struct {
 	TokenOut  chain.Address
-	AmountOut Uint
+	AmountOut chain.Uint
 	Hops      []SwapHop
 }
 
 // SwapHop is what the swap in one market does: the items of SwapInfo and SwapFeesCollected, and what it leaves behind.
 type SwapHop struct {
 	Market, TokenIn, TokenOut chain.Address
-	AmountIn                  Uint
-	AmountInAfterFees         Uint // before what a charge for the impact takes from it
-	AmountOut                 Uint
-	PriceImpactUsd            Int // before the impact pools cut it
-	PriceImpactAmount         Int // of the token out where it is a reward, of the token in where it is a charge
-	TokenInPriceImpactAmount  Uint
-	FeeReceiverAmount         Uint
-	FeeAmountForPool          Uint
-	UIFeeAmount               Uint
+	AmountIn                  chain.Uint
+	AmountInAfterFees         chain.Uint // before what a charge for the impact takes from it
+	AmountOut                 chain.Uint
+	PriceImpactUsd            chain.Int // before the impact pools cut it
+	PriceImpactAmount         chain.Int // of the token out where it is a reward, of the token in where it is a charge
+	TokenInPriceImpactAmount  chain.Uint
+	FeeReceiverAmount         chain.Uint
+	FeeAmountForPool          chain.Uint
+	UIFeeAmount               chain.Uint
 	// After lists the measures the hop changes, as it leaves them: the market's pools and impact pools, and its virtual
 	// inventory.
 	After []MarketValue
@@ -72,7 +72,7 @@ func refuse(name string, args ...text) error {
 // It does not know what is outside the rows: whether the feature is switched on at the handler, and whether tokens can
 // be transferred.
 func (s Swap) Execute(rows Rows, prices map[chain.Address]Price) (done Swapped, err error) {
-	if overflow := Checked(func() { done, err = s.execute(rows, prices) }); overflow != nil {
+	if overflow := chain.Checked(func() { done, err = s.execute(rows, prices) }); overflow != nil {
 		err = refuse(Panic)
 	}
 	if err != nil {
@@ -161,9 +161,9 @@ func DisabledKey(market chain.Address) chain.Hash {
 // Factors have 30 decimals.
 type SwapTerms struct {
 	TokenOut         chain.Address
-	PoolIn, PoolOut  Uint
-	LeastFee         Uint
-	Reward, Exponent Uint
+	PoolIn, PoolOut  chain.Uint
+	LeastFee         chain.Uint
+	Reward, Exponent chain.Uint
 }
 
 // SwapTermsOf reads the terms of a market. There are none where it is unknown, has no such token, or only one.

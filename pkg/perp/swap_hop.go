@@ -30,8 +30,8 @@ type swapping struct {
 	in, out   pooled
 	fees      swapFees
 	hop       SwapHop
-	amountIn  Uint // what is swapped after fees and impact
-	poolOut   Uint // what leaves the pool; a reward is paid by the impact pool
+	amountIn  chain.Uint // what is swapped after fees and impact
+	poolOut   chain.Uint // what leaves the pool; a reward is paid by the impact pool
 	virtualID chain.Hash
 }
 
@@ -42,11 +42,11 @@ type pooled struct {
 	isLong bool
 }
 
-func (p pooled) middle() Uint { return p.price.Min.Add(p.price.Max).Div(U64(2)) }
+func (p pooled) middle() chain.Uint { return p.price.Min.Add(p.price.Max).Div(chain.U64(2)) }
 
 // hop is SwapUtils._swap.
 func (s Swap) hop(state *scratch, m Market, given map[chain.Address]Price, tokenIn chain.Address,
-	amountIn Uint) (SwapHop, error) {
+	amountIn chain.Uint) (SwapHop, error) {
 	w := &swapping{ledger: ledger{rows: state, market: m}, state: state}
 	if err := w.begin(given, tokenIn, amountIn); err != nil {
 		return SwapHop{}, err
@@ -68,7 +68,7 @@ func (s Swap) hop(state *scratch, m Market, given map[chain.Address]Price, token
 }
 
 // begin finds the two tokens and their prices.
-func (w *swapping) begin(given map[chain.Address]Price, tokenIn chain.Address, amountIn Uint) (err error) {
+func (w *swapping) begin(given map[chain.Address]Price, tokenIn chain.Address, amountIn chain.Uint) (err error) {
 	m := w.market
 	w.in = pooled{token: m.LongToken, isLong: true}
 	w.out = pooled{token: m.ShortToken}
@@ -104,10 +104,10 @@ func priceOf(given map[chain.Address]Price, token chain.Address) (Price, error) 
 }
 
 // swapFees is what one hop pays, in units of the token in (SwapPricingUtils.SwapFees), and what is left after them.
-type swapFees struct{ receiver, pool, ui, rest Uint }
+type swapFees struct{ receiver, pool, ui, rest chain.Uint }
 
 // fees is SwapPricingUtils.getSwapFees.
-func (s Swap) fees(l ledger, amount Uint, improves bool) (f swapFees) {
+func (s Swap) fees(l ledger, amount chain.Uint, improves bool) (f swapFees) {
 	factor := l.sided(swapFeeFactorKey, improves)
 	if s.Atomic {
 		factor = l.term(atomicSwapFeeFactorKey)
@@ -124,7 +124,7 @@ func (s Swap) fees(l ledger, amount Uint, improves bool) (f swapFees) {
 // the pools.
 func (w *swapping) exchange() error {
 	w.amountIn = w.fees.rest
-	reward := Uint{}
+	reward := chain.Uint{}
 	if w.hop.PriceImpactUsd.Sign() > 0 {
 		reward = w.reward()
 	} else if err := w.charge(); err != nil {
@@ -140,7 +140,7 @@ func (w *swapping) exchange() error {
 
 // reward pays a positive impact out of the impact pool of the token out, and what that cannot pay out of that of the
 // token in, which is then swapped as well (MarketUtils.applySwapImpactWithCap).
-func (w *swapping) reward() Uint {
+func (w *swapping) reward() chain.Uint {
 	paid, unpaidUsd := w.payImpact(w.out, w.hop.PriceImpactUsd.Uint())
 	w.hop.PriceImpactAmount = paid.Int()
 	if !unpaidUsd.IsZero() {
@@ -152,7 +152,7 @@ func (w *swapping) reward() Uint {
 }
 
 // payImpact takes a reward out of the impact pool of a token, as far as it goes, and returns what is left of it in USD.
-func (w *swapping) payImpact(p pooled, usd Uint) (amount, unpaidUsd Uint) {
+func (w *swapping) payImpact(p pooled, usd chain.Uint) (amount, unpaidUsd chain.Uint) {
 	amount = usd.Int().Uint().Div(p.price.Max)
 	pool := w.measure(SwapImpactPoolAmount, p.token, false).Value.Uint()
 	if pool.Less(amount) {
@@ -176,7 +176,7 @@ func (w *swapping) charge() error {
 }
 
 // movePool is MarketUtils.applyDeltaToPoolAmount: a pool cannot go below zero; a virtual inventory stops there.
-func (w *swapping) movePool(p pooled, delta Int) error {
+func (w *swapping) movePool(p pooled, delta chain.Int) error {
 	market := w.market.MarketToken.Hash()
 	next := w.measure(PoolAmount, p.token, false).Value.Add(delta)
 	if next.Sign() < 0 {
@@ -187,19 +187,19 @@ func (w *swapping) movePool(p pooled, delta Int) error {
 		return nil
 	}
 	if next = w.virtual(p.isLong).Int().Add(delta); next.Sign() < 0 {
-		next = Int{}
+		next = chain.Int{}
 	}
 	w.set(VirtualInventoryForSwaps, w.virtualID, noToken, p.isLong, next.Uint())
 	return nil
 }
 
 // virtual is one side of the virtual inventory that the market shares with others.
-func (w *swapping) virtual(isLong bool) Uint {
+func (w *swapping) virtual(isLong bool) chain.Uint {
 	v, _ := w.rows.Get(MarketValueKey(VirtualInventoryForSwaps, w.virtualID, noToken, isLong)).(MarketValue)
 	return v.Value.Uint()
 }
 
-func (w *swapping) set(m Measure, scope chain.Hash, token chain.Address, isLong bool, value Uint) {
+func (w *swapping) set(m Measure, scope chain.Hash, token chain.Address, isLong bool, value chain.Uint) {
 	v := MarketValue{Measure: m, Scope: scope, Token: token, IsLong: isLong, Value: value.Int()}
 	w.state.changed[v.RowKey()] = v
 	w.hop.After = append(w.hop.After, v)

@@ -169,25 +169,27 @@ var (
 // them.
 func drawSwap(t *rapid.T) (rows rowMap, prices map[chain.Address]Price, s Swap) {
 	rows, prices = rowMap{}, map[chain.Address]Price{}
-	number := func(label string, lo, hi, digits uint64) Uint {
-		return U64(rapid.Uint64Range(lo, hi).Draw(t, label)).Mul(Pow10(digits))
+	number := func(label string, lo, hi, digits uint64) chain.Uint {
+		return chain.U64(rapid.Uint64Range(lo, hi).Draw(t, label)).Mul(chain.Pow10(digits))
 	}
-	set := func(v Uint, name string, args ...chain.Hash) { rows.put(parameter(DataStoreKey(name, args...), v)) }
+	set := func(v chain.Uint, name string, args ...chain.Hash) {
+		rows.put(parameter(DataStoreKey(name, args...), v))
+	}
 	rarely := func(label string) bool { return rapid.IntRange(0, 19).Draw(t, label) == 0 }
 	for _, c := range []struct {
 		token         chain.Address
 		usd, decimals uint64
 	}{{swapEth, 5_000, 18}, {swapUsd, 1, 6}, {swapBtc, 100_000, 8}} {
-		low := dollars(c.usd, c.decimals).Div(U64(1_000_000)).Mul(number("price", 900_000, 1_100_000, 0))
-		prices[c.token] = Price{Min: low, Max: low.Add(low.MulDiv(number("spread", 0, 1_000, 0), U64(1_000_000)))}
+		low := dollars(c.usd, c.decimals).Div(chain.U64(1_000_000)).Mul(number("price", 900_000, 1_100_000, 0))
+		prices[c.token] = Price{Min: low, Max: low.Add(low.MulDiv(number("spread", 0, 1_000, 0), chain.U64(1_000_000)))}
 	}
 	set(number("receiver", 0, 100, 28), "SWAP_FEE_RECEIVER_FACTOR")
 	set(number("max ui", 0, 10, 26), "MAX_UI_FEE_FACTOR")
 	set(number("ui", 0, 20, 26), "UI_FEE_FACTOR", swapReceiver.Hash())
-	amount := map[chain.Address]func(string) Uint{
-		swapEth: func(l string) Uint { return number(l, 0, 2_000_000, 15) },
-		swapUsd: func(l string) Uint { return number(l, 0, 10_000_000, 6) },
-		swapBtc: func(l string) Uint { return number(l, 0, 100_000, 5) },
+	amount := map[chain.Address]func(string) chain.Uint{
+		swapEth: func(l string) chain.Uint { return number(l, 0, 2_000_000, 15) },
+		swapUsd: func(l string) chain.Uint { return number(l, 0, 10_000_000, 6) },
+		swapBtc: func(l string) chain.Uint { return number(l, 0, 100_000, 5) },
 	}
 	var path []chain.Address
 	for n, m := range []Market{
@@ -209,7 +211,7 @@ func drawSwap(t *rapid.T) (rows rowMap, prices map[chain.Address]Price, s Swap) 
 			}
 		}
 		if rarely("disabled") {
-			set(U64(1), "IS_MARKET_DISABLED", own)
+			set(chain.U64(1), "IS_MARKET_DISABLED", own)
 		}
 		set(number("exponent", 9, 25, 29), "SWAP_IMPACT_EXPONENT_FACTOR", own)
 		for _, is := range []bool{true, false} {
@@ -221,17 +223,17 @@ func drawSwap(t *rapid.T) (rows rowMap, prices map[chain.Address]Price, s Swap) 
 			}
 		}
 		for _, token := range []chain.Address{m.LongToken, m.ShortToken} {
-			value := func(measure Measure, isLong bool, v Uint) {
+			value := func(measure Measure, isLong bool, v chain.Uint) {
 				rows.put(MarketValue{Measure: measure, Scope: own, Token: token, IsLong: isLong, Value: v.Int()})
 			}
 			value(PoolAmount, false, amount[token]("pool"))
-			value(SwapImpactPoolAmount, false, amount[token]("impact pool").Div(U64(1_000)))
-			most := amount[token]("most").Mul(U64(20))
+			value(SwapImpactPoolAmount, false, amount[token]("impact pool").Div(chain.U64(1_000)))
+			most := amount[token]("most").Mul(chain.U64(20))
 			set(most, "MAX_POOL_AMOUNT", own, token.Hash())
 			for _, is := range []bool{true, false} {
 				if !m.IndexToken.IsZero() {
 					value(OpenInterest, is, number("interest", 0, 400_000, 30))
-					value(OpenInterestInTokens, is, amount[m.IndexToken]("interest in tokens").Div(U64(20)))
+					value(OpenInterestInTokens, is, amount[m.IndexToken]("interest in tokens").Div(chain.U64(20)))
 				}
 			}
 		}
@@ -239,7 +241,7 @@ func drawSwap(t *rapid.T) (rows rowMap, prices map[chain.Address]Price, s Swap) 
 	s = Swap{TokenIn: rapid.SampledFrom([]chain.Address{swapEth, swapUsd, swapBtc}).Draw(t, "in"),
 		UIFeeReceiver: swapReceiver}
 	s.AmountIn = amount[s.TokenIn]("amount").
-		Div(U64(rapid.SampledFrom([]uint64{1, 10, 1_000, 1_000_000}).Draw(t, "part")))
+		Div(chain.U64(rapid.SampledFrom([]uint64{1, 10, 1_000, 1_000_000}).Draw(t, "part")))
 	token := s.TokenIn
 	for range rapid.IntRange(0, 3).Draw(t, "hops") {
 		n := rapid.IntRange(0, len(path)-1).Draw(t, "market")
@@ -291,7 +293,7 @@ func TestSwapAgainstTheTwin(t *testing.T) {
 		rows, prices, s := drawSwap(t)
 		out, left, refusal := twinSwap(rows, prices, s)
 		if refusal == "" && rapid.Bool().Draw(t, "asks for more") {
-			s.MinOutput, _ = UintFromBig(add(out, big.NewInt(1)))
+			s.MinOutput, _ = chain.UintFromBig(add(out, big.NewInt(1)))
 			out, left, refusal = twinSwap(rows, prices, s)
 		}
 		done, err := s.Execute(rows, prices)

@@ -12,28 +12,28 @@ import (
 type Terms struct {
 	market              Market
 	prices              prices
-	fireRatio           Uint
-	minCollateralUsd    Uint
-	minCollateralFactor Uint
-	feeFactor           [2]Uint // [1] where the close improves the balance
+	fireRatio           chain.Uint
+	minCollateralUsd    chain.Uint
+	minCollateralFactor chain.Uint
+	feeFactor           [2]chain.Uint // [1] where the close improves the balance
 	impact              impactCurve
 	sides               [2]side
 	// The most that fees, impact and the collateral that has to remain may take from a position: as a factor of its
 	// size, and beside it.
-	mostPerUsd, mostInUsd Uint
+	mostPerUsd, mostInUsd chain.Uint
 }
 
 // prices are those of a market's three tokens, of which some may be one.
 type prices struct{ index, long, short Price }
 
 // middle is the index token's middle price (Price.midPrice).
-func (p prices) middle() Uint { return p.index.Max.Add(p.index.Min).Div(U64(2)) }
+func (p prices) middle() chain.Uint { return p.index.Max.Add(p.index.Min).Div(chain.U64(2)) }
 
 // side is one side of a market, accrued.
 type side struct {
 	borrowing        borrowing
-	fundingPerSize   [2]Uint // by collateral
-	fundingPerSecond [2]Uint
+	fundingPerSize   [2]chain.Uint // by collateral
+	fundingPerSecond [2]chain.Uint
 	profits          profitCap
 }
 
@@ -61,7 +61,7 @@ func newTerms(token chain.Address, c Circumstances) (*Terms, error) {
 		*want.price = price
 	}
 	l := ledger{rows: c.Rows, market: market, version: versionInForce(c.Rows)}
-	if err := Checked(func() { t.read(l, c.Time) }); err != nil {
+	if err := chain.Checked(func() { t.read(l, c.Time) }); err != nil {
 		return nil, fmt.Errorf("accruing market %s: %w", token, err)
 	}
 	return t, nil
@@ -70,7 +70,7 @@ func newTerms(token chain.Address, c Circumstances) (*Terms, error) {
 func (t *Terms) read(l ledger, now uint64) {
 	i := l.interest()
 	t.minCollateralUsd, t.minCollateralFactor = l.word(minCollateralUsdKey), l.term(minCollateralFactorKey)
-	t.feeFactor = [2]Uint{l.sided(positionFeeFactorKey, false), l.sided(positionFeeFactorKey, true)}
+	t.feeFactor = [2]chain.Uint{l.sided(positionFeeFactorKey, false), l.sided(positionFeeFactorKey, true)}
 	t.impact = l.impactCurve(i, t.prices)
 	t.readFunding(l, i, now)
 	for _, isLong := range []bool{false, true} {
@@ -93,7 +93,7 @@ func (t *Terms) readFunding(l ledger, i interest, now uint64) {
 	adaptive := !l.term(fundingIncreaseKey).IsZero()
 	for _, isLong := range []bool{false, true} {
 		s := &t.sides[index(isLong)]
-		perSecond := Uint{}
+		perSecond := chain.Uint{}
 		switch {
 		case adaptive:
 			perSecond = l.fundingBound(maxFundingKey, isLong)
@@ -103,7 +103,7 @@ func (t *Terms) readFunding(l ledger, i interest, now uint64) {
 		for c, token := range []chain.Address{inLongToken: t.market.LongToken, inShortToken: t.market.ShortToken} {
 			s.fundingPerSize[c] = l.measure(FundingFeeAmountPerSize, token, isLong).Value.Uint().
 				Add(growth[index(isLong)][c])
-			s.fundingPerSecond[c] = perSecond.MulDivUp(Pow10(15), t.pledgeOf(c).price.Max)
+			s.fundingPerSecond[c] = perSecond.MulDivUp(chain.Pow10(15), t.pledgeOf(c).price.Max)
 		}
 	}
 }
@@ -130,17 +130,19 @@ func (t *Terms) pledge(token chain.Address) (pledge, error) {
 func (t *Terms) Market() Market { return t.market }
 
 // MinCollateral is what must remain of a position: in USD, and as a 30-decimal factor of its size. The larger counts.
-func (t *Terms) MinCollateral() (usd, factor Uint) { return t.minCollateralUsd, t.minCollateralFactor }
+func (t *Terms) MinCollateral() (usd, factor chain.Uint) {
+	return t.minCollateralUsd, t.minCollateralFactor
+}
 
 // FeeFactor is the position fee as a 30-decimal factor of the size, for a close that improves the balance or does not.
-func (t *Terms) FeeFactor(improves bool) Uint { return t.feeFactor[index(improves)] }
+func (t *Terms) FeeFactor(improves bool) chain.Uint { return t.feeFactor[index(improves)] }
 
 // MaxImpactFactor is the largest price impact that counts against a position, as a 30-decimal factor of its size.
-func (t *Terms) MaxImpactFactor() Uint { return t.impact.maxOnLiquidation }
+func (t *Terms) MaxImpactFactor() chain.Uint { return t.impact.maxOnLiquidation }
 
 // Borrowing is a side's cumulative factor at the terms' moment, and its growth per second at the terms' prices and open
 // interest.
-func (t *Terms) Borrowing(isLong bool) (factor, perSecond Uint) {
+func (t *Terms) Borrowing(isLong bool) (factor, perSecond chain.Uint) {
 	b := t.sides[index(isLong)].borrowing
 	return b.factor, b.perSecond
 }
@@ -148,10 +150,10 @@ func (t *Terms) Borrowing(isLong bool) (factor, perSecond Uint) {
 // Funding is a side's funding fee amount per size for a collateral token at the terms' moment, and a bound of its
 // growth per second at the terms' prices and open interest; each accrual may round it up by 3 more. A token that is no
 // collateral has none.
-func (t *Terms) Funding(isLong bool, collateral chain.Address) (perSize, perSecond Uint) {
+func (t *Terms) Funding(isLong bool, collateral chain.Address) (perSize, perSecond chain.Uint) {
 	own, err := t.pledge(collateral)
 	if err != nil {
-		return Uint{}, Uint{}
+		return chain.Uint{}, chain.Uint{}
 	}
 	s := &t.sides[index(isLong)]
 	return s.fundingPerSize[own.token], s.fundingPerSecond[own.token]

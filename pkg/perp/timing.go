@@ -1,5 +1,7 @@
 package perp
 
+import "perpkeeper/pkg/chain"
+
 // Triggered reports whether an order may execute at an index price (BaseOrderUtils.validateOrderTriggerPrice). Market
 // orders and swaps have no trigger.
 //
@@ -59,7 +61,7 @@ func LiquidationWindow(p Position) Window {
 }
 
 // clampSeconds reads a time; one beyond 63 bits lies in no future anybody waits for.
-func clampSeconds(t Uint) uint64 {
+func clampSeconds(t chain.Uint) uint64 {
 	if s, fits := t.Uint64(); fits {
 		return min(s, 1<<62)
 	}
@@ -84,6 +86,6 @@ func Acceptable(o Order, index Price) bool {
 }
 
 // SideInterest is a side's open interest in USD (MarketUtils.getOpenInterest).
-func SideInterest(rows Rows, market Market, isLong bool) Uint {
+func SideInterest(rows Rows, market Market, isLong bool) chain.Uint {
 	return ledger{rows: rows, market: market}.interest().usdOf(isLong)
 }

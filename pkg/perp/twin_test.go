@@ -313,12 +313,12 @@ func (w twin) own2(name, kind string, isLong bool) *big.Int {
 // drawVenue draws a market with every parameter of the rule, each sometimes absent, and a position in it.
 func drawVenue(t *rapid.T) (twin, Position) {
 	eth, col := chain.Address{0xe7}, chain.Address{0xdd}
-	number := func(label string, lo, hi uint64, digits uint64) Uint {
-		return U64(rapid.Uint64Range(lo, hi).Draw(t, label)).Mul(Pow10(digits))
+	number := func(label string, lo, hi uint64, digits uint64) chain.Uint {
+		return chain.U64(rapid.Uint64Range(lo, hi).Draw(t, label)).Mul(chain.Pow10(digits))
 	}
-	maybe := func(label string, v Uint) Uint {
+	maybe := func(label string, v chain.Uint) chain.Uint {
 		if rapid.IntRange(0, 4).Draw(t, label+"?") == 0 {
-			return Uint{}
+			return chain.Uint{}
 		}
 		return v
 	}
@@ -333,24 +333,25 @@ func drawVenue(t *rapid.T) (twin, Position) {
 	w := twin{rows: rowMap{}, m: m, now: now, prices: map[chain.Address]Price{},
 		version: rapid.SampledFrom([]Version{V22b, V22c}).Draw(t, "version")}
 	w.rows.put(m, HandlerVersion(chain.Address{}, w.version))
-	spread := func(p Uint, label string) Price {
-		return Price{Min: p, Max: p.Add(p.Div(U64(rapid.Uint64Range(500, 100_000).Draw(t, label))))}
+	spread := func(p chain.Uint, label string) Price {
+		return Price{Min: p, Max: p.Add(p.Div(chain.U64(rapid.Uint64Range(500, 100_000).Draw(t, label))))}
 	}
 	w.prices[eth] = spread(number("eth", 1_000_000, 9_000_000, 9), "eth spread")
 	w.prices[usdc] = spread(number("usdc", 990_000, 1_010_000, 18), "usdc spread")
 	w.prices[col] = spread(number("col", 10_000_000, 90_000_000, 15), "col spread") // 8 decimals
-	set := func(v Uint, name string, args ...chain.Hash) {
+	set := func(v chain.Uint, name string, args ...chain.Hash) {
 		w.rows.put(parameter(DataStoreKey(name, args...), maybe(name, v)))
 	}
 	own := market.Hash()
-	exponent := func(label string) Uint {
-		return rapid.SampledFrom([]Uint{One, number(label, 1_000, 2_200, 27), U64(2).Mul(One)}).Draw(t, label+" of")
+	exponent := func(label string) chain.Uint {
+		return rapid.SampledFrom([]chain.Uint{One, number(label, 1_000, 2_200, 27), chain.U64(2).Mul(One)}).
+			Draw(t, label+" of")
 	}
 	set(number("minimum", 0, 200, 30), "MIN_COLLATERAL_USD")
 	set(number("leverage", 0, 40, 27), "MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", own)
 	set(number("liquidation impact", 0, 50, 26), "MAX_POSITION_IMPACT_FACTOR_FOR_LIQUIDATIONS", own)
-	set(U64(uint64(rapid.IntRange(0, 1).Draw(t, "tokens"))), "USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE")
-	set(U64(uint64(rapid.IntRange(0, 1).Draw(t, "skip"))), "SKIP_BORROWING_FEE_FOR_SMALLER_SIDE")
+	set(chain.U64(uint64(rapid.IntRange(0, 1).Draw(t, "tokens"))), "USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE")
+	set(chain.U64(uint64(rapid.IntRange(0, 1).Draw(t, "skip"))), "SKIP_BORROWING_FEE_FOR_SMALLER_SIDE")
 	id := chain.Hash{0x1d}
 	set(id32(id), "VIRTUAL_TOKEN_ID", eth.Hash())
 	set(number("funding", 1, 90, 21), "FUNDING_FACTOR", own)
@@ -400,9 +401,11 @@ func drawVenue(t *rapid.T) (twin, Position) {
 		put(stamped(measure(CumulativeBorrowingFactor, chain.Address{}, isLong, number("borrowed", 0, 90, 26)),
 			"borrowed at"))
 	}
-	put(stamped(measure(FundingFactorPerSecond, chain.Address{}, false, Uint{}), "funded at"))
-	signedNumber := func(label string, v Uint) Int { return signedBy(v, rapid.Bool().Draw(t, label+" sign")) }
-	saved := measure(SavedFundingFactorPerSecond, chain.Address{}, false, Uint{})
+	put(stamped(measure(FundingFactorPerSecond, chain.Address{}, false, chain.Uint{}), "funded at"))
+	signedNumber := func(label string, v chain.Uint) chain.Int {
+		return signedBy(v, rapid.Bool().Draw(t, label+" sign"))
+	}
+	saved := measure(SavedFundingFactorPerSecond, chain.Address{}, false, chain.Uint{})
 	saved.Value = signedNumber("saved", number("saved", 0, 90, 21))
 	put(saved)
 	put(MarketValue{Measure: VirtualInventoryForPositions, Scope: id,
@@ -413,9 +416,9 @@ func drawVenue(t *rapid.T) (twin, Position) {
 		CollateralToken: rapid.SampledFrom([]chain.Address{m.LongToken, usdc}).Draw(t, "collateral"),
 		IsLong:          rapid.Bool().Draw(t, "long"), SizeInUsd: number("size", 1, 20_000_000, 27)}
 	p.PendingImpactAmount = signedNumber("pending", number("pending", 0, 1_000, 13))
-	p.SizeInTokens = p.SizeInUsd.Div(number("entry", 1_000_000, 9_000_000, 9)).Add(U64(1))
+	p.SizeInTokens = p.SizeInUsd.Div(number("entry", 1_000_000, 9_000_000, 9)).Add(chain.U64(1))
 	p.CollateralAmount = p.SizeInUsd.Div(w.prices[p.CollateralToken].Min).
-		Div(U64(rapid.Uint64Range(1, 100).Draw(t, "leverage of")))
+		Div(chain.U64(rapid.Uint64Range(1, 100).Draw(t, "leverage of")))
 	p.BorrowingFactor = measureOf(w.rows, CumulativeBorrowingFactor, chain.Address{}, p.IsLong).
 		Min(number("factor", 0, 90, 26))
 	p.FundingFeeAmountPerSize = measureOf(w.rows, FundingFeeAmountPerSize, p.CollateralToken, p.IsLong).
@@ -423,7 +426,7 @@ func drawVenue(t *rapid.T) (twin, Position) {
 	return w, p
 }
 
-func measureOf(rows rowMap, m Measure, token chain.Address, isLong bool) Uint {
+func measureOf(rows rowMap, m Measure, token chain.Address, isLong bool) chain.Uint {
 	v, _ := rows[MarketValueKey(m, market.Hash(), token, isLong)].(MarketValue)
 	return v.Value.Uint()
 }
@@ -433,17 +436,17 @@ func measureOf(rows rowMap, m Measure, token chain.Address, isLong bool) Uint {
 func TestJudgeAgainstTheTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, p := drawVenue(t)
-		pro := U64(rapid.Uint64Range(0, 400).Draw(t, "pro")).Mul(Pow10(27))
+		pro := chain.U64(rapid.Uint64Range(0, 400).Draw(t, "pro")).Mul(chain.Pow10(27))
 		w.rows.put(parameter(DataStoreKey("PRO_TRADER_TIER", trader.Hash()),
-			U64(uint64(rapid.IntRange(0, 1).Draw(t, "tier")))),
+			chain.U64(uint64(rapid.IntRange(0, 1).Draw(t, "tier")))),
 			parameter(DataStoreKey("PRO_DISCOUNT_FACTOR", chain.Hash{31: 1}), pro),
 			parameter(DataStoreKey("PRO_DISCOUNT_FACTOR", chain.Hash{}), One))
 		c := Circumstances{Rows: w.rows, Prices: w.prices, Time: w.now,
-			FireRatio: U64(rapid.Uint64Range(90, 120).Draw(t, "fire")).Mul(Pow10(28))}
+			FireRatio: chain.U64(rapid.Uint64Range(90, 120).Draw(t, "fire")).Mul(chain.Pow10(28))}
 		view := NewView(c)
 		got, err := view.Judge(p)
 		if w.cannotFund() {
-			if !errors.Is(err, ErrArithmetic) {
+			if !errors.Is(err, chain.ErrArithmetic) {
 				t.Fatalf("judged %+v (%v) where the venue reverts", got, err)
 			}
 			return
@@ -504,7 +507,7 @@ func TestFundingFoldAgainstTheTwin(t *testing.T) {
 		if w.version == V22c && (w.oi(true).Sign() == 0 || w.oi(false).Sign() == 0) {
 			rate = new(big.Int).Abs(saved) // what the event shows of a market with an empty side
 		}
-		shown, err := UintFromBig(rate)
+		shown, err := chain.UintFromBig(rate)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -522,13 +525,13 @@ func TestSafeNeverErrs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, p := drawVenue(t)
 		c := Circumstances{Rows: w.rows, Prices: w.prices, Time: w.now,
-			FireRatio: U64(rapid.Uint64Range(100, 120).Draw(t, "fire")).Mul(Pow10(28))}
+			FireRatio: chain.U64(rapid.Uint64Range(100, 120).Draw(t, "fire")).Mul(chain.Pow10(28))}
 		terms, err := NewView(c).Terms(market)
 		if err != nil {
 			t.Skip(err)
 		}
 		p.CollateralAmount = p.SizeInUsd // more than anything may take
-		rich, err := terms.judge(p, Uint{})
+		rich, err := terms.judge(p, chain.Uint{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -537,12 +540,12 @@ func TestSafeNeverErrs(t *testing.T) {
 			t.Fatal(err)
 		}
 		threshold := ApplyFactor(rich.required(), c.FireRatio)
-		less := rich.RemainingCollateralUsd.Uint().Sub(threshold).Div(own.price.Min).Add(U64(1))
+		less := rich.RemainingCollateralUsd.Uint().Sub(threshold).Div(own.price.Min).Add(chain.U64(1))
 		if p.CollateralAmount.Less(less) {
 			t.Skip("its profit is enough")
 		}
 		p.CollateralAmount = p.CollateralAmount.Sub(less)
-		short, err := terms.judge(p, Uint{})
+		short, err := terms.judge(p, chain.Uint{})
 		if err != nil || !short.Liquidatable {
 			t.Fatalf("%s remain of %s: %+v, %v", short.RemainingCollateralUsd, threshold, short, err)
 		}

@@ -27,7 +27,7 @@ var handlerVersionKey = BaseKey("HANDLER_VERSION")
 // HandlerVersion is the parameter that says which version a handler is of; of the zero address it says which one the
 // handler is of that would be called, whose rules hold for verdicts.
 func HandlerVersion(handler chain.Address, v Version) Parameter {
-	p := Parameter{Key: handlerVersionKey, Value: U64(uint64(v)).Bytes32(), Source: FromCall}
+	p := Parameter{Key: handlerVersionKey, Value: chain.U64(uint64(v)).Bytes32(), Source: FromCall}
 	if !handler.IsZero() {
 		p.Key = argued(handlerVersionKey, handler.Hash())
 	}

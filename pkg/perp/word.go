@@ -212,8 +212,8 @@ func Words(markets []Market) []Word {
 
 // Audit is the event that every word which rules read for a market was compared with the chain at a final block.
 func Audit(market chain.Address, read uint64, stamp Stamp) Event {
-	return MarketValued{Values: []MarketValue{{Measure: WordsAudited, Scope: market.Hash(), Value: U64(read).Int(),
-		Stamp: stamp}}}
+	return MarketValued{Values: []MarketValue{{Measure: WordsAudited, Scope: market.Hash(),
+		Value: chain.U64(read).Int(), Stamp: stamp}}}
 }
 
 // AuditKey is the key of the row that holds when a market's words were audited.

@@ -32,12 +32,14 @@ func (r recorder) Get(k RowKey) Row {
 var verdictPaths = []func(rowMap){
 	func(rowMap) {},
 	func(m rowMap) { m.put(HandlerVersion(chain.Address{}, V22c)) },
-	func(m rowMap) { m.put(parameter(DataStoreKey("USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE"), U64(1))) },
 	func(m rowMap) {
-		m.put(parameter(DataStoreKey("OPTIMAL_USAGE_FACTOR", market.Hash(), BoolWord(true)), Uint{}))
+		m.put(parameter(DataStoreKey("USE_OPEN_INTEREST_IN_TOKENS_FOR_BALANCE"), chain.U64(1)))
 	},
 	func(m rowMap) {
-		m.put(parameter(DataStoreKey("FUNDING_INCREASE_FACTOR_PER_SECOND", market.Hash()), Uint{}))
+		m.put(parameter(DataStoreKey("OPTIMAL_USAGE_FACTOR", market.Hash(), BoolWord(true)), chain.Uint{}))
+	},
+	func(m rowMap) {
+		m.put(parameter(DataStoreKey("FUNDING_INCREASE_FACTOR_PER_SECOND", market.Hash()), chain.Uint{}))
 	},
 }
 

@@ -16,7 +16,7 @@ type Gainers struct {
 	Market chain.Address
 	IsLong bool
 	// Price is the index token's, in USD with 30 decimals for its smallest unit.
-	Price perp.Uint
+	Price chain.Uint
 	// Except are the partitions that are left out.
 	Except []int
 	// Most is how many are wanted.

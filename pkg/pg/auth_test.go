@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // Whoever stands between a process and its database, and asks for the password in clear, is not told it where there is

@@ -26,9 +26,9 @@ type codec struct {
 // codecFor returns the codec of a type; structures without one are flattened.
 func codecFor(t reflect.Type) (codec, bool) {
 	switch t {
-	case reflect.TypeFor[perp.Uint]():
+	case reflect.TypeFor[chain.Uint]():
 		return uintNumberCodec, true
-	case reflect.TypeFor[perp.Int]():
+	case reflect.TypeFor[chain.Int]():
 		return intNumberCodec, true
 	case reflect.TypeFor[perp.Bytes]():
 		return bytesCodec, true
@@ -58,11 +58,11 @@ func codecFor(t reflect.Type) (codec, bool) {
 const wide = "numeric(78,0)"
 
 var (
-	uintNumberCodec = numberCodec(parseUint, func(n *perp.Uint) (magnitude, bool) {
+	uintNumberCodec = numberCodec(parseUint, func(n *chain.Uint) (magnitude, bool) {
 		return magnitudeOf(n.Bytes32()), false
 	})
 	intNumberCodec = numberCodec(parseInt,
-		func(n *perp.Int) (magnitude, bool) { return magnitudeOf(n.Abs().Bytes32()), n.Sign() < 0 })
+		func(n *chain.Int) (magnitude, bool) { return magnitudeOf(n.Abs().Bytes32()), n.Sign() < 0 })
 )
 
 // numberCodec stores 256-bit numbers of a type; split returns a number's magnitude and whether it is negative.
@@ -229,8 +229,8 @@ func appendText(dst []byte, s string) ([]byte, error) {
 var fieldTypes = map[string]reflect.Type{
 	"address": reflect.TypeFor[chain.Address](),
 	"hash":    reflect.TypeFor[chain.Hash](),
-	"uint":    reflect.TypeFor[perp.Uint](),
-	"int":     reflect.TypeFor[perp.Int](),
+	"uint":    reflect.TypeFor[chain.Uint](),
+	"int":     reflect.TypeFor[chain.Int](),
 	"bool":    reflect.TypeFor[bool](),
 	"bytes":   reflect.TypeFor[perp.Bytes](),
 	"text":    reflect.TypeFor[string](),

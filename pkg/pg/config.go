@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // Config is how to reach the keeper's database, and how long to wait for it. Start from DefaultConfig.

@@ -62,7 +62,7 @@ func earn(t *testing.T, db *pg.DB, fees int) {
 		}
 		stamp := perp.Stamp{Block: block.Number, Log: uint32(i), TxHash: tx, TimeMs: 1}
 		rows = append(rows, perp.KeeperFee{Keeper: []chain.Address{annSigner, bobSigner}[i%2],
-			Amount: perp.U64(uint64(i + 1)), Stamp: stamp})
+			Amount: chain.U64(uint64(i + 1)), Stamp: stamp})
 	}
 	must(t, p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{follow(ground, rows...)},
 		Finalized: block.BlockRef}))

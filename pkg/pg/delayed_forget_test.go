@@ -19,7 +19,7 @@ func TestForgetsWhatWasDoneLongAgo(t *testing.T) {
 	db := open(t, url)
 	s := db.Delayed()
 	commit(t, claim(t, db, 0, 1), follow(ground, perp.Request{Kind: perp.Deposit, Key: number(9),
-		Account: chain.Address{9}, UpdatedAtTime: perp.U64(1), Status: perp.Created}))
+		Account: chain.Address{9}, UpdatedAtTime: chain.U64(1), Status: perp.Created}))
 	feed(t, s.Expiries(), 1)
 	stillOpen := everyJob(t, s)[0].Key
 	stays := map[string]bool{stillOpen: true}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/perp"
 )
@@ -91,7 +92,7 @@ func (s Delayed) requestLife(ctx context.Context, generation int) (uint64, error
 	if len(values) == 0 {
 		return venueDefault, nil
 	}
-	seconds, fits := perp.UintFromBytes(values[0]).Uint64()
+	seconds, fits := chain.UintFromBytes(values[0]).Uint64()
 	if !fits {
 		return venueDefault, nil
 	}

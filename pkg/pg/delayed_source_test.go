@@ -28,18 +28,18 @@ func TestExpiries(t *testing.T) {
 	key := perp.DataStoreKey("REQUEST_EXPIRATION_TIME")
 	open := func(n uint64, kind perp.OrderType, status perp.Status, updated uint64) perp.Order {
 		o := order(n, status)
-		o.OrderType, o.UpdatedAtTime, o.Birth = kind, perp.U64(updated), perp.Stamp{TxHash: number(1000 + n)}
+		o.OrderType, o.UpdatedAtTime, o.Birth = kind, chain.U64(updated), perp.Stamp{TxHash: number(1000 + n)}
 		return o
 	}
 	request := perp.Request{Kind: perp.Deposit, Key: number(9), Account: chain.Address{9},
-		UpdatedAtTime: perp.U64(now - 200), Status: perp.Created}
+		UpdatedAtTime: chain.U64(now - 200), Status: perp.Created}
 	done := request
 	done.Key, done.Status = number(10), perp.Executed
 	p := claim(t, db, 0, 1)
 	first := follow(ground, open(1, perp.MarketIncrease, perp.Created, now-250),
 		open(2, perp.LimitIncrease, perp.Created, 0),
 		open(3, perp.MarketSwap, perp.Executed, 0), request, done,
-		perp.Parameter{Key: key, Value: perp.U64(240).Bytes32()})
+		perp.Parameter{Key: key, Value: chain.U64(240).Bytes32()})
 	commit(t, p, first)
 	s := db.Delayed()
 	feed(t, s.Expiries(), 2)
@@ -124,7 +124,7 @@ func TestDailyReports(t *testing.T) {
 		}
 		var day delayed.Day
 		must(t, json.Unmarshal(j.Result, &day))
-		if fees := day.Fees["ann"]; day.Day != j.Key || fees.Count != 2 || fees.Wei != perp.U64(300) {
+		if fees := day.Fees["ann"]; day.Day != j.Key || fees.Count != 2 || fees.Wei != chain.U64(300) {
 			t.Errorf("today brought %+v", day)
 		}
 	}

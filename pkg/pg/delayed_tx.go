@@ -11,7 +11,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
@@ -38,7 +37,7 @@ var (
 )
 
 // Release implements delayed.Ledger.
-func (t delayedTx) Release(ctx context.Context, agent string, amount perp.Uint, source string) error {
+func (t delayedTx) Release(ctx context.Context, agent string, amount chain.Uint, source string) error {
 	moved, err := t.tx.Exec(ctx, releaseFrozen.SQL(), agent, amount.String())
 	if err != nil {
 		return fmt.Errorf("releasing %s wei to %s: %w", amount, agent, err)
@@ -57,7 +56,7 @@ func (t delayedTx) Release(ctx context.Context, agent string, amount perp.Uint, 
 }
 
 // explain reports why nothing could be released.
-func (t delayedTx) explain(ctx context.Context, agent string, amount perp.Uint) error {
+func (t delayedTx) explain(ctx context.Context, agent string, amount chain.Uint) error {
 	var frozen string
 	err := t.tx.QueryRow(ctx, selectFrozen.SQL(), agent).Scan(&frozen)
 	switch {
@@ -93,7 +92,7 @@ func (t delayedTx) Day(ctx context.Context, day time.Time) (delayed.Day, error) 
 		return d, fmt.Errorf("counting the attempts of %s: %w", d.Day, err)
 	}
 	var agent string
-	var wei perp.Uint
+	var wei chain.Uint
 	err = Each(ctx, t.tx, []any{&agent, &n, Amount(&wei)}, func() error {
 		d.Fees[agent] = delayed.Fees{Count: n, Wei: wei}
 		return nil

@@ -25,7 +25,7 @@ func TestClosing(t *testing.T) {
 		return o
 	}
 	commit(t, p, follow(chain.BlockRef{Number: 10}, position,
-		of(1, func(o *perp.Order) { o.CallbackGasLimit = perp.U64(7) }),
+		of(1, func(o *perp.Order) { o.CallbackGasLimit = chain.U64(7) }),
 		of(2, func(o *perp.Order) { o.Status = perp.Frozen }),
 		of(3, func(o *perp.Order) { o.Status = perp.Executed }), of(4, func(o *perp.Order) { o.AutoCancel = false }),
 		of(5, func(o *perp.Order) { o.IsLong = false }),
@@ -42,7 +42,7 @@ func TestClosing(t *testing.T) {
 		seen[o.Key] = o
 	}
 	if !found.Known || found.Row.Account != position.Account || len(orders) != 2 ||
-		seen[number(1)].CallbackGasLimit != perp.U64(7) ||
+		seen[number(1)].CallbackGasLimit != chain.U64(7) ||
 		seen[number(2)].Status != perp.Frozen {
 		t.Errorf("found %+v with %+v", found, orders)
 	}
@@ -58,8 +58,8 @@ func TestParametersByKey(t *testing.T) {
 		return perp.Parameter{Key: number(n), Value: number(n + 100), Source: perp.FromEvent}
 	}
 	member := perp.MarketValue{Measure: perp.GlvMarket, Scope: chain.Hash{5}, Token: chain.Address{6},
-		Value: perp.I64(1)}
-	other := perp.MarketValue{Measure: perp.AdlEnabled, Scope: chain.Hash{5}, Value: perp.I64(1)}
+		Value: chain.I64(1)}
+	other := perp.MarketValue{Measure: perp.AdlEnabled, Scope: chain.Hash{5}, Value: chain.I64(1)}
 	commit(t, claim(t, db, 0, 2), follow(chain.BlockRef{Number: 10}, word(1), word(2), word(3), member, other))
 	commit(t, claim(t, db, 1, 2), follow(chain.BlockRef{Number: 10}, word(1), word(2), word(3)))
 	known, err := db.Parameters(t.Context(), []chain.Hash{number(1), number(3), number(9)})

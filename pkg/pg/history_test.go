@@ -173,8 +173,9 @@ func claim(t *testing.T, db *pg.DB, partition, of int) *pg.Partition {
 
 // order is a row like any other, for tests that need only one.
 func order(key uint64, status perp.Status) perp.Order {
-	return perp.Order{Key: number(key), Account: chain.Address{byte(key)}, Status: status, SizeDeltaUsd: perp.Pow10(30),
-		Reason: "a\x00b\\\xff"}
+	return perp.Order{Key: number(key), Account: chain.Address{byte(key)}, Status: status,
+		SizeDeltaUsd: chain.Pow10(30),
+		Reason:       "a\x00b\\\xff"}
 }
 
 func keysOf(rows []perp.Row) []perp.RowKey {

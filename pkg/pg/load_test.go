@@ -136,7 +136,7 @@ func TestMostProfitable(t *testing.T) {
 	market := chain.Address{7}
 	open := func(id byte, isLong bool, size, tokens uint64) perp.Position {
 		return perp.Position{PositionKey: chain.Hash{id}, Market: market, IsLong: isLong, Status: perp.Active,
-			SizeInUsd: perp.U64(size), SizeInTokens: perp.U64(tokens)}
+			SizeInUsd: chain.U64(size), SizeInTokens: chain.U64(tokens)}
 	}
 	closed := open(5, true, 1, 99)
 	closed.Status = perp.Closed
@@ -158,7 +158,7 @@ func TestMostProfitable(t *testing.T) {
 		{false, nil, 9, []byte{4, 3}},
 		{true, []int{0, 1}, 9, nil},
 	} {
-		found, err := db.MostProfitable(t.Context(), pg.Gainers{Market: market, IsLong: c.isLong, Price: perp.U64(10),
+		found, err := db.MostProfitable(t.Context(), pg.Gainers{Market: market, IsLong: c.isLong, Price: chain.U64(10),
 			Except: c.except, Most: c.most})
 		must(t, err)
 		var got []byte

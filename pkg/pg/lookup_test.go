@@ -19,7 +19,7 @@ func TestLookTogether(t *testing.T) {
 	ending := order(4, perp.Created)
 	ending.Account, ending.Market, ending.InitialCollateralToken, ending.AutoCancel = position.Account, position.Market,
 		position.CollateralToken, true
-	value := perp.MarketValue{Measure: perp.AdlEnabled, Scope: chain.Hash{5}, Value: perp.I64(1)}
+	value := perp.MarketValue{Measure: perp.AdlEnabled, Scope: chain.Hash{5}, Value: chain.I64(1)}
 	base := follow(chain.BlockRef{Number: 10}, order(1, perp.Created), order(2, perp.Created), position, value)
 	other := follow(chain.BlockRef{Number: 10}, perp.Request{Key: number(3), Kind: perp.Shift}, ending)
 	commit(t, a, base, follow(base.BlockRef))

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/chain"
 )
 
 // The server's binary form of numeric: number of digits, weight of the first, sign and scale, two bytes each, and then
@@ -120,23 +120,23 @@ func (m *magnitude) shift(digit uint64) bool {
 	return carry == 0
 }
 
-func parseUint(src []byte) (perp.Uint, error) {
+func parseUint(src []byte) (chain.Uint, error) {
 	m, negative, err := parseNumeric(src)
 	if err == nil && negative {
 		err = fmt.Errorf("%x is negative: %w", src, errNumeric)
 	}
 	word := m.word()
-	return perp.UintFromBytes(word[:]), err
+	return chain.UintFromBytes(word[:]), err
 }
 
-func parseInt(src []byte) (perp.Int, error) {
+func parseInt(src []byte) (chain.Int, error) {
 	m, negative, err := parseNumeric(src)
 	if err != nil {
-		return perp.Int{}, err
+		return chain.Int{}, err
 	}
 	const top = 1 << 63
 	if m[3] >= top && (!negative || m != magnitude{0, 0, 0, top}) {
-		return perp.Int{}, fmt.Errorf("%x does not fit a signed number: %w", src, errNumeric)
+		return chain.Int{}, fmt.Errorf("%x does not fit a signed number: %w", src, errNumeric)
 	}
 	if negative {
 		carry := uint64(1)
@@ -144,5 +144,5 @@ func parseInt(src []byte) (perp.Int, error) {
 			m[i], carry = bits.Add64(^m[i], 0, carry)
 		}
 	}
-	return perp.IntFromWord(m.word()), nil
+	return chain.IntFromWord(m.word()), nil
 }

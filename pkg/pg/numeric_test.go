@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 )
 
@@ -24,9 +25,9 @@ func big4(n *big.Int) (digits []uint16) {
 // Numbers are written as the server reads them, and read back as they were.
 func TestNumericForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		number := perp.UintFromBytes(rapid.SliceOfN(rapid.Byte(), 0, 32).Draw(t, "word"))
+		number := chain.UintFromBytes(rapid.SliceOfN(rapid.Byte(), 0, 32).Draw(t, "word"))
 		if zeros := rapid.Uint64Range(0, 60).Draw(t, "zeros"); rapid.Bool().Draw(t, "round") {
-			number = perp.U64(rapid.Uint64Range(0, 9999).Draw(t, "few")).Mul(perp.Pow10(zeros))
+			number = chain.U64(rapid.Uint64Range(0, 9999).Draw(t, "few")).Mul(chain.Pow10(zeros))
 		}
 		form := appendNumeric(nil, magnitudeOf(number.Bytes32()), false)
 		want := big4(number.Big())
@@ -50,10 +51,10 @@ func TestNumericForm(t *testing.T) {
 
 // Signed numbers keep to their range.
 func TestNumericSigned(t *testing.T) {
-	top := perp.U64(1).Bytes32()
+	top := chain.U64(1).Bytes32()
 	top[0], top[31] = 0x80, 0
 	if lowest, err := parseInt(appendNumeric(nil, magnitudeOf(top), true)); err != nil ||
-		lowest != perp.IntFromWord(top) {
+		lowest != chain.IntFromWord(top) {
 		t.Errorf("-2^255 became %s, %v", lowest, err)
 	}
 	if _, err := parseInt(appendNumeric(nil, magnitudeOf(top), false)); err == nil {

@@ -8,7 +8,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 var (
@@ -33,7 +32,7 @@ type Recent struct {
 	Ended map[job.Outcome]int
 	// Spent is what the chain took for transactions, and Earned what the venue paid this keeper's signers, in wei.
 	// Neither waits for finality.
-	Spent, Earned perp.Uint
+	Spent, Earned chain.Uint
 }
 
 // Recent counts in one snapshot. What has ended, was spent and earned is that of the last while, by the database's

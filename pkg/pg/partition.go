@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/instrument/failpoint"
 )
 
 // Partition is one partition of a generation, claimed by this process. Its methods are for one goroutine at a time.

@@ -13,7 +13,7 @@ import (
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/pg/txstore/txstoretest"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/lease/leasetest"
 	"perpkeeper/pkg/txmgr/txm/txmtest"

@@ -103,11 +103,11 @@ func arbitrary(t *rapid.T, l pg.Layout) perp.Row {
 // nil.
 func fill(t *rapid.T, v reflect.Value) {
 	switch x := v.Addr().Interface().(type) {
-	case *perp.Uint:
+	case *chain.Uint:
 		*x = arbitraryUint(t)
 		return
-	case *perp.Int:
-		*x = perp.IntFromWord(arbitraryUint(t).Bytes32())
+	case *chain.Int:
+		*x = chain.IntFromWord(arbitraryUint(t).Bytes32())
 		return
 	case *perp.Fields:
 		*x = arbitraryFields(t)
@@ -139,8 +139,8 @@ func fill(t *rapid.T, v reflect.Value) {
 	}
 }
 
-func arbitraryUint(t *rapid.T) perp.Uint {
-	return perp.UintFromBytes(rapid.SliceOfN(rapid.Byte(), 0, 32).Draw(t, "word"))
+func arbitraryUint(t *rapid.T) chain.Uint {
+	return chain.UintFromBytes(rapid.SliceOfN(rapid.Byte(), 0, 32).Draw(t, "word"))
 }
 
 func arbitraryFields(t *rapid.T) perp.Fields {
@@ -152,9 +152,9 @@ func arbitraryFields(t *rapid.T) perp.Fields {
 		name := string(rapid.SliceOf(rapid.Byte()).Draw(t, "name"))
 		text := string(rapid.SliceOf(rapid.Byte()).Draw(t, "text"))
 		fields[name] = rapid.SampledFrom([]any{
-			chain.Address{1}, chain.Hash{2}, arbitraryUint(t), perp.I64(-5), true, perp.Bytes{0, 255}, text,
+			chain.Address{1}, chain.Hash{2}, arbitraryUint(t), chain.I64(-5), true, perp.Bytes{0, 255}, text,
 			[]chain.Address{{1}, {2}}, []chain.Hash{{3}},
-			[]perp.Uint{arbitraryUint(t)}, []perp.Int{perp.I64(-1)}, []bool{true, false}, []perp.Bytes{{1}},
+			[]chain.Uint{arbitraryUint(t)}, []chain.Int{chain.I64(-1)}, []bool{true, false}, []perp.Bytes{{1}},
 			[]string{text, `\x00`}, []chain.Address{},
 		}).Draw(t, "value")
 	}

@@ -13,7 +13,7 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // open opens a database that may have no schema.

@@ -111,7 +111,7 @@ func scanFate(row pgx.CollectableRow) (f shadow.Fate, err error) {
 	err = row.Scan(&f.Kind, Fixed(f.Key[:]), Fixed(f.Market[:]), &f.IsLong, &f.Block, &f.TimeMs, Fixed(f.By[:]),
 		&f.ByOwner, Amount(&f.Fee), Amount(&f.Gas))
 	if request, is := strings.CutPrefix(string(f.Kind), "request "); is { // as selectFates writes it
-		f.Kind = job.OfRequest(perp.RequestKind(request))
+		f.Kind = job.Kind(perp.RequestKind(request))
 	}
 	return f, err
 }

@@ -51,7 +51,7 @@ func TestFatesOfJobs(t *testing.T) {
 	within := order(4, perp.Executed, "")
 	within.Birth = within.Stamp
 	chosen := order(5, perp.Executed, "")
-	chosen.Birth, chosen.SecondaryOrderType = chosen.Stamp, perp.U64(1)
+	chosen.Birth, chosen.SecondaryOrderType = chosen.Stamp, chain.U64(1)
 	rows := []perp.Row{
 		order(1, perp.Executed, ""), order(2, perp.Cancelled, "USER_INITIATED_CANCEL"),
 		order(3, perp.Cancelled, "the venue's rule"), within, chosen,
@@ -64,7 +64,7 @@ func TestFatesOfJobs(t *testing.T) {
 		perp.Request{Key: chain.Hash{8}, Kind: perp.Deposit, Status: perp.Executed, Birth: born, Stamp: at(8)},
 		perp.Request{Key: chain.Hash{9}, Kind: perp.Shift, Status: perp.Created, Birth: born, Stamp: at(9)},
 		perp.Transaction{Tx: chain.Tx{Hash: at(1).TxHash, From: by, GasUsed: 100, GasPrice: 3}},
-		perp.KeeperFee{Keeper: by, Amount: perp.U64(700), Stamp: at(1)},
+		perp.KeeperFee{Keeper: by, Amount: chain.U64(700), Stamp: at(1)},
 	}
 	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
 	must(t, err)
@@ -87,7 +87,7 @@ func TestFatesOfJobs(t *testing.T) {
 		t.Errorf("more than there was: %+v", got)
 	}
 	for _, f := range fates {
-		if f.Key == (chain.Hash{1}) && (f.By != by || f.Fee != perp.U64(700) || f.Gas != perp.U64(300)) {
+		if f.Key == (chain.Hash{1}) && (f.By != by || f.Fee != chain.U64(700) || f.Gas != chain.U64(300)) {
 			t.Errorf("%+v", f)
 		}
 	}

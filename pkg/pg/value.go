@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 )
 
 // HashOf is a hash as a column of bytes holds it; of nothing it makes zero.
@@ -18,7 +17,7 @@ func HashOf(b []byte) (h chain.Hash) {
 }
 
 // SumOf reads a sum that a statement returns as text, in wei or whatever it adds up.
-func SumOf(row pgx.Row) (sum perp.Uint, err error) {
+func SumOf(row pgx.Row) (sum chain.Uint, err error) {
 	err = row.Scan(Amount(&sum))
 	return sum, err
 }

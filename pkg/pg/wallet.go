@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/delayed"
-	"perpkeeper/pkg/perp"
 )
 
 // Wallets is the commission ledger.
@@ -157,9 +157,9 @@ var verifyWallets = Register("verify wallets", `WITH entry AS (
 // Audit is a wallet checked against its entries and its fees, in wei.
 type Audit struct {
 	Agent                     string
-	Balance, Frozen           perp.Int // as stored
-	EntryBalance, EntryFrozen perp.Int // sums of the entries
-	Earned, Held              perp.Int // sum of the fees booked, and of those not released
+	Balance, Frozen           chain.Int // as stored
+	EntryBalance, EntryFrozen chain.Int // sums of the entries
+	Earned, Held              chain.Int // sum of the fees booked, and of those not released
 }
 
 // Sound reports whether the balances are the sums of the entries, and those what the fees say.

@@ -31,7 +31,7 @@ func paying(n uint64, block chain.BlockRef, signer chain.Address, fees ...uint64
 	rows = append(rows, perp.Transaction{Tx: tx})
 	for i, fee := range fees {
 		stamp := perp.Stamp{Block: block.Number, Log: uint32(10*n) + uint32(i), TxHash: tx.Hash, TimeMs: block.TimeMs}
-		rows = append(rows, perp.KeeperFee{Keeper: signer, Amount: perp.U64(fee), Stamp: stamp})
+		rows = append(rows, perp.KeeperFee{Keeper: signer, Amount: chain.U64(fee), Stamp: stamp})
 	}
 	return rows
 }
@@ -130,7 +130,7 @@ func TestFeesAreBookedWhenFinal(t *testing.T) {
 	var r delayed.Release
 	want := "56:" + blocks[0].Hash.Hex() + ":10"
 	if j := jobs[0]; j.Read(&r) != nil || j.Kind != delayed.CommissionRelease || j.Key != want ||
-		r != (delayed.Release{Agent: "ann", Amount: perp.U64(100)}) {
+		r != (delayed.Release{Agent: "ann", Amount: chain.U64(100)}) {
 		t.Errorf("the first job is %+v with %+v, want key %s", j, r, want)
 	}
 }
@@ -282,7 +282,7 @@ func TestReleasedTwiceIsAnAnomaly(t *testing.T) {
 	finalize(t, p, blocks[0])
 	book(t, db, 3)
 	twice := kindOf("twice", func(ctx context.Context, tx delayed.Tx, j delayed.Job) (any, error) {
-		return nil, tx.Release(ctx, "ann", perp.U64(1), "the same")
+		return nil, tx.Release(ctx, "ann", chain.U64(1), "the same")
 	})
 	for _, key := range []string{"a", "b"} {
 		_, err := db.Delayed().Add(t.Context(), delayed.Appointment{Kind: "twice", Key: key, DueAt: time.Now().
@@ -299,7 +299,7 @@ func TestReleasedTwiceIsAnAnomaly(t *testing.T) {
 	}
 	wallets, err := db.Wallets().Verify(t.Context())
 	must(t, err)
-	if w := wallets[0]; w.Balance != perp.U64(1).Int() || w.Frozen != perp.U64(299).Int() {
+	if w := wallets[0]; w.Balance != chain.U64(1).Int() || w.Frozen != chain.U64(299).Int() {
 		t.Errorf("ann has %+v", w)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/kafka/wire"
-	"perpkeeper/pkg/perp"
 )
 
 // few bounds the reports of a token in the property test, so that the bound matters.
@@ -126,7 +125,7 @@ func TestBoardIsItsTwin(t *testing.T) {
 				r := Report{
 					Token:  token(rapid.IntRange(0, 2).Draw(t, "token")),
 					TimeMs: seconds.Draw(t, "second")*1000 + rapid.SampledFrom([]uint64{0, 1, 500, 999}).Draw(t, "ms"),
-					Min:    perp.U64(rapid.Uint64().Draw(t, "price")),
+					Min:    chain.U64(rapid.Uint64().Draw(t, "price")),
 				}
 				if got, want := board.Add(r), dumb.add(r); got != want {
 					t.Fatalf("added %+v: learnt %t, want %t", r, got, want)
@@ -218,7 +217,7 @@ func TestBoardFromTheTopic(t *testing.T) {
 				rapid.Uint64Range(1, 1000).Draw(t, "price")
 			r := Report{
 				Token: token(rapid.IntRange(0, 2).Draw(t, "token")), Provider: token(9), Data: []byte{byte(price)},
-				Min: perp.U64(price), Max: perp.U64(price + 1),
+				Min: chain.U64(price), Max: chain.U64(price + 1),
 				TimeMs: second * 1000, Source: "s", ReceivedMs: second*1000 + 20,
 			}
 			fed.Add(r)

@@ -17,7 +17,6 @@ import (
 	"go.uber.org/goleak"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -53,8 +52,8 @@ func (s *script) Run(ctx context.Context, take Take) error {
 
 // give gives a report of now.
 func (s *script) give(t chain.Address, price uint64) {
-	s.lines <- line{reports: []Report{{Token: t, TimeMs: uint64(time.Now().UnixMilli()), Min: perp.U64(price),
-		Max: perp.U64(price)}}}
+	s.lines <- line{reports: []Report{{Token: t, TimeMs: uint64(time.Now().UnixMilli()), Min: chain.U64(price),
+		Max: chain.U64(price)}}}
 	synctest.Wait()
 }
 
@@ -327,8 +326,8 @@ func TestFeedStampsReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runFeed(t, "only")
 		now := uint64(time.Now().UnixMilli())
-		h.sources[0].lines <- line{reports: []Report{{Token: token(0), TimeMs: now - 500, Min: perp.U64(1),
-			Max: perp.U64(1), Source: "another"}}}
+		h.sources[0].lines <- line{reports: []Report{{Token: token(0), TimeMs: now - 500, Min: chain.U64(1),
+			Max: chain.U64(1), Source: "another"}}}
 		synctest.Wait()
 		if r := h.emitted[0]; r.Source != "only" || r.ReceivedMs != now {
 			t.Errorf("%+v", r)

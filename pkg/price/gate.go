@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/setting/check"
 )
 
 // reason is why a report did not pass.
@@ -81,14 +81,14 @@ func ahead(ms, than uint64, bound time.Duration) bool {
 
 // wide reports whether a valid report's spread is above a bound in basis points of its middle.
 func wide(r Report, points uint64) bool {
-	spread := r.Max.Sub(r.Min).Mul(perp.U64(2 * basis))
-	return r.Min.Add(r.Max).Mul(perp.U64(points)).Less(spread)
+	spread := r.Max.Sub(r.Min).Mul(chain.U64(2 * basis))
+	return r.Min.Add(r.Max).Mul(chain.U64(points)).Less(spread)
 }
 
 // apart reports whether the middle of a valid report is further from that of another than a bound in basis points of
 // the other.
 func apart(r, from Report, points uint64) bool {
 	a, b := r.Min.Add(r.Max), from.Min.Add(from.Max)
-	distance := a.Max(b).Sub(a.Min(b)).Mul(perp.U64(basis))
-	return b.Mul(perp.U64(points)).Less(distance)
+	distance := a.Max(b).Sub(a.Min(b)).Mul(chain.U64(basis))
+	return b.Mul(chain.U64(points)).Less(distance)
 }

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/chain"
 )
 
 // at is a report of the first token: milliseconds after nowMs, from a minimum to a maximum.
 func at(ms int64, low, high uint64) Report {
-	return Report{Token: token(0), TimeMs: uint64(nowMs + ms), Min: perp.U64(low), Max: perp.U64(high)}
+	return Report{Token: token(0), TimeMs: uint64(nowMs + ms), Min: chain.U64(low), Max: chain.U64(high)}
 }
 
 const nowMs = 1_800_000_000_000
@@ -18,7 +18,7 @@ const nowMs = 1_800_000_000_000
 func TestGates(t *testing.T) {
 	gates := Gates{MaxAge: time.Second, MaxAhead: 500 * time.Millisecond, MaxSpread: 100}
 	huge := at(0, 1, 1)
-	huge.Max = perp.Pow10(60)
+	huge.Max = chain.Pow10(60)
 	for name, tt := range map[string]struct {
 		r    Report
 		want reason
@@ -28,14 +28,14 @@ func TestGates(t *testing.T) {
 		"too old":             {at(-1001, 1000, 1000), stale},
 		"a little ahead":      {at(500, 1000, 1000), ""},
 		"from the future":     {at(501, 1000, 1000), future},
-		"the end of time":     {Report{Token: token(0), TimeMs: 1<<64 - 1, Min: perp.U64(1), Max: perp.U64(1)}, future},
+		"the end of time":     {Report{Token: token(0), TimeMs: 1<<64 - 1, Min: chain.U64(1), Max: chain.U64(1)}, future},
 		"spread at the bound": {at(0, 199, 201), ""},
 		"spread above it":     {at(0, 19899, 20100), spread},
 		"no price":            {at(0, 0, 1), invalid},
 		"inverted":            {at(0, 2, 1), invalid},
 		"absurd":              {huge, invalid},
-		"no token":            {Report{TimeMs: nowMs, Min: perp.U64(1), Max: perp.U64(1)}, invalid},
-		"no time":             {Report{Token: token(0), Min: perp.U64(1), Max: perp.U64(1)}, invalid},
+		"no token":            {Report{TimeMs: nowMs, Min: chain.U64(1), Max: chain.U64(1)}, invalid},
+		"no time":             {Report{Token: token(0), Min: chain.U64(1), Max: chain.U64(1)}, invalid},
 	} {
 		if got, err := gates.check(tt.r, nowMs, gates.MaxAge); got != tt.want || (err == nil) != (tt.want == "") {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, tt.want)

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/service/metric"
+	"perpkeeper/pkg/instrument/metric"
 )
 
 // Metrics are the figures of the feed of a process.

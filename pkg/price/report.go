@@ -16,7 +16,7 @@ type Report struct {
 	Provider chain.Address // the contract that verifies Data
 	Data     []byte        // opaque; empty for a provider that reads the chain itself (OnChain)
 	// Min and Max are USD with 30 decimals per smallest unit of the token.
-	Min, Max perp.Uint
+	Min, Max chain.Uint
 	// Taken is what the exchange's provider makes of Min and Max, where that is something else; zero otherwise. Sources
 	// are compared by what they say, and the price topic has what the exchange takes.
 	Taken perp.Price
@@ -61,7 +61,7 @@ func (r Report) Stuck() string {
 
 // ceiling is above every price there can be, in USD with 30 decimals per smallest unit, and small enough that no
 // comparison of prices overflows.
-var ceiling = perp.Pow10(60)
+var ceiling = chain.Pow10(60)
 
 // ID names the report in the evidence of jobs.
 func (r Report) ID() string { return fmt.Sprintf("%s@%d", r.Token, r.TimeMs) }

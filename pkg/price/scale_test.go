@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/chain"
 )
 
 func TestPerUnit(t *testing.T) {
@@ -26,13 +26,13 @@ func TestPerUnit(t *testing.T) {
 		{7, 7, -100, 18, [2]string{"0", "1"}},
 		{0, 0, 90, 0, [2]string{"0", "0"}},
 	} {
-		low, high, err := PerUnit(perp.U64(tt.low), perp.U64(tt.high), tt.exponent, tt.decimals)
+		low, high, err := PerUnit(chain.U64(tt.low), chain.U64(tt.high), tt.exponent, tt.decimals)
 		if err != nil || low.String() != tt.want[0] || high.String() != tt.want[1] {
 			t.Errorf("%+v: %s, %s, %v", tt, low, high, err)
 		}
 	}
 	for _, exponent := range []int{48, 47, 1000} {
-		if _, _, err := PerUnit(perp.U64(1), perp.U64(12), exponent, 0); err == nil {
+		if _, _, err := PerUnit(chain.U64(1), chain.U64(12), exponent, 0); err == nil {
 			t.Errorf("12·10^%d fits", exponent+30)
 		}
 	}
@@ -43,7 +43,7 @@ func TestPerUnitIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := new(big.Int).SetBytes(rapid.SliceOfN(rapid.Byte(), 1, 32).Draw(t, "value"))
 		exponent, decimals := rapid.IntRange(-120, 60).Draw(t, "exponent"), rapid.Uint8Range(0, 36).Draw(t, "decimals")
-		v, err := perp.UintFromBig(value)
+		v, err := chain.UintFromBig(value)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,12 +5,11 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 )
 
 // The exchange refuses a fixed price whose two sides differ, and no other.
 func TestStuck(t *testing.T) {
-	r := Report{Token: chain.Address{0x70}, Source: StaticSource, Min: perp.U64(40), Max: perp.U64(50)}
+	r := Report{Token: chain.Address{0x70}, Source: StaticSource, Min: chain.U64(40), Max: chain.U64(50)}
 	if why := r.Stuck(); !strings.Contains(why, r.Token.Hex()) || !strings.Contains(why, "InvalidMinMaxForPrice") {
 		t.Errorf("it says %q", why)
 	}

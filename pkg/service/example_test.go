@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // KafkaSettings is a part that an adapter would own. Its keys are relative; the shell completes them to kafka.brokers.

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service/config"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // Exit codes of every process.

@@ -17,8 +17,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // childVar names the scenario that this binary plays when it is started by one of its own tests: Main exits, so it

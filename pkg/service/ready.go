@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"perpkeeper/pkg/service/metric"
+	"perpkeeper/pkg/instrument/metric"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"

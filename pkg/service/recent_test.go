@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // The last ten minutes of a log are served, never more than the bytes they may have, after the line of the start; and

@@ -11,7 +11,7 @@ import (
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/risk/liquidation"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
 	"perpkeeper/pkg/tier"
 )
 

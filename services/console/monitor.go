@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/instrument/metric"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/operator/emergency"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/service/metric"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/tier/evidence"
 	"perpkeeper/pkg/tier/execution"

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"perpkeeper/pkg/instrument/metric"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/notify"
@@ -18,7 +19,6 @@ import (
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/service/metric"
 )
 
 // notifier notifies people of results (LIQ-12). It reads the result topic as anybody else would, so that no receiver,

@@ -28,7 +28,7 @@ import (
 	"perpkeeper/pkg/operator/naming/namingtest"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // hook is a receiver of messages that is well, away or hostile.

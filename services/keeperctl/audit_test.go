@@ -17,7 +17,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/tier/execution"
 	"perpkeeper/pkg/tier/execution/ledger"

@@ -28,8 +28,8 @@ import (
 	"perpkeeper/pkg/operator/jobstory"
 	"perpkeeper/pkg/operator/replay"
 	"perpkeeper/pkg/operator/status"
-	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/services/keeperctl/doctor"
 )
 

@@ -26,8 +26,8 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/risk/due"
-	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service/config"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/services/keeperctl/doctor"
 )
 

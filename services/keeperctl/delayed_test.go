@@ -44,7 +44,7 @@ func wantTold(t *testing.T, got string, parts ...string) {
 func TestDelayedCommands(t *testing.T) {
 	db := pgtest.DB(t)
 	appointments := []delayed.Appointment{
-		{Kind: delayed.CommissionRelease, Key: "fee", Payload: delayed.Release{Agent: "ann", Amount: perp.U64(5)},
+		{Kind: delayed.CommissionRelease, Key: "fee", Payload: delayed.Release{Agent: "ann", Amount: chain.U64(5)},
 			DueAt: time.Now()},
 		{Kind: "other", Key: "far", DueAt: time.Now().Add(time.Hour)},
 	}
@@ -106,7 +106,7 @@ func TestWalletCommands(t *testing.T) {
 	}
 	block := chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}, TimeMs: 1}
 	tx := chain.Tx{Hash: chain.Hash{1}, Block: block.Number, BlockHash: block.Hash}
-	fee := perp.KeeperFee{Keeper: signer, Amount: perp.U64(120),
+	fee := perp.KeeperFee{Keeper: signer, Amount: chain.U64(120),
 		Stamp: perp.Stamp{Block: block.Number, Log: 3, TxHash: tx.Hash}}
 	applied := pg.AppliedBlock{BlockRef: block,
 		Changes: []pg.Change{{After: perp.Transaction{Tx: tx}}, {After: fee}}}

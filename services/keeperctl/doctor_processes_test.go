@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/services/keeperctl/doctor"
 )
 

@@ -13,7 +13,6 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/operator/emergency"
 	"perpkeeper/pkg/operator/text"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg/txstore"
 )
 
@@ -44,7 +43,7 @@ type venueNode interface {
 	Finalized(ctx context.Context) (chain.BlockRef, error)
 	Settled(block chain.Hash) evm.Settled
 	Call(ctx context.Context, to chain.Address, data []byte, block chain.Hash) ([]byte, error)
-	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) (evm.Source, error)
+	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value chain.Uint) (evm.Source, error)
 }
 
 func (d emergencyCommands) run(ctx context.Context, args []string) error {

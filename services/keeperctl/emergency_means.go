@@ -14,7 +14,6 @@ import (
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/operator/emergency"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/txmgr/signer"
 )
@@ -91,7 +90,7 @@ func (m *emergencyMeans) planMargin(ctx context.Context) (all []gmx.Adjustment, 
 		if err != nil {
 			return nil, err
 		}
-		current := perp.UintFromBytes(word)
+		current := chain.UintFromBytes(word)
 		if len(word) != len(chain.Hash{}) || current.IsZero() {
 			return nil, fmt.Errorf("market %s has no collateral factor: is it a market of this venue?", market)
 		}
@@ -105,7 +104,7 @@ func (m *emergencyMeans) Rehearse(ctx context.Context, d emergency.Step) error {
 	if d.Contract.IsZero() {
 		return nil
 	}
-	_, err := m.node.Simulate(ctx, m.cfg.Emergency.Account, d.Contract, d.Calldata, gasToAdjust, perp.Uint{})
+	_, err := m.node.Simulate(ctx, m.cfg.Emergency.Account, d.Contract, d.Calldata, gasToAdjust, chain.Uint{})
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/operator/emergency"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // LIQ-15: keeperctl sends an emergency's calls with a key that signs nothing else; off by default, after a rehearsal,

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/tier"
 )
 

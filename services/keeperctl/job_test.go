@@ -16,7 +16,7 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/risk/checklog"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -89,8 +89,8 @@ func TestJobStory(t *testing.T) {
 		Class:  job.ClassMarketOrder,
 		Signer: y.signer, DueSinceMs: dueSince, Evidence: job.Evidence{Reason: "market order\x1b[2J",
 			Reports: []string{chain.Address{0x99}.Hex() + "@1800000000123"}}}}
-	y.publish(wire.PriceTopic(y.s.Keeper.ChainID), nil, wire.Price{Token: chain.Address{0x99}, Min: perp.U64(41),
-		Max: perp.U64(42), TimeMs: 1_800_000_000_123, Source: "streams\x1b[1m"})
+	y.publish(wire.PriceTopic(y.s.Keeper.ChainID), nil, wire.Price{Token: chain.Address{0x99}, Min: chain.U64(41),
+		Max: chain.U64(42), TimeMs: 1_800_000_000_123, Source: "streams\x1b[1m"})
 	topic := wire.JobTopic(y.s.Keeper.ChainID)
 	y.publish(topic, y.signer[:], j)
 	y.publish(topic, y.signer[:], j)

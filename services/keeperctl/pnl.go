@@ -14,7 +14,6 @@ import (
 	"perpkeeper/pkg/operator/naming"
 	"perpkeeper/pkg/operator/pnl"
 	"perpkeeper/pkg/operator/text"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
 )
@@ -83,7 +82,7 @@ func (s *session) profitAndLoss(ctx context.Context, db *pg.DB, period time.Dura
 
 // balanceSource is what profit and loss asks of the chain.
 type balanceSource interface {
-	BalanceAt(ctx context.Context, account chain.Address, number uint64) (perp.Uint, error)
+	BalanceAt(ctx context.Context, account chain.Address, number uint64) (chain.Uint, error)
 }
 
 // printStatement prints the lines of a statement, and the accounts that they come from where there is somebody to ask
@@ -128,11 +127,11 @@ type pnlDocument struct {
 // money is an amount of wei: for people in coins, for programs as it is.
 func (p printer) money(wei any) any {
 	switch amount := wei.(type) {
-	case perp.Uint:
+	case chain.Uint:
 		if !p.json {
 			return text.BNB(amount)
 		}
-	case perp.Int:
+	case chain.Int:
 		if !p.json {
 			return text.SignedBNB(amount)
 		}

@@ -12,21 +12,20 @@ import (
 	"perpkeeper/pkg/operator/naming"
 	"perpkeeper/pkg/operator/naming/namingtest"
 	"perpkeeper/pkg/operator/pnl"
-	"perpkeeper/pkg/perp"
 )
 
 // balancesAt are balances of one account by block.
 type balancesAt map[uint64]uint64
 
 // BalanceAt implements balanceSource.
-func (b balancesAt) BalanceAt(_ context.Context, _ chain.Address, block uint64) (perp.Uint, error) {
-	return perp.U64(b[block] * 1e15), nil
+func (b balancesAt) BalanceAt(_ context.Context, _ chain.Address, block uint64) (chain.Uint, error) {
+	return chain.U64(b[block] * 1e15), nil
 }
 
 var alice, ethMarket, btcMarket = chain.Address{0xa1}, chain.Address{0xe1}, chain.Address{0xb1}
 
 func earnedAndSpent() pnl.Statement {
-	u := func(n uint64) perp.Uint { return perp.U64(n * 1e15) }
+	u := func(n uint64) chain.Uint { return chain.U64(n * 1e15) }
 	return pnl.Statement{
 		Generation: 3, First: 100, Last: 200, SinceMs: 1_800_000_000_000, UntilMs: 1_800_086_400_000,
 		Entries: []pnl.Entry{
@@ -90,7 +89,7 @@ func TestPnlByMarketNamesIt(t *testing.T) {
 // Figures that cannot be whole are shown, and said to be so.
 func TestPnlThatIsNotWhole(t *testing.T) {
 	s := earnedAndSpent()
-	s.Accounts[0].Missing, s.Accounts[0].Booked = 2, perp.U64(91e15)
+	s.Accounts[0].Missing, s.Accounts[0].Booked = 2, chain.U64(91e15)
 	var out strings.Builder
 	err := printStatement(t.Context(), printer{Writer: &out}, nil, s, pnl.BySigner, nil)
 	if err == nil || !strings.Contains(out.String(), "total") {

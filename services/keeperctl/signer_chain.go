@@ -16,7 +16,6 @@ import (
 	"perpkeeper/pkg/operator/action"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/operator/text"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/nonce"
 )
@@ -25,7 +24,7 @@ import (
 // it is broadcast, so that a cursor that was read afterwards is behind only where something is wrong. What there is to
 // pay gas with stands beside.
 func (d signerCommands) nonces(ctx context.Context, node action.Accounts, chosen []txstore.SignerStatus) error {
-	seen, funds := map[chain.Address]nonce.ChainNonces{}, map[chain.Address]perp.Uint{}
+	seen, funds := map[chain.Address]nonce.ChainNonces{}, map[chain.Address]chain.Uint{}
 	for _, s := range chosen {
 		var err error
 		if funds[s.Signer], err = node.Balance(ctx, s.Signer); err != nil {

@@ -17,7 +17,7 @@ import (
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
@@ -86,7 +86,7 @@ func TestStatus(t *testing.T) {
 	if _, err := txstore.NewSigners(b.db).Pause(t.Context(), j.Signer, "by hand\x1b[2J"); err != nil {
 		t.Fatal(err)
 	}
-	report := wire.Price{Token: chain.Address{1}, Min: perp.U64(1), Max: perp.U64(1),
+	report := wire.Price{Token: chain.Address{1}, Min: chain.U64(1), Max: chain.U64(1),
 		TimeMs: uint64(time.Now().UnixMilli())}
 	r, err := wire.Encode(report.Token[:], report, 0, 0)
 	if err != nil {

@@ -23,12 +23,12 @@ type book struct {
 	shards     map[int]*shard      // by partition
 	partitions int                 // that there are
 
-	armed   perp.Uint // the indexes yield positions below this margin ratio
+	armed   chain.Uint // the indexes yield positions below this margin ratio
 	glvs    due.Glvs
 	byToken map[chain.Address][]chain.Address // the markets whose jobs a token's price decides
 }
 
-func newBook(armed perp.Uint) *book {
+func newBook(armed chain.Uint) *book {
 	return &book{
 		rows: rowIndex{}, uiFees: map[chain.Hash]bool{}, armed: armed, shards: map[int]*shard{},
 		byToken: map[chain.Address][]chain.Address{},

@@ -31,14 +31,14 @@ func burst(b *testing.B) (p *Planner, tick func(usd uint64)) {
 			collateral = 1000
 		}
 		position := long(account, collateral)
-		position.CollateralAmount = position.CollateralAmount.Add(perp.U64(uint64(i)))
+		position.CollateralAmount = position.CollateralAmount.Add(chain.U64(uint64(i)))
 		rows[i] = position
 	}
 	d.load(rows...)
 	ms := uint64(nowMs)
 	tick = func(usd uint64) {
 		ms += 1000
-		d.report(usdc, perp.Pow10(24), ms)
+		d.report(usdc, chain.Pow10(24), ms)
 		d.report(eth, dollarsPerEther(usd), ms)
 	}
 	tick(5000)

@@ -62,10 +62,10 @@ func TestDefectMillisecondsAgainstSeconds(t *testing.T) {
 func TestDefectACheckThatFails(t *testing.T) {
 	d := newFixture()
 	broken := long(bob, 900)
-	broken.SizeInTokens = perp.Uint{} // the contract would divide by it
+	broken.SizeInTokens = chain.Uint{} // the contract would divide by it
 	d.load(broken, long(alice, 1050))
 	for range 2 {
-		if _, err := d.look(d.everywhere(), d.moment()); err == nil || !errors.Is(err, perp.ErrArithmetic) {
+		if _, err := d.look(d.everywhere(), d.moment()); err == nil || !errors.Is(err, chain.ErrArithmetic) {
 			t.Errorf("the position that cannot be judged is not named: %v", err)
 		}
 		if all := d.live.all(); len(all) != 1 || all[0].Account != alice {
@@ -112,7 +112,7 @@ func TestMoreJobsThanOneBatchHolds(t *testing.T) {
 		jobs[i] = job.Job{
 			ID: job.LiquidationID(chain.Hash{byte(i), byte(i >> 8)}, 1), Kind: job.Liquidation, Signer: signer,
 			Class: job.ClassLiquidation,
-			Ratio: perp.U64(uint64(i)), Tokens: []chain.Address{eth, usdc},
+			Ratio: chain.U64(uint64(i)), Tokens: []chain.Address{eth, usdc},
 			Evidence: job.Evidence{Reason: strings.Repeat("x", 800)},
 		}
 	}

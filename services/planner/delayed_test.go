@@ -32,7 +32,7 @@ func TestScannerOfAPlanner(t *testing.T) {
 		}
 	}
 	wallets, err := db.Wallets().Verify(t.Context())
-	if err != nil || len(wallets) != 1 || wallets[0].Agent != "ann" || wallets[0].Balance != perp.U64(120).Int() ||
+	if err != nil || len(wallets) != 1 || wallets[0].Agent != "ann" || wallets[0].Balance != chain.U64(120).Int() ||
 		wallets[0].Frozen.Sign() != 0 {
 		t.Errorf("wallets %+v, %v", wallets, err)
 	}
@@ -62,10 +62,10 @@ func applyOneBlock(t *testing.T, db *pg.DB, signer chain.Address) {
 	tx := chain.Tx{Hash: chain.Hash{1}, Block: block.Number, BlockHash: block.Hash}
 	changes := []pg.Change{
 		{After: perp.Transaction{Tx: tx}},
-		{After: perp.KeeperFee{Keeper: signer, Amount: perp.U64(120),
+		{After: perp.KeeperFee{Keeper: signer, Amount: chain.U64(120),
 			Stamp: perp.Stamp{Block: block.Number, Log: 3, TxHash: tx.Hash}}},
 		{After: perp.Request{Kind: perp.Deposit, Key: chain.Hash{5}, Account: chain.Address{5},
-			UpdatedAtTime: perp.U64(1), Status: perp.Created}},
+			UpdatedAtTime: chain.U64(1), Status: perp.Created}},
 	}
 	applied := pg.AppliedBlock{BlockRef: block, Changes: changes}
 	if err := p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{applied},

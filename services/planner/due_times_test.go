@@ -17,7 +17,7 @@ var mixedMarket = perp.Market{MarketToken: chain.Address{12}, IndexToken: eth, L
 // inBitcoin is a long of $10 000 on ETH, opened at $5000, with $1050 of BTC at $90 000.
 func inBitcoin() perp.Position {
 	p := long(alice, 0)
-	p.Market, p.CollateralToken, p.CollateralAmount = mixedMarket.MarketToken, btc, perp.U64(1_166_667)
+	p.Market, p.CollateralToken, p.CollateralAmount = mixedMarket.MarketToken, btc, chain.U64(1_166_667)
 	p.PositionKey = perp.PositionKey(p.Account, p.Market, p.CollateralToken, p.IsLong)
 	return p
 }
@@ -44,12 +44,12 @@ func TestKeepersAgreeOnDueTimes(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "reports") {
 			ms += rapid.SampledFrom([]uint64{100, 700, 1000, 2500, 40_000}).Draw(t, "pause")
 			token := rapid.SampledFrom([]chain.Address{eth, btc, usdc}).Draw(t, "token")
-			value := perp.Pow10(24)
+			value := chain.Pow10(24)
 			switch token {
 			case eth:
 				value = dollarsPerEther(rapid.SampledFrom([]uint64{4500, 4600, 5000}).Draw(t, "eth"))
 			case btc:
-				value = perp.U64(rapid.SampledFrom([]uint64{70, 90, 110}).Draw(t, "btc")).Mul(perp.Pow10(25))
+				value = chain.U64(rapid.SampledFrom([]uint64{70, 90, 110}).Draw(t, "btc")).Mul(chain.Pow10(25))
 			}
 			for _, d := range keepers {
 				d.report(token, value, ms)
@@ -83,7 +83,7 @@ func TestOldJobsAreRenewed(t *testing.T) {
 		t.Fatalf("%+v", first)
 	}
 	for second := uint64(1); second <= 700; second++ {
-		d.report(usdc, perp.Pow10(24), nowMs+second*1000)
+		d.report(usdc, chain.Pow10(24), nowMs+second*1000)
 		d.report(eth, dollarsPerEther(4500), nowMs+second*1000)
 		fresh, err := d.look(d.everywhere(), d.moment())
 		if err != nil {
@@ -120,7 +120,7 @@ func TestMomentsAreNoAlarm(t *testing.T) {
 		if second%200 == 0 { // neither due
 			value = dollarsPerEther(5000)
 		}
-		d.report(usdc, perp.Pow10(24), nowMs+second*1000)
+		d.report(usdc, chain.Pow10(24), nowMs+second*1000)
 		d.report(eth, value, nowMs+second*1000)
 		if _, err := d.look(d.everywhere(), d.moment()); err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestDueTimeByTheCollateralsReport(t *testing.T) {
 	if early := d.jobs(t); len(early) != 0 {
 		t.Fatalf("due already: %v", ids(early))
 	}
-	d.report(btc, perp.U64(7).Mul(perp.Pow10(26)), nowMs+5_000)
+	d.report(btc, chain.U64(7).Mul(chain.Pow10(26)), nowMs+5_000)
 	if j := d.jobs(t); len(j) != 1 || j[0].DueSinceMs != nowMs+5_000 {
 		t.Fatalf("%+v", j)
 	}

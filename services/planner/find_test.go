@@ -31,7 +31,7 @@ var (
 
 const nowMs = 1_700_000_000_000
 
-func dollarsPerEther(usd uint64) perp.Uint { return perp.U64(usd).Mul(perp.Pow10(12)) }
+func dollarsPerEther(usd uint64) chain.Uint { return chain.U64(usd).Mul(chain.Pow10(12)) }
 
 // fixture is a finder with its book and its reports.
 type fixture struct {
@@ -45,19 +45,19 @@ func newFixture() *fixture {
 	q := newQuotes(func(r bus.Record, why error) { panic(why) })
 	d := &fixture{quotes: q, at: nowMs, finder: &finder{
 		book: newBook(liquidation.ArmedRatio), dueTimes: newDueTimes(q), triggers: newTriggerReports(q.board),
-		spacing: newSpacing(perp.Uint{}), others: newRemotePositions(nil),
+		spacing: newSpacing(chain.Uint{}), others: newRemotePositions(nil),
 		live:       newLive(),
 		signers:    job.NewSigners([]chain.Address{{100}, {101}}, nil),
 		unexecuted: unexecuted{metrics: NewMetrics(prometheus.NewRegistry())},
 	}}
 	d.load()
-	d.report(btc, perp.U64(9).Mul(perp.Pow10(26)), nowMs)
-	d.report(usdc, perp.Pow10(24), nowMs)
+	d.report(btc, chain.U64(9).Mul(chain.Pow10(26)), nowMs)
+	d.report(usdc, chain.Pow10(24), nowMs)
 	d.report(eth, dollarsPerEther(4500), nowMs)
 	return d
 }
 
-func (d *fixture) report(token chain.Address, p perp.Uint, ms uint64) {
+func (d *fixture) report(token chain.Address, p chain.Uint, ms uint64) {
 	d.quotes.add(price.Report{Token: token, Min: p, Max: p, TimeMs: ms}, time.Now())
 }
 
@@ -68,8 +68,8 @@ func (d *fixture) load(rows ...perp.Row) {
 	c.Markets.Changed = []perp.Market{ethMarket, btcMarket}
 	c.Parameters.Changed = []perp.Parameter{
 		{Key: perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", ethMarket.MarketToken.Hash()),
-			Value: perp.Pow10(28).Bytes32()},
-		{Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME"), Value: perp.U64(300).Bytes32()},
+			Value: chain.Pow10(28).Bytes32()},
+		{Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME"), Value: chain.U64(300).Bytes32()},
 	}
 	d.book.apply(c)
 }
@@ -123,7 +123,7 @@ func order(kind perp.OrderType, trigger uint64) perp.Order {
 	return perp.Order{
 		Key: chain.Hash{byte(kind), byte(trigger)}, Account: alice, Market: ethMarket.MarketToken,
 		InitialCollateralToken: usdc, OrderType: kind,
-		IsLong: true, TriggerPrice: dollarsPerEther(trigger), UpdatedAtTime: perp.U64(nowMs/1000 - 10),
+		IsLong: true, TriggerPrice: dollarsPerEther(trigger), UpdatedAtTime: chain.U64(nowMs/1000 - 10),
 		Status: perp.Created, Changes: 1,
 		AcceptablePrice: dollarsPerEther(100_000), Birth: perp.Stamp{TimeMs: nowMs - 10_000},
 	}
@@ -134,8 +134,8 @@ func long(account chain.Address, collateralUSD uint64) perp.Position {
 	p := perp.Position{
 		Account: account, Market: ethMarket.MarketToken, CollateralToken: usdc, IsLong: true, Status: perp.Active,
 		Changes:   1,
-		SizeInUsd: perp.U64(10_000).Mul(perp.One), SizeInTokens: perp.U64(2).Mul(perp.Pow10(18)),
-		CollateralAmount: perp.U64(collateralUSD).Mul(perp.Pow10(6)), IncreasedAtTime: perp.U64(nowMs/1000 - 400),
+		SizeInUsd: chain.U64(10_000).Mul(perp.One), SizeInTokens: chain.U64(2).Mul(chain.Pow10(18)),
+		CollateralAmount: chain.U64(collateralUSD).Mul(chain.Pow10(6)), IncreasedAtTime: chain.U64(nowMs/1000 - 400),
 	}
 	p.PositionKey = perp.PositionKey(p.Account, p.Market, p.CollateralToken, p.IsLong)
 	return p
@@ -279,7 +279,7 @@ func drawRow(t *rapid.T, i byte) perp.Row {
 	default:
 		return perp.Request{
 			Kind: perp.Deposit, Key: chain.Hash{98, i}, Market: ethMarket.MarketToken,
-			UpdatedAtTime: perp.U64(nowMs / 1000),
+			UpdatedAtTime: chain.U64(nowMs / 1000),
 			Status:        rapid.SampledFrom([]perp.Status{perp.Created, perp.Frozen}).Draw(t, "status"),
 		}
 	}
@@ -324,7 +324,7 @@ func TestLive(t *testing.T) {
 // Equally urgent jobs do not stand in the same order for ever: one that fails each time does not block the others.
 func TestEqualsTakeTurns(t *testing.T) {
 	l := newLive()
-	jobs := []job.Job{{ID: "poison"}, {ID: "a"}, {ID: "b"}, {ID: "urgent", Class: 0, Ratio: perp.Uint{}}}
+	jobs := []job.Job{{ID: "poison"}, {ID: "a"}, {ID: "b"}, {ID: "urgent", Class: 0, Ratio: chain.Uint{}}}
 	for i := range jobs[:3] {
 		jobs[i].Class = job.ClassRequest
 	}
@@ -344,13 +344,13 @@ func TestEqualsTakeTurns(t *testing.T) {
 // LIQ-13: on a venue that closes whole positions, large liquidations of one market are one a block apart; small ones
 // are not held.
 func TestLargeLiquidationsAreSpaced(t *testing.T) {
-	s := newSpacing(perp.Pow10(28)) // 1 % of the side's open interest
-	interest := perp.U64(1_000_000).Mul(perp.One)
-	large, small := perp.U64(10_001).Mul(perp.One), perp.U64(10_000).Mul(perp.One)
+	s := newSpacing(chain.Pow10(28)) // 1 % of the side's open interest
+	interest := chain.U64(1_000_000).Mul(perp.One)
+	large, small := chain.U64(10_001).Mul(perp.One), chain.U64(10_000).Mul(perp.One)
 	in := func(market byte) job.Job { return job.Job{Market: chain.Address{market}} }
 	for i, c := range []struct {
 		market byte
-		size   perp.Uint
+		size   chain.Uint
 		block  uint64
 		holds  bool
 	}{{1, large, 5, false}, {1, large, 5, true}, {1, small, 5, false}, {2, large, 5, false}, {1, large, 6, false},
@@ -359,7 +359,7 @@ func TestLargeLiquidationsAreSpaced(t *testing.T) {
 			t.Errorf("step %d: holds %v", i, got)
 		}
 	}
-	if newSpacing(perp.Uint{}).holds(in(1), large, interest, 5) {
+	if newSpacing(chain.Uint{}).holds(in(1), large, interest, 5) {
 		t.Error("spacing that is off holds")
 	}
 }
@@ -391,7 +391,7 @@ func TestBadSettingsAreAllNamed(t *testing.T) {
 func TestExpiredIsTold(t *testing.T) {
 	d := newFixture()
 	late, later := order(perp.MarketIncrease, 0), order(perp.MarketDecrease, 0)
-	late.UpdatedAtTime, later.UpdatedAtTime = perp.U64(nowMs/1000-301), perp.U64(nowMs/1000-400-reportWithinMs/1000)
+	late.UpdatedAtTime, later.UpdatedAtTime = chain.U64(nowMs/1000-301), chain.U64(nowMs/1000-400-reportWithinMs/1000)
 	d.load(late, later)
 	for range 3 {
 		if jobs := d.jobs(t); len(jobs) != 0 {
@@ -403,7 +403,7 @@ func TestExpiredIsTold(t *testing.T) {
 	}
 	d.at += reportWithinMs + 10_000 // the fixture's state is a quarter of an hour older
 	fresh := order(perp.MarketSwap, 0)
-	fresh.UpdatedAtTime = perp.U64(d.at/1000 - 301)
+	fresh.UpdatedAtTime = chain.U64(d.at/1000 - 301)
 	d.book.apply(d.changes(fresh))
 	d.jobs(t)
 	if got := testutil.ToFloat64(d.unexecuted.metrics.expired.WithLabelValues("order")); got != 2 ||
@@ -417,9 +417,9 @@ func TestExpiredIsTold(t *testing.T) {
 func TestExpiredIsCancelled(t *testing.T) {
 	d := newFixture()
 	late, waits := order(perp.MarketIncrease, 0), order(perp.LimitIncrease, 4400)
-	late.UpdatedAtTime, waits.UpdatedAtTime = perp.U64(nowMs/1000-301), perp.U64(nowMs/1000-86_400)
+	late.UpdatedAtTime, waits.UpdatedAtTime = chain.U64(nowMs/1000-301), chain.U64(nowMs/1000-86_400)
 	shift := perp.Request{Kind: perp.Shift, Key: chain.Hash{0x51}, Account: bob, Market: ethMarket.MarketToken,
-		UpdatedAtTime: perp.U64(nowMs/1000 - 900), Status: perp.Created}
+		UpdatedAtTime: chain.U64(nowMs/1000 - 900), Status: perp.Created}
 	d.load(late, waits, shift, order(perp.MarketDecrease, 0))
 	pass := func(cancels bool, v perp.Version) []job.Job {
 		p := perp.HandlerVersion(chain.Address{}, v)

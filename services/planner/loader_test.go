@@ -108,7 +108,7 @@ func newSharded(t *testing.T) *sharded {
 	s.shards.handover = 0
 	s.loads.spawn = func(load func()) { s.held = append(s.held, load) }
 	d := fixture{quotes: s.quotes}
-	d.report(usdc, perp.Pow10(24), nowMs)
+	d.report(usdc, chain.Pow10(24), nowMs)
 	d.report(eth, dollarsPerEther(4500), nowMs)
 	return s
 }

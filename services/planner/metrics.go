@@ -9,11 +9,11 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"perpkeeper/pkg/instrument/metric"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/risk/liquidation"
-	"perpkeeper/pkg/service/metric"
 )
 
 // Metrics are the metrics of the planner.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 // LIQ-17: the age of what nobody executes grows from one renewal to the next, and ends when its condition does.
@@ -16,7 +16,7 @@ func TestOldestDueOutlivesRenewals(t *testing.T) {
 	d.load(long(alice, 1050))
 	age := func(usd uint64, after time.Duration) time.Duration {
 		ms := nowMs + uint64(after.Milliseconds())
-		d.report(usdc, perp.Pow10(24), ms)
+		d.report(usdc, chain.Pow10(24), ms)
 		d.report(eth, dollarsPerEther(usd), ms)
 		d.jobs(t)
 		return d.oldest(d.moment())[job.Liquidation]

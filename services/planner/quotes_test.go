@@ -8,7 +8,6 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
 )
 
@@ -28,9 +27,9 @@ func TestUnreadablePricesArePassedOver(t *testing.T) {
 		}
 		return r
 	}
-	good := price.Report{Token: chain.Address{1}, Min: perp.U64(1), Max: perp.U64(1), TimeMs: 1_700_000_000_000}
+	good := price.Report{Token: chain.Address{1}, Min: chain.U64(1), Max: chain.U64(1), TimeMs: 1_700_000_000_000}
 	free := good
-	free.Min = perp.Uint{}
+	free.Min = chain.Uint{}
 	later := record(good.Message())
 	later.Headers[1].Value = []byte{9, 9} // of a schema this build does not know
 	records := []bus.Record{{Value: []byte("garbage")}, record(wire.Job{Job: job.Job{ID: "no price"}}),

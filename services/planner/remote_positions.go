@@ -18,7 +18,7 @@ import (
 type remotePositions struct {
 	store   Store
 	known   map[side]gainers
-	wanted  map[side]perp.Uint // with the present price
+	wanted  map[side]chain.Uint // with the present price
 	busy    bool
 	rest    time.Time // no question before
 	arrived chan gainersOf
@@ -53,12 +53,12 @@ const (
 )
 
 func newRemotePositions(store Store) *remotePositions {
-	return &remotePositions{store: store, known: map[side]gainers{}, wanted: map[side]perp.Uint{},
+	return &remotePositions{store: store, known: map[side]gainers{}, wanted: map[side]chain.Uint{},
 		arrived: make(chan gainersOf, 1)}
 }
 
 // of returns how to ask for those of a side. A book that has all partitions has nobody else to ask.
-func (r *remotePositions) of(b *book, s side, price perp.Uint) due.RemotePositions {
+func (r *remotePositions) of(b *book, s side, price chain.Uint) due.RemotePositions {
 	if len(b.shards) >= b.partitions {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (r *remotePositions) ask(ctx context.Context, b *book, spawn func(func())) 
 		func(x, y side) int { return r.known[x].at.Compare(r.known[y].at) })
 	question := pg.Gainers{Market: oldest.market, IsLong: oldest.isLong, Price: r.wanted[oldest],
 		Except: slices.Collect(maps.Keys(b.shards)), Most: remoteLimit}
-	r.wanted, r.busy = map[side]perp.Uint{}, true
+	r.wanted, r.busy = map[side]chain.Uint{}, true
 	spawn(func() {
 		began := time.Now()
 		found, err := r.store.MostProfitable(ctx, question)

@@ -32,7 +32,7 @@ type marketBook struct {
 }
 
 // newShard makes a shard whose index yields positions below a margin ratio.
-func newShard(armed perp.Uint) *shard {
+func newShard(armed chain.Uint) *shard {
 	return &shard{
 		index: liquidation.NewIndex(armed), orders: map[chain.Hash]place{},
 		uiFees: map[chain.Hash]int{}, swaps: new(due.Swaps), requests: map[chain.Hash]chain.Address{},

@@ -54,7 +54,7 @@ func (s *partitioned) heal(market chain.Address) {
 	for _, rows := range s.rows {
 		for i, row := range rows {
 			if p, is := row.(perp.Position); is && p.Market == market {
-				p.CollateralAmount, p.Changes = perp.U64(5000).Mul(perp.Pow10(6)), p.Changes+1
+				p.CollateralAmount, p.Changes = chain.U64(5000).Mul(chain.Pow10(6)), p.Changes+1
 				rows[i] = p
 			}
 		}
@@ -67,7 +67,7 @@ func newPassing(state *partitioned) (*sliced, *brokers) {
 	s, b := newSliced(state, 0), &brokers{arrived: map[string]job.Job{}, unknown: map[string]bool{}}
 	s.publish = b.publish
 	d := fixture{quotes: s.quotes}
-	d.report(usdc, perp.Pow10(24), nowMs)
+	d.report(usdc, chain.Pow10(24), nowMs)
 	d.report(eth, dollarsPerEther(4500), nowMs)
 	d.report(btc, dollarsPerEther(4500), nowMs)
 	s.shards.assign([]int{0, 1})

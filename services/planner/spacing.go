@@ -10,11 +10,11 @@ import (
 // above a share of their side's open interest one is published for each block of the state. The others stay due and
 // follow.
 type spacing struct {
-	share perp.Uint // 30-decimal factor; zero = no spacing
+	share chain.Uint // 30-decimal factor; zero = no spacing
 	last  map[chain.Address]uint64
 }
 
-func newSpacing(share perp.Uint) *spacing {
+func newSpacing(share chain.Uint) *spacing {
 	return &spacing{share: share, last: map[chain.Address]uint64{}}
 }
 
@@ -22,7 +22,7 @@ func newSpacing(share perp.Uint) *spacing {
 func (s *spacing) on() bool { return !s.share.IsZero() }
 
 // holds reports whether a liquidation of this size has to wait for another block, and takes the block's place if not.
-func (s *spacing) holds(j job.Job, size, interest perp.Uint, block uint64) bool {
+func (s *spacing) holds(j job.Job, size, interest chain.Uint, block uint64) bool {
 	if !s.on() || !perp.ApplyFactor(interest, s.share).Less(size) {
 		return false
 	}

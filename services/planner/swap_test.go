@@ -13,13 +13,13 @@ import (
 func swapDesk() (*fixture, perp.Order) {
 	d, own := newFixture(), ethMarket.MarketToken.Hash()
 	put := func(r perp.Row) { d.book.rows[r.RowKey()] = r }
-	set := func(v perp.Uint, name string, args ...chain.Hash) {
+	set := func(v chain.Uint, name string, args ...chain.Hash) {
 		put(perp.Parameter{Key: perp.DataStoreKey(name, args...), Value: v.Bytes32()})
 	}
-	for token, amount := range map[chain.Address]perp.Uint{eth: perp.Pow10(21), usdc: perp.U64(4_500_000).
-		Mul(perp.Pow10(6))} {
+	for token, amount := range map[chain.Address]chain.Uint{eth: chain.Pow10(21), usdc: chain.U64(4_500_000).
+		Mul(chain.Pow10(6))} {
 		put(perp.MarketValue{Measure: perp.PoolAmount, Scope: own, Token: token, Value: amount.Int()})
-		set(perp.Pow10(30), "MAX_POOL_AMOUNT", own, token.Hash())
+		set(chain.Pow10(30), "MAX_POOL_AMOUNT", own, token.Hash())
 	}
 	for _, is := range []bool{false, true} {
 		set(perp.One, "RESERVE_FACTOR", own, perp.BoolWord(is))
@@ -27,9 +27,9 @@ func swapDesk() (*fixture, perp.Order) {
 	o := perp.Order{
 		Key: chain.Hash{5}, Account: alice, OrderType: perp.LimitSwap, Status: perp.Created, Changes: 1,
 		SwapPath:               []chain.Address{ethMarket.MarketToken},
-		InitialCollateralToken: eth, InitialCollateralDeltaAmount: perp.Pow10(18), MinOutputAmount: perp.U64(4600).
-					Mul(perp.Pow10(6)),
-		UpdatedAtTime: perp.U64(nowMs/1000 - 100),
+		InitialCollateralToken: eth, InitialCollateralDeltaAmount: chain.Pow10(18), MinOutputAmount: chain.U64(4600).
+					Mul(chain.Pow10(6)),
+		UpdatedAtTime: chain.U64(nowMs/1000 - 100),
 	}
 	d.book.apply(d.changes(o))
 	return d, o
@@ -64,7 +64,7 @@ func TestATickReachesLimitSwaps(t *testing.T) {
 	if jobs, _ := look(btc); jobs != 0 {
 		t.Fatal("a tick of a token that is not on the path finds it")
 	}
-	d.report(usdc, perp.Pow10(24), nowMs+1000)
+	d.report(usdc, chain.Pow10(24), nowMs+1000)
 	jobs, born := look(eth)
 	if jobs != 1 || born != 1 {
 		t.Fatalf("%d jobs at $4601, %d of them new", jobs, born)
@@ -72,11 +72,11 @@ func TestATickReachesLimitSwaps(t *testing.T) {
 	if j := d.live.all()[0]; j.ID != job.OrderID(o.Key, 1) || !j.Frozen || j.DueSinceMs != nowMs+2000 {
 		t.Errorf("%+v", j)
 	}
-	d.report(usdc, perp.Pow10(24).MulDiv(perp.U64(1001), perp.U64(1000)), nowMs+3000)
+	d.report(usdc, chain.Pow10(24).MulDiv(chain.U64(1001), chain.U64(1000)), nowMs+3000)
 	if jobs, _ := look(usdc); jobs != 0 {
 		t.Error("it is due although its output has fallen below what it asks for")
 	}
-	d.report(usdc, perp.Pow10(24), nowMs+4000)
+	d.report(usdc, chain.Pow10(24), nowMs+4000)
 	if jobs, born := look(usdc); jobs != 1 || born != 1 || d.live.all()[0].DueSinceMs != nowMs+4000 {
 		t.Errorf("%d jobs, %d born anew", jobs, born)
 	}
@@ -91,11 +91,11 @@ func TestATickReachesLimitSwaps(t *testing.T) {
 func TestDueTimesOfDifferentPaths(t *testing.T) {
 	d, o := swapDesk()
 	own := btcMarket.MarketToken.Hash()
-	for token, amount := range map[chain.Address]perp.Uint{btc: perp.Pow10(11), usdc: perp.U64(90_000_000).
-		Mul(perp.Pow10(6))} {
+	for token, amount := range map[chain.Address]chain.Uint{btc: chain.Pow10(11), usdc: chain.U64(90_000_000).
+		Mul(chain.Pow10(6))} {
 		for _, row := range []perp.Row{
 			perp.MarketValue{Measure: perp.PoolAmount, Scope: own, Token: token, Value: amount.Int()},
-			perp.Parameter{Key: perp.DataStoreKey("MAX_POOL_AMOUNT", own, token.Hash()), Value: perp.Pow10(30).
+			perp.Parameter{Key: perp.DataStoreKey("MAX_POOL_AMOUNT", own, token.Hash()), Value: chain.Pow10(30).
 				Bytes32()},
 		} {
 			d.book.rows[row.RowKey()] = row
@@ -104,12 +104,13 @@ func TestDueTimesOfDifferentPaths(t *testing.T) {
 	bitcoin := o
 	bitcoin.Key, bitcoin.SwapPath, bitcoin.InitialCollateralToken = chain.Hash{6},
 		[]chain.Address{btcMarket.MarketToken}, btc
-	bitcoin.InitialCollateralDeltaAmount, bitcoin.MinOutputAmount = perp.Pow10(8), perp.U64(89_000).Mul(perp.Pow10(6))
-	o.MinOutputAmount = perp.U64(4400).Mul(perp.Pow10(6))
+	bitcoin.InitialCollateralDeltaAmount = chain.Pow10(8)
+	bitcoin.MinOutputAmount = chain.U64(89_000).Mul(chain.Pow10(6))
+	o.MinOutputAmount = chain.U64(4400).Mul(chain.Pow10(6))
 	d.book.apply(d.changes(o, bitcoin))
 	for second := range uint64(5) {
-		for token, price := range map[chain.Address]perp.Uint{eth: dollarsPerEther(4500), btc: perp.U64(9).
-			Mul(perp.Pow10(26)), usdc: perp.Pow10(24)} {
+		for token, price := range map[chain.Address]chain.Uint{eth: dollarsPerEther(4500), btc: chain.U64(9).
+			Mul(chain.Pow10(26)), usdc: chain.Pow10(24)} {
 			d.report(token, price, nowMs+1000*second)
 		}
 	}

@@ -3,7 +3,7 @@ package planner
 import (
 	"testing"
 
-	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/chain"
 )
 
 // PIPE-9: a job is laid to the report that made it due, and one that the state made due to none.
@@ -28,7 +28,7 @@ func TestWhatMadeAJobDue(t *testing.T) {
 	if ms := made(); ms != 0 {
 		t.Errorf("after a change of the state: %d", ms)
 	}
-	d.report(usdc, perp.Pow10(24), nowMs+400)
+	d.report(usdc, chain.Pow10(24), nowMs+400)
 	d.report(eth, dollarsPerEther(4480), nowMs+350)
 	if ms := made(); ms != nowMs+400 {
 		t.Errorf("after reports of both tokens: %d", ms)

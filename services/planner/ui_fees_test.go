@@ -13,7 +13,7 @@ import (
 func TestUIFeesOfOthersAreNotHeld(t *testing.T) {
 	s := newSharded(t)
 	own := func(account chain.Address, fee uint64) perp.Parameter {
-		return perp.Parameter{Key: perp.UIFeeKey(account), Value: perp.U64(fee).Bytes32(), Source: perp.FromAccount}
+		return perp.Parameter{Key: perp.UIFeeKey(account), Value: chain.U64(fee).Bytes32(), Source: perp.FromAccount}
 	}
 	s.state.fees = map[chain.Hash]perp.Parameter{}
 	set := func(account chain.Address, fee uint64) { s.state.fees[perp.UIFeeKey(account)] = own(account, fee) }
@@ -38,7 +38,7 @@ func TestUIFeesOfOthersAreNotHeld(t *testing.T) {
 		}
 		for account, fee := range want {
 			p, _ := s.book.rows.Get(uiFee(perp.UIFeeKey(account))).(perp.Parameter)
-			if p.Uint() != perp.U64(fee) {
+			if p.Uint() != chain.U64(fee) {
 				t.Errorf("%s: the fee of %s is %s, want %d", what, account, p.Uint(), fee)
 			}
 		}

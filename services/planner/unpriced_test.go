@@ -55,7 +55,7 @@ func TestPassCountsTokensWithoutAReport(t *testing.T) {
 		}
 	}
 	reports := &fixture{quotes: s.quotes}
-	reports.report(usdc, perp.Pow10(24), nowMs)
+	reports.report(usdc, chain.Pow10(24), nowMs)
 	s.shards.assign([]int{0, 1})
 	pass(func() error { return (&Stepper{s.Planner}).Reload(t.Context()) }, 2)
 	reports.report(eth, dollarsPerEther(4500), nowMs)

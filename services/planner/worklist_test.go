@@ -95,13 +95,13 @@ func TestPassInPiecesFindsWhatAWholeOneFinds(t *testing.T) {
 		}
 		reload := func(s *sliced) error { return (&Stepper{s.Planner}).Reload(ctx) }
 		ms := uint64(nowMs)
-		report := func(token chain.Address, p perp.Uint) {
+		report := func(token chain.Address, p chain.Uint) {
 			both(func(s *sliced) error {
 				(&fixture{quotes: s.quotes}).report(token, p, ms)
 				return s.tick(ctx)
 			})
 		}
-		report(usdc, perp.Pow10(24))
+		report(usdc, chain.Pow10(24))
 		both(func(s *sliced) error { s.shards.assign([]int{0, 1}); return reload(s) })
 		t.Repeat(map[string]func(*rapid.T){
 			"price": func(t *rapid.T) {
@@ -114,7 +114,8 @@ func TestPassInPiecesFindsWhatAWholeOneFinds(t *testing.T) {
 				at := rapid.IntRange(0, len(rows)-1).Draw(t, "row")
 				if p, is := rows[at].(perp.Position); is {
 					p.Changes++
-					p.CollateralAmount = perp.U64(rapid.Uint64Range(900, 1100).Draw(t, "collateral")).Mul(perp.Pow10(6))
+					dollars := chain.U64(rapid.Uint64Range(900, 1100).Draw(t, "collateral"))
+					p.CollateralAmount = dollars.Mul(chain.Pow10(6))
 					rows[at] = p
 				}
 				state.rev++

@@ -192,9 +192,9 @@ func (d dataStore) marketList(ctx context.Context, block chain.BlockRef) ([]chai
 	if err != nil {
 		return nil, err
 	}
-	count, fits := perp.UintFromBytes(word[:]).Uint64()
+	count, fits := chain.UintFromBytes(word[:]).Uint64()
 	if !fits || count > mostMarkets {
-		return nil, fmt.Errorf("the DataStore counts %s markets", perp.UintFromBytes(word[:]))
+		return nil, fmt.Errorf("the DataStore counts %s markets", chain.UintFromBytes(word[:]))
 	}
 	if count == 0 {
 		return nil, nil

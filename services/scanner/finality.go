@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/instrument/failpoint"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/retry"
 )

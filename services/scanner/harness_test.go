@@ -27,7 +27,7 @@ import (
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // The sender cache of go-ethereum's chain is a global that never ends.
@@ -271,7 +271,7 @@ func marketUpdated(seed byte) chain.Log {
 }
 
 func parameterSet(seed byte) chain.Log {
-	return gmxtest.Event(emitter, "SetUint", perp.Fields{"value": perp.U64(uint64(seed))})
+	return gmxtest.Event(emitter, "SetUint", perp.Fields{"value": chain.U64(uint64(seed))})
 }
 
 func marketListed(seed byte) chain.Log {

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // lie changes what a node answers to a request. It gets the parameters and the honest answer; nil leaves that as it is.

@@ -88,7 +88,7 @@ func (n *multicallNode) Call(_ context.Context, to chain.Address, data []byte, _
 func TestWordsReadTogether(t *testing.T) {
 	words := make([]perp.Word, mostTogether+1)
 	for i := range words {
-		words[i] = perp.Word{Key: perp.U64(uint64(1000 + i)).Bytes32(), Kind: perp.UintWord}
+		words[i] = perp.Word{Key: chain.U64(uint64(1000 + i)).Bytes32(), Kind: perp.UintWord}
 	}
 	for name, c := range map[string]struct {
 		has                bool

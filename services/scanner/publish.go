@@ -9,7 +9,7 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/instrument/failpoint"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/retry"
 )

@@ -20,8 +20,8 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price/sources"
-	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // run runs the whole service until the test ends, and returns its HTTP address and what it ends with.

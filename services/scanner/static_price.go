@@ -212,8 +212,8 @@ func (s *staticPrices) read(ctx context.Context, oracle, token chain.Address, at
 	if err != nil || words[0].IsZero() || words[1].IsZero() || words[2].IsZero() {
 		return p, false, err
 	}
-	p = fixedPrice{words[2].Address(), perp.Price{Min: perp.UintFromBytes(words[0][:]),
-		Max: perp.UintFromBytes(words[1][:])}}
+	p = fixedPrice{words[2].Address(), perp.Price{Min: chain.UintFromBytes(words[0][:]),
+		Max: chain.UintFromBytes(words[1][:])}}
 	out, err := s.store.caller.Call(ctx, p.provider, getOraclePrice(token), at.Hash)
 	if _, reverted := evm.RevertData(err); reverted {
 		return p, false, nil // a provider that wants a report: no static one

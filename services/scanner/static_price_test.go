@@ -85,13 +85,13 @@ func TestStaticPrices(t *testing.T) {
 	set(provider, static.Hash())
 	d.mine(2)
 	event("SetOracleProviderForToken", perp.Fields{"oracle": oracle, "token": token, "provider": static})
-	event("SetStaticPriceForToken", perp.Fields{"token": token, "provider": static, "priceMin": perp.U64(40),
-		"priceMax": perp.U64(50)})
+	event("SetStaticPriceForToken", perp.Fields{"token": token, "provider": static, "priceMin": chain.U64(40),
+		"priceMax": chain.U64(50)})
 	for _, when := range []string{"after the event", "after a start"} {
 		reports := <-given
 		if len(reports) != 1 || reports[0].Token != token || reports[0].Provider != static ||
 			len(reports[0].Data) > 0 ||
-			reports[0].Min != perp.U64(40) || reports[0].Max != perp.U64(50) || !reports[0].OnChain() {
+			reports[0].Min != chain.U64(40) || reports[0].Max != chain.U64(50) || !reports[0].OnChain() {
 			t.Fatalf("%s: %+v", when, reports)
 		}
 		if !s.fixed(token) || s.fixed(other) {

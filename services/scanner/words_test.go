@@ -79,10 +79,10 @@ func TestWordsAreSaidWhenTheyDiffer(t *testing.T) {
 // chain.
 func TestEventsAndAudits(t *testing.T) {
 	w := newWords(decidingSpan)
-	key, value := chain.Hash{4}, perp.U64(42).Bytes32()
+	key, value := chain.Hash{4}, chain.U64(42).Bytes32()
 	set := func(n uint64) chain.Log {
 		return gmxtest.Event(emitter, "SetUint",
-			perp.Fields{"baseKey": key, "data": perp.Bytes{}, "value": perp.U64(n)})
+			perp.Fields{"baseKey": key, "data": perp.Bytes{}, "value": chain.U64(n)})
 	}
 	mineWords(w, 20, set(42))
 	for _, tt := range []struct {
@@ -100,7 +100,7 @@ func TestEventsAndAudits(t *testing.T) {
 	if params, _ := mineWords(w, 24, set(43)); len(params) != 1 {
 		t.Fatalf("said %+v", params)
 	}
-	if w.differ(key, perp.U64(43).Bytes32(), 25) {
+	if w.differ(key, chain.U64(43).Bytes32(), 25) {
 		t.Error("what the event said is taken for different")
 	}
 	if params, _ := mineWords(w, 25); len(params) != 0 {
@@ -143,7 +143,7 @@ func TestManyWords(t *testing.T) {
 	w := newWords(decidingSpan)
 	read := map[chain.Hash]chain.Hash{}
 	for i := range 2*mostPerBlock + 1 {
-		read[chain.Hash(perp.U64(uint64(i)).Bytes32())] = chain.Hash{1}
+		read[chain.Hash(chain.U64(uint64(i)).Bytes32())] = chain.Hash{1}
 	}
 	auditAt(w, 5, read)
 	for i, want := range []int{mostPerBlock, mostPerBlock, 1, 0} {

@@ -8,7 +8,7 @@ import (
 	"perpkeeper/lab/devnet"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // What expired is cancelled once, by the contracts' own call, and not before the venue lets a keeper: a job that comes

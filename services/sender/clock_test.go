@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // A process whose clock jumps by ten minutes, either way, does the same as any other. What it compares are times of one

@@ -13,7 +13,7 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/retention"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/signer"

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/setting/secret"
 
 	"github.com/rs/zerolog"
 )

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/txmgr/txm"
 )
 

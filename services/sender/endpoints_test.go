@@ -14,8 +14,7 @@ import (
 	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
@@ -127,7 +126,7 @@ func TestOddAnswers(t *testing.T) {
 		}
 		s.eventually("reports show it", func(context.Context) bool {
 			now, _ := sn.quotes.Latest(weth)
-			return now.Max.Less(was.Min.MulDiv(perp.U64(9), perp.U64(10)))
+			return now.Max.Less(was.Min.MulDiv(chain.U64(9), chain.U64(10)))
 		})
 		spoilt := only.hits.Load()
 		only.become(says(`{"code":3,"message":"execution reverted","data":"0x"}`))

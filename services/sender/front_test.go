@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // front is an address of the site's node that a test can spoil: every request comes by here. It is one endpoint among

@@ -9,7 +9,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/txstore"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // NON-13, NON-14: a sender that is killed at any moment leaves a job that its successor brings to the same end: one

@@ -3,8 +3,8 @@ package sender
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"perpkeeper/pkg/instrument/metric"
 	"perpkeeper/pkg/pg/retention"
-	"perpkeeper/pkg/service/metric"
 	"perpkeeper/pkg/txmgr/txmanager"
 	"perpkeeper/services/sender/preflight"
 	"perpkeeper/services/sender/turns"

@@ -8,9 +8,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/instrument/metric"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/retry"
-	"perpkeeper/pkg/service/metric"
 )
 
 // pauses checks whether signers are out: paused, whoever paused them, unable to sign, or worked by nobody. Others than

@@ -2,7 +2,7 @@ package sender
 
 import (
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txmgr/signer"
 	"strings"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/test/programs"
 )
 

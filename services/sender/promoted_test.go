@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // A sender that has lost nothing by a promotion, not even a connection, notices it all the same, and takes the database

@@ -9,7 +9,7 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/pg/txstore"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/txmgr/nonce"
 )
 

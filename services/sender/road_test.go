@@ -11,7 +11,7 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/risk/checklog"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // The main road, with everything real but the planner's voice.

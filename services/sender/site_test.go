@@ -26,7 +26,7 @@ import (
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/txmgr/signer"
 	"perpkeeper/pkg/txmgr/txm"
 	"perpkeeper/services/scanner"
@@ -191,7 +191,7 @@ func (s *site) liquidationJob(by chain.Address) job.Job {
 		ID: job.LiquidationID(key, row.Changes), Kind: job.Liquidation, Key: key, Account: account, Market: market,
 		Collateral: collateral, IsLong: true,
 		Tokens: s.tokens(), DueSinceMs: uint64(time.Now().UnixMilli()), Class: job.ClassLiquidation,
-		Ratio:  perp.Pow10(29),
+		Ratio:  chain.Pow10(29),
 		Signer: by,
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/pg/txstore"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txmgr/txm"
 	"perpkeeper/pkg/txmgr/txmanager"

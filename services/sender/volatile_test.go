@@ -6,7 +6,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/risk/liquidation"
 	"perpkeeper/pkg/txmgr/txm"
@@ -29,7 +28,7 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 	now := uint64(1_700_000_000_000)
 	report := func(dollars uint64, later time.Duration) {
 		now += uint64(later.Milliseconds())
-		q.Add(price.Report{Min: perp.U64(dollars), Max: perp.U64(dollars), Token: chain.Address{1}, TimeMs: now})
+		q.Add(price.Report{Min: chain.U64(dollars), Max: chain.U64(dollars), Token: chain.Address{1}, TimeMs: now})
 	}
 	expect := func(what string, mode liquidation.Mode, gwei uint64, signer, liquidations int) {
 		t.Helper()
@@ -77,8 +76,8 @@ func TestAbruptMovesRaiseTheLimits(t *testing.T) {
 func TestBudgetPaysForACrash(t *testing.T) {
 	l := &limits{settings: DefaultConfig().Sender, mode: func() liquidation.Mode { return liquidation.Extreme }}
 	fee := l.Fee()
-	one := perp.U64(2_400_000 * fee.Liquidation.Cap)
-	burnt := txm.ByLane{job.LiquidationLane: one.Mul(perp.U64(250))}
+	one := chain.U64(2_400_000 * fee.Liquidation.Cap)
+	burnt := txm.ByLane{job.LiquidationLane: one.Mul(chain.U64(250))}
 	if !fee.Budget.Allows(job.LiquidationLane, one, burnt, nil) {
 		t.Errorf("%s BNB a day do not pay for a liquidation more after %s", fee.Budget.Day, txm.Wei(burnt.Sum()))
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/transport/transporttest"
 )
 

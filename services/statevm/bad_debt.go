@@ -5,8 +5,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/instrument/metric"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/service/metric"
 )
 
 // recentWindow is how old a block may be whose losses are counted. Rates are about the present: a statevm that reads
@@ -58,4 +59,4 @@ func recent(s perp.Stamp, now time.Time) bool {
 }
 
 // dollars are those of an amount with 30 decimals, for a gauge.
-func dollars(usd perp.Uint) float64 { return usd.Float() / 1e30 }
+func dollars(usd chain.Uint) float64 { return usd.Float() / 1e30 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestLosses(t *testing.T) {
 	l, now := newLosses(prometheus.NewRegistry()), time.UnixMilli(1_800_000_000_000)
 	at := func(ago time.Duration) perp.Stamp { return perp.Stamp{TimeMs: uint64(now.Add(-ago).UnixMilli())} }
-	usd := func(n uint64) perp.Uint { return perp.U64(n).Mul(perp.Pow10(30)) }
+	usd := func(n uint64) chain.Uint { return chain.U64(n).Mul(chain.Pow10(30)) }
 	decrease := func(kind perp.OrderType, size uint64, ago time.Duration) perp.Event {
 		return perp.PositionDecreased{Position: perp.Position{Stamp: at(ago)}, OrderType: kind, SizeDeltaUsd: usd(size)}
 	}

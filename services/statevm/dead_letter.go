@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/instrument/failpoint"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"

@@ -219,26 +219,26 @@ func (x *exchange) act() (key chain.Hash, logs []chain.Log) {
 	case 4:
 		market := chain.Address{0x3a, byte(x.random.IntN(3))}
 		return market.Hash(), []chain.Log{gmxtest.Event(emitter, "PoolAmountUpdated", perp.Fields{
-			"market": market, "token": chain.Address{7}, "delta": perp.I64(-1),
-			"nextValue": perp.U64(x.random.Uint64()),
+			"market": market, "token": chain.Address{7}, "delta": chain.I64(-1),
+			"nextValue": chain.U64(x.random.Uint64()),
 		})}
 	case 5: // a parameter that starts a measure: every partition keeps the one, and partition 0 the other
 		return chain.Hash{}, []chain.Log{gmxtest.Event(emitter, "SetInt", perp.Fields{
 			"baseKey": perp.BaseKey("VIRTUAL_INVENTORY_FOR_POSITIONS"), "data": perp.Bytes{31: 7},
-			"value": perp.I64(-x.random.Int64()),
+			"value": chain.I64(-x.random.Int64()),
 		})}
 	default:
 		return chain.Hash{}, []chain.Log{gmxtest.Event(emitter, "SetUint", perp.Fields{
 			"baseKey": perp.BaseKey(fmt.Sprint("PARAMETER_", x.random.IntN(3))), "data": perp.Bytes(nil),
-			"value": perp.U64(x.random.Uint64()),
+			"value": chain.U64(x.random.Uint64()),
 		})}
 	}
 }
 
 func (x *exchange) createOrder(account chain.Address) (chain.Hash, []chain.Log) {
 	return account.Hash(), []chain.Log{gmxtest.Event(emitter, "OrderCreated", perp.Fields{
-		"key": x.unique(), "account": account, "orderType": perp.U64(uint64(x.random.IntN(9))),
-		"sizeDeltaUsd": perp.U64(x.random.Uint64()),
+		"key": x.unique(), "account": account, "orderType": chain.U64(uint64(x.random.IntN(9))),
+		"sizeDeltaUsd": chain.U64(x.random.Uint64()),
 	})}
 }
 
@@ -249,7 +249,7 @@ func (x *exchange) endOrder(account chain.Address) (chain.Hash, []chain.Log) {
 			name := []string{"OrderUpdated", "OrderFrozen", "OrderCancelled", "OrderExecuted"}[x.random.IntN(4)]
 			return account.Hash(), []chain.Log{gmxtest.Event(emitter, name, perp.Fields{
 				"key": o.Key, "account": account, "reason": "a\x00\xffb\\", "reasonBytes": perp.Bytes{0, 1, 2},
-				"sizeDeltaUsd": perp.U64(x.random.Uint64()),
+				"sizeDeltaUsd": chain.U64(x.random.Uint64()),
 			})}
 		}
 	}
@@ -264,7 +264,7 @@ func (x *exchange) trade(account chain.Address) (chain.Hash, []chain.Log) {
 	}
 	key := perp.PositionKey(account, given["market"].(chain.Address), chain.Address{7}, given["isLong"].(bool))
 	known, _ := x.book.Get(perp.RowKey{Table: perp.Positions, Key: key}).(perp.Position)
-	delta := perp.U64(1 + x.random.Uint64N(1000))
+	delta := chain.U64(1 + x.random.Uint64N(1000))
 	if known.Status == perp.Active && x.random.IntN(2) == 0 {
 		delta = delta.Min(known.SizeInUsd)
 		given["sizeInUsd"], given["sizeDeltaUsd"], given["orderKey"] = known.SizeInUsd.Sub(delta), delta, x.unique()

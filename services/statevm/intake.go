@@ -3,7 +3,7 @@ package statevm
 import (
 	"context"
 
-	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/instrument/failpoint"
 	"perpkeeper/pkg/kafka/bus"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/instrument/failpoint"
 	"perpkeeper/pkg/pg"
 )
 

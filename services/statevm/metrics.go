@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"perpkeeper/pkg/instrument/metric"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/service/metric"
 )
 
 // Metrics are the metrics of statevm.

@@ -5,9 +5,11 @@ import "slices"
 // Groups of rooms, innermost first. Imports point one way: vocabularies ← rooms ← adapters ← services ← lab.
 var (
 	vocabularies = []string{"pkg/chain", "pkg/perp", "pkg/job"}
-	tools        = []string{"pkg/retry", "pkg/secret", "pkg/failpoint", "pkg/transport", "pkg/service/check",
-		"pkg/service/metric", "pkg/risk/priceindex"}
+	tools        = []string{"pkg/retry", "pkg/setting/check", "pkg/setting/secret", "pkg/instrument/failpoint",
+		"pkg/instrument/metric", "pkg/transport", "pkg/risk/priceindex"}
 	inner = slices.Concat(vocabularies, tools)
+	// sending is what a transaction's life is written in; it knows no venue.
+	sending = slices.Concat([]string{"pkg/chain", "pkg/job"}, tools)
 	// rooms are rules: they know no vendor and no database.
 	rooms = []string{
 		"pkg/txmgr/lease/...", "pkg/txmgr/nonce/...", "pkg/txmgr/txm/...", "pkg/risk/...", "pkg/tier",
@@ -24,13 +26,13 @@ var house = table{
 	Rooms: []room{
 		{Path: "pkg/chain"},
 		{Path: "pkg/perp", May: []string{"pkg/chain"}},
-		{Path: "pkg/job", May: []string{"pkg/chain", "pkg/perp"}},
+		{Path: "pkg/job", May: []string{"pkg/chain"}},
 		{Path: "pkg/retry"},
-		{Path: "pkg/secret"},
-		{Path: "pkg/failpoint"},
+		{Path: "pkg/setting/secret"},
+		{Path: "pkg/instrument/failpoint"},
 		{Path: "pkg/transport/..."},
-		{Path: "pkg/service/check"},
-		{Path: "pkg/service/metric"},
+		{Path: "pkg/setting/check"},
+		{Path: "pkg/instrument/metric"},
 		{Path: "pkg/service/...", May: inner},
 		{Path: "pkg/risk/priceindex"},
 		{Path: "pkg/risk/...", May: inner},
@@ -46,22 +48,21 @@ var house = table{
 		{Path: "pkg/tier/evidence", May: slices.Concat(inner, []string{"pkg/tier/execution", "pkg/kafka/..."})},
 
 		{Path: "pkg/evm/agreement", May: []string{"pkg/chain"}},
-		{Path: "pkg/evm/...", May: slices.Concat(inner, []string{"pkg/evm/agreement"})},
+		{Path: "pkg/evm/...", May: slices.Concat(sending, []string{"pkg/evm/agreement"})},
 
 		{Path: "pkg/kafka/wire/...", May: vocabularies},
 		{Path: "pkg/kafka/bus/...", May: slices.Concat(inner, []string{"pkg/kafka/wire"})},
 
-		{Path: "pkg/txmgr/lease/...", May: inner},
-		{Path: "pkg/txmgr/nonce/...", May: slices.Concat(inner, []string{"pkg/txmgr/lease"})},
-		{Path: "pkg/txmgr/txm/...", May: slices.Concat(inner, []string{"pkg/txmgr/lease"})},
+		{Path: "pkg/txmgr/lease/...", May: sending},
+		{Path: "pkg/txmgr/nonce/...", May: slices.Concat(sending, []string{"pkg/txmgr/lease"})},
+		{Path: "pkg/txmgr/txm/...", May: slices.Concat(sending, []string{"pkg/txmgr/lease"})},
 		// the conformance suite of stores, which implement all of them
-		{Path: "pkg/txmgr/txm/txmtest", May: slices.Concat(inner, rooms)},
-		{Path: "pkg/txmgr/signer/...", May: inner},
+		{Path: "pkg/txmgr/txm/txmtest", May: slices.Concat(sending, []string{"pkg/txmgr/..."})},
+		{Path: "pkg/txmgr/signer/...", May: sending},
 		// the clock of whoever acts on the chain
 		{Path: "pkg/txmgr/headtrack", May: []string{"pkg/chain"}},
 		// txmanager knows no venue: it is handed what to call, and asks its stages whether to.
-		// Of perp it takes the integers that money is counted in.
-		{Path: "pkg/txmgr/txmanager/...", May: slices.Concat(inner, []string{"pkg/txmgr/...", "pkg/evm/...",
+		{Path: "pkg/txmgr/txmanager/...", May: slices.Concat(sending, []string{"pkg/txmgr/...", "pkg/evm/...",
 			"pkg/ttl"})},
 
 		// what all of Postgres stands on, and the derived state; it knows none of the packages below it
@@ -71,7 +72,7 @@ var house = table{
 		// a sender in the midst of its work, for tests
 		{Path: "pkg/pg/txstore/txstoretest", May: slices.Concat(inner, rooms, []string{"pkg/pg/..."})},
 		// a database for every test
-		{Path: "pkg/pg/pgtest", May: []string{"pkg/pg", "pkg/perp", "lab/embedded/postgres", "pkg/secret",
+		{Path: "pkg/pg/pgtest", May: []string{"pkg/pg", "pkg/perp", "lab/embedded/postgres", "pkg/setting/secret",
 			"pkg/transport/transporttest"}},
 
 		// what operators see and do, by the command line and by the console alike

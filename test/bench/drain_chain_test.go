@@ -20,7 +20,7 @@ import (
 	"perpkeeper/lab/devnet"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/test/rig"
 )
 

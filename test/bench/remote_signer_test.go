@@ -21,7 +21,7 @@ import (
 
 	"perpkeeper/lab/devnet"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/txmgr/signer"
 )
 

@@ -27,8 +27,8 @@ type venue struct {
 	tip    chain.BlockRef
 	serial uint64
 	asked  trade
-	sizes  map[chain.Hash]perp.Uint // of positions, USD
-	logs   int                      // published so far
+	sizes  map[chain.Hash]chain.Uint // of positions, USD
+	logs   int                       // published so far
 }
 
 // trade is an order somebody placed.
@@ -40,7 +40,7 @@ type trade struct {
 func newVenue(tb testing.TB, producer *bus.Producer, partitions int) *venue {
 	return &venue{tb: tb, producer: producer, partitions: partitions, markets: 20, accounts: 2000,
 		tip:   chain.BlockRef{Number: 1_000_000, Hash: chain.Hash{1}, TimeMs: 1_760_000_000_000},
-		sizes: map[chain.Hash]perp.Uint{}}
+		sizes: map[chain.Hash]chain.Uint{}}
 }
 
 func (v *venue) unique() chain.Hash {
@@ -76,7 +76,7 @@ func (v *venue) next() block {
 	}
 	created := gmxtest.Event(emitter, "OrderCreated", perp.Fields{
 		"key": v.asked.order, "account": v.asked.account, "market": v.asked.market,
-		"orderType":    perp.U64(uint64(perp.MarketIncrease)),
+		"orderType":    chain.U64(uint64(perp.MarketIncrease)),
 		"sizeDeltaUsd": amount(5000, 30), "initialCollateralDeltaAmount": amount(500, 18),
 		"executionFee": amount(1, 15),
 	})
@@ -84,7 +84,7 @@ func (v *venue) next() block {
 	return b
 }
 
-func amount(n, decimals uint64) perp.Uint { return perp.U64(n).Mul(perp.Pow10(decimals)) }
+func amount(n, decimals uint64) chain.Uint { return chain.U64(n).Mul(chain.Pow10(decimals)) }
 
 // owned is a log and the key it goes by.
 type owned struct {
@@ -140,9 +140,9 @@ func (v *venue) execute(t trade) []owned {
 }
 
 // measure is a number as long as those of real measures.
-func (v *venue) measure() perp.Uint {
+func (v *venue) measure() chain.Uint {
 	h := v.unique()
-	return perp.UintFromBytes(h[:13])
+	return chain.UintFromBytes(h[:13])
 }
 
 // transaction makes records of logs and of who sent them.

@@ -8,7 +8,6 @@ import (
 
 	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 )
 
 // OfDemo opens the chain of a stack, with all keepers' signers.
@@ -40,7 +39,7 @@ func (c *Chain) HoldPrices(ctx context.Context, d demo.Devnet) error {
 	defer func() { _ = answer.Body.Close() }()
 	var reports []struct {
 		Token    chain.Address `json:"token"`
-		MinPrice perp.Uint     `json:"minPrice"`
+		MinPrice chain.Uint    `json:"minPrice"`
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&reports); err != nil {
 		return fmt.Errorf("the reports: %w", err)
@@ -51,7 +50,7 @@ func (c *Chain) HoldPrices(ctx context.Context, d demo.Devnet) error {
 				continue
 			}
 			// millionths of a dollar for a whole token
-			micro := r.MinPrice.Div(perp.Pow10(30 - 6 - token.Decimals)).String()
+			micro := r.MinPrice.Div(chain.Pow10(30 - 6 - token.Decimals)).String()
 			whole := len(micro) - 6
 			if err := c.Tell(ctx, "devnet_pin",
 				map[string]any{"token": token.Symbol, "usd": micro[:whole] + "." + micro[whole:]}); err != nil {

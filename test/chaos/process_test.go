@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/instrument/failpoint"
 	"perpkeeper/test/programs"
 )
 

@@ -13,7 +13,7 @@ import (
 	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/lab/embedded/postgres"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/test/programs"
 )
 

@@ -17,7 +17,6 @@ import (
 
 	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg/txstore"
 )
 
@@ -40,14 +39,14 @@ func (k *keeper) pnl(ctx context.Context) (p pnl, err error) {
 }
 
 // balance asks the node itself.
-func (k *keeper) balance(account chain.Address, block uint64) perp.Int {
+func (k *keeper) balance(account chain.Address, block uint64) chain.Int {
 	k.t.Helper()
 	var wei hexutil.Big
 	if err := k.chain.CallContext(k.t.Context(), &wei, "eth_getBalance", account.Hex(),
 		hexutil.EncodeUint64(block)); err != nil {
 		k.t.Fatal(err)
 	}
-	v, err := perp.UintFromBig((*big.Int)(&wei))
+	v, err := chain.UintFromBig((*big.Int)(&wei))
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -117,9 +116,9 @@ func TestProfitAndLossIsWhatBalancesSay(t *testing.T) {
 		if p, err = k.pnl(ctx); err != nil {
 			return err
 		}
-		var booked perp.Uint
+		var booked chain.Uint
 		for _, a := range p.Accounts {
-			wei, err := perp.ParseUint(a.Booked)
+			wei, err := chain.ParseUint(a.Booked)
 			if err != nil {
 				return err
 			}
@@ -130,7 +129,7 @@ func TestProfitAndLossIsWhatBalancesSay(t *testing.T) {
 		}
 		return nil
 	})
-	var change, net perp.Int
+	var change, net chain.Int
 	moved := map[string]string{signers[0].Signer.Hex(): fmt.Sprint(sent)}
 	for _, a := range p.Accounts {
 		signer, err := chain.ParseAddress(a.Signer)
@@ -146,7 +145,7 @@ func TestProfitAndLossIsWhatBalancesSay(t *testing.T) {
 	if err := net.UnmarshalText([]byte(total.Net)); err != nil {
 		t.Fatal(err)
 	}
-	if want := change.Sub(perp.U64(sent).Int()); net != want {
+	if want := change.Sub(chain.U64(sent).Int()); net != want {
 		t.Errorf("net %s; the balances changed by %s but for what was sent to them", net, want)
 	}
 	if total.Transactions < len(all) || total.Fees == "0" || total.Gas == "0" {

@@ -18,10 +18,9 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/services/statevm"
 	parts "perpkeeper/test/rig"
 )
@@ -179,8 +178,8 @@ func follow(t *testing.T, logs, prices *bus.Producer, b chain.BlockRef, from, to
 	records = append(records,
 		encode(wire.BlockEnd{Block: b, Records: uint32(len(records)), Digest: wire.Digest(records)}))
 	price := wire.Price{
-		Token: chain.Address{0x70}, Provider: chain.Address{0x71}, Data: []byte{1}, Min: perp.Pow10(12),
-		Max: perp.Pow10(12), TimeMs: b.TimeMs, Source: "hammer",
+		Token: chain.Address{0x70}, Provider: chain.Address{0x71}, Data: []byte{1}, Min: chain.Pow10(12),
+		Max: chain.Pow10(12), TimeMs: b.TimeMs, Source: "hammer",
 		ReceivedMs: b.TimeMs,
 	}
 	for producer, batch := range map[*bus.Producer][]bus.Record{logs: records, prices: {encode(price)}} {

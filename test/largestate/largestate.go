@@ -30,10 +30,10 @@ func Token(i int) chain.Address { return chain.Address{0xaa, byte(i)} }
 
 // Price is a price of an index token in USD, as reports have it: 30 decimals per smallest unit. Positions were opened
 // about 1000; there one in a hundred is due to be liquidated, as in a crash that nobody ends.
-func Price(usd uint64) perp.Uint { return perp.U64(usd).Mul(perp.Pow10(12)) }
+func Price(usd uint64) chain.Uint { return chain.U64(usd).Mul(chain.Pow10(12)) }
 
 // StablePrice is that of Stable.
-var StablePrice = perp.Pow10(24)
+var StablePrice = chain.Pow10(24)
 
 // positions are of 2 to 40 times their collateral in all markets and on both sides, opened about the present price of
 // $1000, spread over the partitions.
@@ -115,32 +115,32 @@ func fill(tb testing.TB, url string, count int) {
 
 // shared are the markets, with measures and parameters of about GMX's larger ones.
 func shared() (rows []perp.Row) {
-	set := func(name string, value perp.Uint, args ...chain.Hash) {
+	set := func(name string, value chain.Uint, args ...chain.Hash) {
 		rows = append(rows, perp.Parameter{Key: perp.DataStoreKey(name, args...), Value: value.Bytes32()})
 	}
-	set("MIN_COLLATERAL_USD", perp.Pow10(30))
+	set("MIN_COLLATERAL_USD", chain.Pow10(30))
 	for i := range Markets {
 		m := perp.Market{MarketToken: Market(i), IndexToken: Token(i), LongToken: Token(i), ShortToken: Stable}
 		rows = append(rows, m)
 		key := m.MarketToken.Hash()
-		put := func(measure perp.Measure, token chain.Address, isLong bool, value perp.Uint) {
+		put := func(measure perp.Measure, token chain.Address, isLong bool, value chain.Uint) {
 			rows = append(rows, perp.MarketValue{Measure: measure, Scope: key, Token: token, IsLong: isLong,
 				Value: value.Int(), Stamp: perp.Stamp{Block: 1000, TimeMs: BlockMs}})
 		}
-		set("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", perp.Pow10(28).Div(perp.U64(2)), key)
-		put(perp.FundingFactorPerSecond, chain.Address{}, false, perp.Uint{})
+		set("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", chain.Pow10(28).Div(chain.U64(2)), key)
+		put(perp.FundingFactorPerSecond, chain.Address{}, false, chain.Uint{})
 		for _, is := range []bool{false, true} {
-			set("POSITION_FEE_FACTOR", perp.Pow10(26).Mul(perp.U64(6)), key, perp.BoolWord(is))
-			put(perp.CumulativeBorrowingFactor, chain.Address{}, is, perp.U64(5).Mul(perp.Pow10(28)))
+			set("POSITION_FEE_FACTOR", chain.Pow10(26).Mul(chain.U64(6)), key, perp.BoolWord(is))
+			put(perp.CumulativeBorrowingFactor, chain.Address{}, is, chain.U64(5).Mul(chain.Pow10(28)))
 			for _, token := range []chain.Address{m.LongToken, Stable} {
-				interest := perp.U64(40_000_000).Mul(perp.One)
+				interest := chain.U64(40_000_000).Mul(perp.One)
 				put(perp.OpenInterest, token, is, interest)
-				put(perp.FundingFeeAmountPerSize, token, is, perp.U64(123).Mul(perp.Pow10(18)))
+				put(perp.FundingFeeAmountPerSize, token, is, chain.U64(123).Mul(chain.Pow10(18)))
 				put(perp.OpenInterestInTokens, token, is, interest.Div(Price(1000)))
 			}
 		}
-		put(perp.PoolAmount, m.LongToken, false, perp.U64(200_000).Mul(perp.Pow10(18)))
-		put(perp.PoolAmount, Stable, false, perp.U64(200_000_000).Mul(perp.Pow10(6)))
+		put(perp.PoolAmount, m.LongToken, false, chain.U64(200_000).Mul(chain.Pow10(18)))
+		put(perp.PoolAmount, Stable, false, chain.U64(200_000_000).Mul(chain.Pow10(6)))
 	}
 	return rows
 }

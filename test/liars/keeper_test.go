@@ -15,7 +15,7 @@ import (
 	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/test/canon"
 	"perpkeeper/test/programs"
 )

@@ -21,7 +21,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"perpkeeper/pkg/failpoint"
+	"perpkeeper/pkg/instrument/failpoint"
 )
 
 // Process is a program that a test starts, disturbs and ends, as often as it likes. It ends with the test; if the test

@@ -33,7 +33,7 @@ var Folder = sync.OnceValues(func() (string, error) {
 })
 
 // Mortal builds scanner and statevm, once per test binary, so that they can be told to kill themselves at a labelled
-// point (see pkg/failpoint), and returns the folder they are in.
+// point (see pkg/instrument/failpoint), and returns the folder they are in.
 var Mortal = sync.OnceValues(func() (string, error) {
 	return build("failpoint", []string{"scanner", "statevm"}, append(inherited(), "-tags=failpoint")...)
 })

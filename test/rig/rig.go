@@ -24,8 +24,8 @@ import (
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/services/scanner"
 	"perpkeeper/services/statevm"
 )

@@ -102,9 +102,9 @@ func (v *venue) judge(book *perp.Book, p Position, ratio *big.Int) perp.Verdict 
 	return verdict
 }
 
-func (v *venue) number(b *big.Int) perp.Uint {
+func (v *venue) number(b *big.Int) chain.Uint {
 	v.t.Helper()
-	u, err := perp.UintFromBig(b)
+	u, err := chain.UintFromBig(b)
 	if err != nil {
 		v.t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // account is what the chain keeps of a sender.
 type account struct {
 	nonce   uint64
-	balance perp.Uint // wei
+	balance chain.Uint // wei
 }
 
 // block is one block, canonical or not.
@@ -34,7 +34,7 @@ type block struct {
 type traderAction struct {
 	act     venue.Act
 	account chain.Address
-	balance perp.Uint
+	balance chain.Uint
 }
 
 // included is a transaction in a block.

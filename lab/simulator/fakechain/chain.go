@@ -82,7 +82,7 @@ func (c *Chain) Do(act venue.Act) {
 }
 
 // Fund sets an account's balance, in wei, in the next block.
-func (c *Chain) Fund(address chain.Address, wei perp.Uint) {
+func (c *Chain) Fund(address chain.Address, wei chain.Uint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deeds = append(c.deeds, traderAction{account: address, balance: wei})

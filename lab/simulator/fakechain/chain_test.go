@@ -44,7 +44,7 @@ func newWorld(t testing.TB, change ...func(*fakechain.Config)) *world {
 	w.Chain = fakechain.New(cfg, w.venue, func() time.Time { return w.at })
 	w.Endpoint = w.Chain.Endpoint()
 	for _, s := range []fakechain.Signer{alice, bob} {
-		w.Fund(s.Account, perp.Pow10(19))
+		w.Fund(s.Account, chain.Pow10(19))
 	}
 	w.blocks(1)
 	return w
@@ -64,8 +64,8 @@ func (w *world) place() chain.Hash {
 	key, act := w.venue.Place(perp.Order{
 		Account: chain.Address{0x77}, Market: m.MarketToken, InitialCollateralToken: venue.Dollar,
 		OrderType: perp.MarketIncrease, IsLong: true,
-		SizeDeltaUsd: perp.U64(1000).Mul(perp.One), InitialCollateralDeltaAmount: perp.U64(100).Mul(perp.Pow10(18)),
-		AcceptablePrice: perp.Pow10(40),
+		SizeDeltaUsd: chain.U64(1000).Mul(perp.One), InitialCollateralDeltaAmount: chain.U64(100).Mul(chain.Pow10(18)),
+		AcceptablePrice: chain.Pow10(40),
 	})
 	w.Do(act)
 	return key

@@ -145,9 +145,9 @@ func (e *Endpoint) NonceAt(_ context.Context, address chain.Address, tag evm.Tag
 }
 
 // Balance returns an account's balance in wei.
-func (e *Endpoint) Balance(_ context.Context, address chain.Address) (perp.Uint, error) {
+func (e *Endpoint) Balance(_ context.Context, address chain.Address) (chain.Uint, error) {
 	return show(e, "asking for a balance",
-		func(c *Chain, s headAt) (perp.Uint, error) { return c.account(s.tip, address).balance, nil })
+		func(c *Chain, s headAt) (chain.Uint, error) { return c.account(s.tip, address).balance, nil })
 }
 
 // Pays says that this chain keeps no room for payments.
@@ -167,7 +167,7 @@ func (e *Endpoint) Receipt(_ context.Context, hash chain.Hash) (*evm.Receipt, er
 
 // Simulate executes a call on the newest state and forgets it.
 func (e *Endpoint) Simulate(_ context.Context, from, to chain.Address, data []byte, gas uint64,
-	_ perp.Uint) (evm.Source, error) {
+	_ chain.Uint) (evm.Source, error) {
 	_, err := show(e, "simulating a transaction", func(c *Chain, s headAt) (struct{}, error) {
 		stamp := perp.Stamp{Block: s.tip.ref.Number, TimeMs: s.tip.ref.TimeMs}
 		effect := c.venue.Execute(&draft{c, s.tip, nil}, venue.Call{From: from, To: to, Data: data, Gas: gas}, stamp,

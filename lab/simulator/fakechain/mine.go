@@ -76,7 +76,7 @@ func (c *Chain) fill() {
 		if tx == nil {
 			return
 		}
-		if tx.Gas > room || c.account(c.tip, tx.from).balance.Less(perp.U64(tx.Gas).Mul(perp.U64(tx.price()))) {
+		if tx.Gas > room || c.account(c.tip, tx.from).balance.Less(chain.U64(tx.Gas).Mul(chain.U64(tx.price()))) {
 			passed[tx.from] = true
 			continue
 		}
@@ -99,7 +99,7 @@ func (c *Chain) include(tx *transaction) uint64 {
 	c.log += mostLogs
 	b.txs, c.mined[tx.hash] = append(b.txs, i), i
 	a := c.account(b, tx.from)
-	cost := perp.U64(effect.GasUsed).Mul(perp.U64(tx.price()))
+	cost := chain.U64(effect.GasUsed).Mul(chain.U64(tx.price()))
 	// on another branch the same transaction may burn more
 	a.nonce, a.balance = tx.Nonce+1, a.balance.Sub(cost.Min(a.balance))
 	c.setAccount(tx.from, a)

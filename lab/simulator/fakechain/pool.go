@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 )
 
 // Limits of what nodes take.
@@ -46,7 +45,7 @@ func refusef(format string, args ...any) error { return nodeError(fmt.Sprintf(fo
 // check reports why a node refuses a transaction, in the words of BSC's nodes and in the order of their checks, with
 // the account as the node sees it.
 func (p *pool) check(tx *transaction, a account, cfg Config) error {
-	cost := perp.U64(tx.Gas).Mul(perp.U64(tx.Cap))
+	cost := chain.U64(tx.Gas).Mul(chain.U64(tx.Cap))
 	same := p.waiting[tx.from][tx.Nonce]
 	switch {
 	case p.knows(tx):

@@ -47,10 +47,10 @@ func (s *chainModel) trade() {
 		s.Do(act)
 		s.jobs = append(s.jobs, job.Job{Kind: job.Deposit, Key: key})
 	case 2:
-		size := perp.U64(10_000).Mul(perp.One)
+		size := chain.U64(10_000).Mul(perp.One)
 		p := perp.Position{
 			Account: account, Market: m.MarketToken, CollateralToken: venue.Dollar, IsLong: true, SizeInUsd: size,
-			SizeInTokens: size.Div(venue.Price(cents).Min), CollateralAmount: perp.Pow10(18),
+			SizeInTokens: size.Div(venue.Price(cents).Min), CollateralAmount: chain.Pow10(18),
 		}
 		key, act := s.venue.Open(p)
 		s.Do(act)

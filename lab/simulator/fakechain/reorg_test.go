@@ -108,7 +108,7 @@ func TestEndpointFaults(t *testing.T) {
 	if _, err := w.send(alice, payment(1, txm.Gwei)); evm.SendClass(err) != evm.Ambiguous {
 		t.Errorf("sent to one that is down: %v", err)
 	}
-	if _, err := w.Simulate(t.Context(), alice.Account, chain.Address{}, nil, 0, perp.Uint{}); err == nil {
+	if _, err := w.Simulate(t.Context(), alice.Account, chain.Address{}, nil, 0, chain.Uint{}); err == nil {
 		t.Error("one that is down rehearses")
 	}
 	if _, err := w.Receipt(t.Context(), hash); err == nil {

@@ -9,7 +9,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -214,4 +213,4 @@ func filler(signer chain.Address, n uint64) job.Job {
 }
 
 // product of two numbers that may be too large for one.
-func product(a, b uint64) perp.Uint { return perp.U64(a).Mul(perp.U64(b)) }
+func product(a, b uint64) chain.Uint { return chain.U64(a).Mul(chain.U64(b)) }

@@ -7,7 +7,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
@@ -17,7 +16,7 @@ const day = 24 * time.Hour
 // burnt is what the receipts of the last day sum up to. It is asked before every claim, so the sum is kept and not
 // made.
 type burnt struct {
-	sum      perp.Uint
+	sum      chain.Uint
 	receipts []paid // as they came
 }
 
@@ -26,7 +25,7 @@ type paid struct {
 	at      time.Time
 }
 
-func (p paid) wei() perp.Uint { return product(p.receipt.GasUsed, p.receipt.GasPrice) }
+func (p paid) wei() chain.Uint { return product(p.receipt.GasUsed, p.receipt.GasPrice) }
 
 func (b *burnt) add(r *txm.Receipt, at time.Time) {
 	p := paid{r, at}
@@ -44,7 +43,7 @@ func (b *burnt) remove(r *txm.Receipt) {
 }
 
 // since is the sum of what came after a time. What came before is forgotten.
-func (b *burnt) since(from time.Time) perp.Uint {
+func (b *burnt) since(from time.Time) chain.Uint {
 	old := 0
 	for ; old < len(b.receipts) && !b.receipts[old].at.After(from); old++ {
 		b.sum = b.sum.Sub(b.receipts[old].wei())
@@ -91,7 +90,7 @@ func (a *account) burntBy(i *intent) *burnt {
 }
 
 // dearest is what the dearest transaction of an intent may burn, in wei.
-func (i *intent) dearest() (most perp.Uint) {
+func (i *intent) dearest() (most chain.Uint) {
 	for _, a := range i.txs {
 		most = most.Max(product(a.Gas, a.Cap))
 	}

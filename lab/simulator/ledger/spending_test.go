@@ -7,7 +7,6 @@ import (
 	"perpkeeper/lab/simulator/ledger"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -31,7 +30,7 @@ func TestSpendingIsForgotten(t *testing.T) {
 	must(l.Register(t.Context(), signer, testChain))
 	spent := func(want uint64) {
 		t.Helper()
-		if wei, err := l.Spent(t.Context(), signer); err != nil || wei.Sum() != perp.U64(want) {
+		if wei, err := l.Spent(t.Context(), signer); err != nil || wei.Sum() != chain.U64(want) {
 			t.Errorf("spent %v, %v; want %d", wei, err, want)
 		}
 	}

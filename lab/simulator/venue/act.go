@@ -23,13 +23,13 @@ func (v *Venue) Place(o perp.Order) (key chain.Hash, act Act) {
 	o.Key = v.nextKey()
 	return o.Key, func(_ perp.Rows, at perp.Stamp) []perp.Event {
 		o := o
-		o.Receiver, o.DataList, o.UpdatedAtTime, o.Stamp = o.Account, []chain.Hash{}, perp.U64(at.Seconds()), at
+		o.Receiver, o.DataList, o.UpdatedAtTime, o.Stamp = o.Account, []chain.Hash{}, chain.U64(at.Seconds()), at
 		return []perp.Event{perp.OrderCreated{Order: o}}
 	}
 }
 
 // Update is a change of a waiting order's prices by its owner. A frozen one thaws.
-func (v *Venue) Update(key chain.Hash, trigger, acceptable perp.Uint) Act {
+func (v *Venue) Update(key chain.Hash, trigger, acceptable chain.Uint) Act {
 	return func(s perp.Rows, at perp.Stamp) []perp.Event {
 		o, known := row[perp.Order](s, perp.Orders, key)
 		if !known || o.Status.Final() || o.OrderType.IsMarket() {
@@ -38,7 +38,7 @@ func (v *Venue) Update(key chain.Hash, trigger, acceptable perp.Uint) Act {
 		return []perp.Event{perp.OrderChanged{
 			Key: key, SizeDeltaUsd: o.SizeDeltaUsd, AcceptablePrice: acceptable, TriggerPrice: trigger,
 			MinOutputAmount: o.MinOutputAmount, ValidFromTime: o.ValidFromTime, AutoCancel: o.AutoCancel,
-			DataList: o.DataList, UpdatedAtTime: perp.U64(at.Seconds()), Stamp: at,
+			DataList: o.DataList, UpdatedAtTime: chain.U64(at.Seconds()), Stamp: at,
 		}}
 	}
 }
@@ -47,8 +47,8 @@ func (v *Venue) Update(key chain.Hash, trigger, acceptable perp.Uint) Act {
 // expired.
 func (v *Venue) Cancel(key chain.Hash) Act {
 	const reason = "USER_INITIATED_CANCEL"
-	expired := func(updated perp.Uint, at perp.Stamp) bool {
-		return updated.Add(perp.U64(expirationSeconds)).Less(perp.U64(at.Seconds()))
+	expired := func(updated chain.Uint, at perp.Stamp) bool {
+		return updated.Add(chain.U64(expirationSeconds)).Less(chain.U64(at.Seconds()))
 	}
 	return func(s perp.Rows, at perp.Stamp) []perp.Event {
 		if o, known := row[perp.Order](s, perp.Orders, key); known && !o.Status.Final() &&
@@ -68,8 +68,9 @@ func (v *Venue) Cancel(key chain.Hash) Act {
 func (v *Venue) Ask(kind perp.RequestKind, account, market chain.Address) (key chain.Hash, act Act) {
 	key = v.nextKey()
 	return key, func(_ perp.Rows, at perp.Stamp) []perp.Event {
-		r := perp.Request{Kind: kind, Key: key, Account: account, Market: market, UpdatedAtTime: perp.U64(at.Seconds()),
-			Stamp: at}
+		r := perp.Request{Kind: kind, Key: key, Account: account, Market: market,
+			UpdatedAtTime: chain.U64(at.Seconds()),
+			Stamp:         at}
 		r.Fields = perp.Fields{"key": key, "account": account, "market": market}
 		return []perp.Event{perp.RequestCreated{Request: r}}
 	}
@@ -90,7 +91,7 @@ func grown(s perp.Rows, by perp.Position, order chain.Hash, at perp.Stamp) perp.
 		next.SizeInUsd, next.SizeInTokens = was.SizeInUsd.Add(by.SizeInUsd), was.SizeInTokens.Add(by.SizeInTokens)
 		next.CollateralAmount = was.CollateralAmount.Add(by.CollateralAmount)
 	}
-	next.IncreasedAtTime, next.Stamp = perp.U64(at.Seconds()), at
+	next.IncreasedAtTime, next.Stamp = chain.U64(at.Seconds()), at
 	return perp.PositionIncreased{Position: next, OrderKey: order, SizeDeltaUsd: by.SizeInUsd}
 }
 

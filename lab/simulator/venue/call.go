@@ -85,7 +85,7 @@ func (w words) reports(at int) (all []report) {
 		data := words{datas.data[min(32, len(datas.data)):]}
 		body := data.from(data.number(n) + 32)
 		low, high, when := body.word(0), body.word(1), body.word(2)
-		r.price = perp.Price{Min: perp.UintFromBytes(low[:]), Max: perp.UintFromBytes(high[:])}
+		r.price = perp.Price{Min: chain.UintFromBytes(low[:]), Max: chain.UintFromBytes(high[:])}
 		r.timeMs = binary.BigEndian.Uint64(when[:8])
 		all = append(all, r)
 	}

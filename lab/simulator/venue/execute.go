@@ -128,7 +128,7 @@ func (x *execution) market(address chain.Address) (m perp.Market, index perp.Pri
 }
 
 // within refuses reports from outside a window.
-func (x *execution) within(w perp.Window, updated perp.Uint) *revert {
+func (x *execution) within(w perp.Window, updated chain.Uint) *revert {
 	switch {
 	case x.oldest < w.From:
 		return refuse(early(x.kind), "OracleTimestampsAreSmallerThanRequired(uint256,uint256)", number(x.oldest),
@@ -149,7 +149,7 @@ func (x *execution) emit(behind uint32, event func(at perp.Stamp) perp.Event) {
 
 func (x *execution) request() *revert {
 	r, known := row[perp.Request](x.state, perp.Requests, x.key)
-	if !known || !r.Status.Pending() || job.OfRequest(r.Kind) != x.kind {
+	if !known || !r.Status.Pending() || job.Kind(r.Kind) != x.kind {
 		return gone(x.kind, x.key)
 	}
 	if _, _, why := x.market(r.Market); why != nil {

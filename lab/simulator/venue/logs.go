@@ -134,9 +134,9 @@ func valueOf(kind string, set bool) any {
 	case "address":
 		return word.Address()
 	case "uint256":
-		return perp.UintFromBytes(word[:])
+		return chain.UintFromBytes(word[:])
 	case "int256":
-		return perp.IntFromWord(word)
+		return chain.IntFromWord(word)
 	case "bool":
 		return set
 	default:

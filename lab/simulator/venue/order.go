@@ -98,15 +98,15 @@ func (x *execution) fill(o perp.Order, p perp.Position, m perp.Market, index per
 }
 
 // decrease shrinks a position; its collateral stays until it is closed. The log stands behind that of its fees.
-func (x *execution) decrease(p perp.Position, order chain.Hash, why perp.OrderType, by perp.Uint) {
+func (x *execution) decrease(p perp.Position, order chain.Hash, why perp.OrderType, by chain.Uint) {
 	next := p
 	next.SizeInUsd = p.SizeInUsd.Sub(by)
 	next.SizeInTokens = p.SizeInTokens.MulDiv(next.SizeInUsd, p.SizeInUsd)
 	if next.SizeInUsd.IsZero() {
-		next.CollateralAmount = perp.Uint{}
+		next.CollateralAmount = chain.Uint{}
 	}
 	x.emit(1, func(at perp.Stamp) perp.Event {
-		next.DecreasedAtTime, next.Stamp = perp.U64(at.Seconds()), at
+		next.DecreasedAtTime, next.Stamp = chain.U64(at.Seconds()), at
 		return perp.PositionDecreased{Position: next, OrderKey: order, OrderType: why, SizeDeltaUsd: by}
 	})
 }
@@ -117,7 +117,7 @@ func (x *execution) liquidation() *revert {
 	if !known || p.Status != perp.Active {
 		return gone(x.kind, x.key)
 	}
-	if why := x.within(perp.LiquidationWindow(p), perp.Uint{}); why != nil {
+	if why := x.within(perp.LiquidationWindow(p), chain.Uint{}); why != nil {
 		return why
 	}
 	_, index, why := x.market(p.Market)
@@ -141,7 +141,7 @@ func (x *execution) liquidation() *revert {
 }
 
 // remains is collateral and profit of a position at the worse prices.
-func remains(p perp.Position, index, collateral perp.Price) perp.Int {
+func remains(p perp.Position, index, collateral perp.Price) chain.Int {
 	has, size := p.CollateralAmount.Mul(collateral.Min).Int(), p.SizeInUsd.Int()
 	if p.IsLong {
 		return has.Add(p.SizeInTokens.Mul(index.Min).Int()).Sub(size)

@@ -7,7 +7,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 // Gas that an execution burns. The figures of orders and liquidations were measured on the original contracts (loser
@@ -60,7 +59,7 @@ func unauthorized(by chain.Address) *revert {
 	return r
 }
 
-func healthy(remaining perp.Int, required perp.Uint) *revert {
+func healthy(remaining chain.Int, required chain.Uint) *revert {
 	r := refuse(gasPositionEarly, "PositionShouldNotBeLiquidated(string,int256,int256,int256)",
 		number(4*32), remaining.Word(), minCollateralUsd.Bytes32(), required.Bytes32())
 	r.data = append(r.data, quote("min collateral for leverage")...)

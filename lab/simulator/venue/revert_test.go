@@ -13,7 +13,7 @@ import (
 // A request that is gone is refused with the error of its own kind, and what is not played with no other kind's.
 func TestNothingIsGoneAsAnotherKind(t *testing.T) {
 	for _, request := range perp.RequestKinds() {
-		r := gmx.DecodeRevert(gone(job.OfRequest(request), chain.Hash{1}).data)
+		r := gmx.DecodeRevert(gone(job.Kind(request), chain.Hash{1}).data)
 		named := strings.Contains(strings.ToLower(r.Name), strings.ToLower(string(request)))
 		if r.Class != gmx.DoneElsewhere || !named {
 			t.Errorf("a %s that is gone: %s (%s)", request, r, r.Class)

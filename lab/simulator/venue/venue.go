@@ -38,7 +38,7 @@ const (
 
 var (
 	minCollateralUsd    = perp.One
-	minCollateralFactor = perp.Pow10(28) // 1 % of the size
+	minCollateralFactor = chain.Pow10(28) // 1 % of the size
 )
 
 // New returns an exchange with so many markets. Each has an index token of its own, which is its long token as well,
@@ -88,11 +88,12 @@ func (v *Venue) Markets() []perp.Market { return v.markets }
 func (v *Venue) InitialRows() []perp.Row {
 	rows := []perp.Row{
 		perp.Parameter{Key: perp.DataStoreKey("MIN_COLLATERAL_USD"), Value: minCollateralUsd.Bytes32()},
-		perp.Parameter{Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME"), Value: perp.U64(expirationSeconds).Bytes32()},
+		perp.Parameter{Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME"),
+			Value: chain.U64(expirationSeconds).Bytes32()},
 	}
 	for _, m := range v.markets {
 		factor := perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", m.MarketToken.Hash())
-		audit := perp.MarketValue{Measure: perp.WordsAudited, Scope: m.MarketToken.Hash(), Value: perp.U64(1).Int()}
+		audit := perp.MarketValue{Measure: perp.WordsAudited, Scope: m.MarketToken.Hash(), Value: chain.U64(1).Int()}
 		rows = append(rows, m, audit, perp.Parameter{Key: factor, Value: minCollateralFactor.Bytes32()})
 	}
 	return rows
@@ -107,7 +108,7 @@ func (v *Venue) Poison(key chain.Hash, p Poison) { v.poison[key] = p }
 // Price is that of a token of 18 decimals that costs so many cents, as reports have it: USD with 30 decimals per
 // smallest unit.
 func Price(cents uint64) perp.Price {
-	p := perp.U64(cents).Mul(perp.Pow10(10))
+	p := chain.U64(cents).Mul(chain.Pow10(10))
 	return perp.Price{Min: p, Max: p}
 }
 

@@ -65,7 +65,7 @@ func (p *fixture) order(t perp.OrderType, trigger, acceptable uint64) chain.Hash
 	key, act := p.Place(perp.Order{
 		Account: trader, Market: p.market().MarketToken, InitialCollateralToken: venue.Dollar, OrderType: t,
 		IsLong:       true,
-		SizeDeltaUsd: perp.U64(1000).Mul(perp.One), InitialCollateralDeltaAmount: perp.U64(100).Mul(perp.Pow10(18)),
+		SizeDeltaUsd: chain.U64(1000).Mul(perp.One), InitialCollateralDeltaAmount: chain.U64(100).Mul(chain.Pow10(18)),
 		TriggerPrice: venue.Price(trigger).Min, AcceptablePrice: venue.Price(acceptable).Min,
 	})
 	p.do(second, act)
@@ -75,10 +75,10 @@ func (p *fixture) order(t perp.OrderType, trigger, acceptable uint64) chain.Hash
 // long opens a long of $10 000 with so many dollars of collateral.
 func (p *fixture) long(dollars uint64) job.Job {
 	p.t.Helper()
-	size := perp.U64(10_000).Mul(perp.One)
+	size := chain.U64(10_000).Mul(perp.One)
 	key, act := p.Open(perp.Position{
 		Account: trader, Market: p.market().MarketToken, CollateralToken: venue.Dollar, IsLong: true, SizeInUsd: size,
-		SizeInTokens: size.Div(venue.Price(cents).Min), CollateralAmount: perp.U64(dollars).Mul(perp.Pow10(18)),
+		SizeInTokens: size.Div(venue.Price(cents).Min), CollateralAmount: chain.U64(dollars).Mul(chain.Pow10(18)),
 	})
 	p.do(second, act)
 	return job.Job{Kind: job.Liquidation, Key: key, Account: trader, Market: p.market().MarketToken,
@@ -89,7 +89,7 @@ func (p *fixture) ask(k perp.RequestKind) job.Job {
 	p.t.Helper()
 	key, act := p.Ask(k, trader, p.market().MarketToken)
 	p.do(second, act)
-	return job.Job{Kind: job.OfRequest(k), Key: key}
+	return job.Job{Kind: job.Kind(k), Key: key}
 }
 
 // try is how a job is executed.
@@ -393,7 +393,7 @@ func mustSayTheSame(t *testing.T, e venue.Effect, logs []chain.Log, sec uint64) 
 		case perp.PositionIncreased: // ends nothing
 		case perp.PositionDecreased:
 			// the fold's own
-			event.Position.Status, event.Position.Changes, event.Position.IncreasedAtTime = "", 0, perp.Uint{}
+			event.Position.Status, event.Position.Changes, event.Position.IncreasedAtTime = "", 0, chain.Uint{}
 			if !found[fmt.Sprintf("%+v", event)] {
 				t.Errorf("no log says %+v, but %v", event, found)
 			}

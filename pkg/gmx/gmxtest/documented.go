@@ -118,7 +118,7 @@ func sample(name, kind string) any {
 	case "collateralToken":
 		return Collateral
 	case "orderType":
-		return perp.U64(2)
+		return chain.U64(2)
 	case "isIncrease":
 		return false
 	case "positionKey":
@@ -130,9 +130,9 @@ func sample(name, kind string) any {
 	case "address[]":
 		return []chain.Address{seed.Address()}
 	case "uint256":
-		return perp.UintFromBytes(seed[:8])
+		return chain.UintFromBytes(seed[:8])
 	case "int256":
-		return perp.UintFromBytes(seed[:8]).Int().Neg()
+		return chain.UintFromBytes(seed[:8]).Int().Neg()
 	case "bool":
 		return true
 	case "bytes32":
@@ -154,7 +154,7 @@ func topic(name string, item any) chain.Hash {
 		return v.Hash()
 	case chain.Hash:
 		return v
-	case perp.Uint:
+	case chain.Uint:
 		return v.Bytes32()
 	}
 	if name == "market" {

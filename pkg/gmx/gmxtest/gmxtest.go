@@ -92,9 +92,9 @@ func encode(value any) (kind int, isArray bool, s slot) {
 	switch v := value.(type) {
 	case []chain.Address:
 		return 0, true, many(v)
-	case []perp.Uint:
+	case []chain.Uint:
 		return 1, true, many(v)
-	case []perp.Int:
+	case []chain.Int:
 		return 2, true, many(v)
 	case []bool:
 		return 3, true, many(v)
@@ -123,10 +123,10 @@ func one(value any) (kind int, s slot) {
 	case chain.Address:
 		word := v.Hash()
 		return 0, slot{head: word[:]}
-	case perp.Uint:
+	case chain.Uint:
 		word := v.Bytes32()
 		return 1, slot{head: word[:]}
-	case perp.Int:
+	case chain.Int:
 		word := v.Word()
 		return 2, slot{head: word[:]}
 	case bool:

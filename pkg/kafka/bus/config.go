@@ -7,8 +7,8 @@ import (
 	"net"
 	"time"
 
-	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // Config is how to reach a Kafka cluster, and how long to wait for it. Start from DefaultConfig.

@@ -3,7 +3,7 @@ package bus
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"perpkeeper/pkg/service/metric"
+	"perpkeeper/pkg/instrument/metric"
 )
 
 // Metrics are the bus's counters. One set serves all clients of a process.

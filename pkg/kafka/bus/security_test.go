@@ -19,7 +19,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // A broker that wants TLS, a client certificate and a password gets them on every kind of connection; each that is

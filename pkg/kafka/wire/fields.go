@@ -7,7 +7,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/kafka/wire/wirepb"
-	"perpkeeper/pkg/perp"
 )
 
 var decoders = map[Kind]func([]byte) (Message, error){
@@ -60,22 +59,22 @@ func (f *fields) fixed(dst, b []byte, what string) {
 	copy(dst, b)
 }
 
-func (f *fields) uint(b []byte) perp.Uint {
+func (f *fields) uint(b []byte) chain.Uint {
 	if len(b) > 32 && f.err == nil {
 		f.err = fmt.Errorf("number of %d bytes, want at most 32", len(b))
-		return perp.Uint{}
+		return chain.Uint{}
 	}
-	return perp.UintFromBytes(b)
+	return chain.UintFromBytes(b)
 }
 
 // int reads a word in two's complement.
-func (f *fields) int(b []byte) perp.Int {
+func (f *fields) int(b []byte) chain.Int {
 	var word [32]byte
 	f.fixed(word[:], b, "signed number")
 	if f.err != nil {
-		return perp.Int{}
+		return chain.Int{}
 	}
-	return perp.IntFromWord(word)
+	return chain.IntFromWord(word)
 }
 
 func (f *fields) block(p *wirepb.Block) chain.BlockRef {
@@ -88,7 +87,7 @@ func blockOut(b chain.BlockRef) *wirepb.Block {
 }
 
 // uintOut is the shortest big-endian form.
-func uintOut(u perp.Uint) []byte {
+func uintOut(u chain.Uint) []byte {
 	word := u.Bytes32()
 	for i, b := range word {
 		if b != 0 {

@@ -8,7 +8,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/kafka/wire/wirepb"
-	"perpkeeper/pkg/perp"
 )
 
 // Price is one report of a price source. Data is opaque: the contract's oracle verifies it.
@@ -17,7 +16,7 @@ type Price struct {
 	Provider chain.Address
 	Data     []byte
 	// Min and Max are USD with 30 decimals per smallest unit of the token.
-	Min, Max perp.Uint
+	Min, Max chain.Uint
 	// TimeMs is the source's own time. The contract sees whole seconds of it.
 	TimeMs     uint64
 	Source     string

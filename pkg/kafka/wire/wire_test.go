@@ -15,7 +15,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 var update = flag.Bool("update", false, "write the golden files; only after a deliberate, compatible change of the "+
@@ -55,16 +54,16 @@ func samples() map[string]Message {
 		"finalized": Finalized{Block: block},
 		"part":      Part{Block: block, Records: 4},
 		"price": Price{
-			Token: sampleAddress(14), Provider: sampleAddress(15), Data: []byte{9}, Min: perp.U64(4_999),
-			Max: perp.Pow10(30), TimeMs: 8,
+			Token: sampleAddress(14), Provider: sampleAddress(15), Data: []byte{9}, Min: chain.U64(4_999),
+			Max: chain.Pow10(30), TimeMs: 8,
 			Source: "devnet", ReceivedMs: 10,
 		},
 		"job": Job{job.Job{
 			ID: "liquidation:0x01:2", Kind: job.Liquidation, Key: sampleHash(16), Account: sampleAddress(17),
 			Market:     sampleAddress(18),
-			Collateral: sampleAddress(19), IsLong: true, SizeDeltaUsd: perp.U64(5),
+			Collateral: sampleAddress(19), IsLong: true, SizeDeltaUsd: chain.U64(5),
 			Tokens: []chain.Address{sampleAddress(14)}, DueSinceMs: 1,
-			ExpiresMs: 2, Class: job.ClassLiquidation, Ratio: perp.Pow10(29), Frozen: true, Signer: sampleAddress(20),
+			ExpiresMs: 2, Class: job.ClassLiquidation, Ratio: chain.Pow10(29), Frozen: true, Signer: sampleAddress(20),
 			Evidence: job.Evidence{Block: block, Generation: 1, Reports: []string{"a", "b"},
 				Reason: "ratio 0.1 below 1"},
 		}},
@@ -76,13 +75,13 @@ func samples() map[string]Message {
 			DueSinceMs: 5, AtMs: 6, Market: sampleAddress(18), Collateral: sampleAddress(19), IsLong: true,
 			GivenUp: true,
 			Settlement: &job.Settlement{
-				OrderKey: sampleHash(23), SizeDeltaUsd: perp.Pow10(34), SizeLeftUsd: perp.U64(1),
-				ExecutionPrice: perp.Pow10(15), PnlUsd: perp.I64(-7),
-				ImpactUsd: perp.I64(8), CollateralDelta: perp.U64(9), CollateralLeft: perp.U64(10), Insolvent: true,
-				BadDebtUsd: perp.U64(11), BadDebtStep: "pnl",
-				Fees: job.Fees{Position: perp.U64(12), Borrowing: perp.U64(13), Funding: perp.U64(14),
-					Liquidation: perp.U64(15), Total: perp.U64(54)},
-				Returned: []job.Payment{{Token: sampleAddress(19), Amount: perp.U64(300)}},
+				OrderKey: sampleHash(23), SizeDeltaUsd: chain.Pow10(34), SizeLeftUsd: chain.U64(1),
+				ExecutionPrice: chain.Pow10(15), PnlUsd: chain.I64(-7),
+				ImpactUsd: chain.I64(8), CollateralDelta: chain.U64(9), CollateralLeft: chain.U64(10), Insolvent: true,
+				BadDebtUsd: chain.U64(11), BadDebtStep: "pnl",
+				Fees: job.Fees{Position: chain.U64(12), Borrowing: chain.U64(13), Funding: chain.U64(14),
+					Liquidation: chain.U64(15), Total: chain.U64(54)},
+				Returned: []job.Payment{{Token: sampleAddress(19), Amount: chain.U64(300)}},
 			},
 		}},
 	}

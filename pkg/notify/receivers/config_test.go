@@ -12,7 +12,7 @@ import (
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/notify/slack"
 	"perpkeeper/pkg/notify/webhook"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 func TestConfig(t *testing.T) {

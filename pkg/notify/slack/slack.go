@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/notify"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // Config is one [[notify.slack]].

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/notify"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // LIQ-12: an alarm reaches the channel as it is, and nothing in it is read as a mention. What Slack refuses is a

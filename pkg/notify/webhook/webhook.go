@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"perpkeeper/pkg/notify"
-	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // signatureHeader carries the signature; see the package comment.

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"perpkeeper/pkg/notify"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 const key = "an hour of sunshine"

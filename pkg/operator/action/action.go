@@ -16,7 +16,6 @@ import (
 	"perpkeeper/pkg/delayed"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/operator/text"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/nonce"
@@ -25,7 +24,7 @@ import (
 // Accounts are the queries that actions make of the chain.
 type Accounts interface {
 	NonceAt(ctx context.Context, account chain.Address, tag evm.Tag) (uint64, error)
-	Balance(ctx context.Context, account chain.Address) (perp.Uint, error)
+	Balance(ctx context.Context, account chain.Address) (chain.Uint, error)
 }
 
 // Pause keeps a signer from claiming anything new; what it has in flight goes on.

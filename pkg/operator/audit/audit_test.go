@@ -20,7 +20,7 @@ import (
 	"perpkeeper/pkg/gmx/gmxtest"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/tier/execution/ledger"
 )
 
@@ -136,14 +136,14 @@ var order = chain.Hash{7}
 func raced() *written {
 	w := write(evenly(40)...)
 	w.add(5, chain.Tx{From: trader, OK: true}, nil, gmxtest.Event(emitter, "OrderCreated", perp.Fields{
-		"key": order, "account": trader, "orderType": perp.U64(uint64(perp.MarketIncrease)),
+		"key": order, "account": trader, "orderType": chain.U64(uint64(perp.MarketIncrease)),
 	}))
 	_, call, err := venue.Call(job.Job{Kind: job.Order, Key: order}, gmx.SetPrices{})
 	if err != nil {
 		panic(err)
 	}
 	w.add(7, chain.Tx{From: master, To: handler, OK: true, GasUsed: 1000, GasPrice: 5}, call,
-		gmxtest.Event(emitter, "OraclePriceUpdate", perp.Fields{"timestamp": perp.U64(1002)}),
+		gmxtest.Event(emitter, "OraclePriceUpdate", perp.Fields{"timestamp": chain.U64(1002)}),
 		gmxtest.Event(emitter, "OrderExecuted", perp.Fields{"key": order, "account": trader}))
 	w.add(8, chain.Tx{From: backup, To: handler, GasUsed: 400, GasPrice: 5}, call)
 	w.add(9, chain.Tx{From: chain.Address{8}, To: handler, GasUsed: 400, GasPrice: 5}, call) // a keeper nobody named

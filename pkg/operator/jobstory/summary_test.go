@@ -45,7 +45,7 @@ func sentOnce() txstore.Attempt {
 func mined(a txstore.Attempt, ok bool, outcome job.Outcome, reason string) txstore.Attempt {
 	a.Mined = &txm.Receipt{TxHash: ours, Block: chain.BlockRef{Number: 77}, OK: ok, GasUsed: 2_000_000,
 		GasPrice: 3e9, Outcome: outcome, Reason: reason}
-	a.SeenAt, a.EndedAt, a.FeeEarned = after(900), after(4000), perp.U64(1e16)
+	a.SeenAt, a.EndedAt, a.FeeEarned = after(900), after(4000), chain.U64(1e16)
 	a.Intent.Outcome, a.Intent.Reason = outcome, reason
 	return a
 }
@@ -58,8 +58,8 @@ func told(t *testing.T, a txstore.Attempt) *Story {
 	y := newStory(Source{Names: names, Tier: tier.DefaultConfig()})
 	y.Tier.Enabled = true
 	y.addAttempt(a)
-	cents := perp.Pow10(10)
-	for token, p := range map[chain.Address]perp.Uint{weth: perp.U64(299_191).Mul(cents), usdc: perp.Pow10(24)} {
+	cents := chain.Pow10(10)
+	for token, p := range map[chain.Address]chain.Uint{weth: chain.U64(299_191).Mul(cents), usdc: chain.Pow10(24)} {
 		y.quoted[a.Intent.Job.ID] = append(y.quoted[a.Intent.Job.ID], price.Report{Token: token, Min: p, Max: p})
 	}
 	return y
@@ -69,8 +69,8 @@ func told(t *testing.T, a txstore.Attempt) *Story {
 func TestSummary(t *testing.T) {
 	liquidated := mined(sentOnce(), true, job.Done, "")
 	liquidated.Final = true
-	liquidated.Mined.Settlement = &job.Settlement{SizeDeltaUsd: perp.U64(279_294).Mul(perp.One),
-		CollateralDelta: perp.U64(1_234_500_000), Returned: []job.Payment{{Token: usdc, Amount: perp.U64(500_000)}}}
+	liquidated.Mined.Settlement = &job.Settlement{SizeDeltaUsd: chain.U64(279_294).Mul(perp.One),
+		CollateralDelta: chain.U64(1_234_500_000), Returned: []job.Payment{{Token: usdc, Amount: chain.U64(500_000)}}}
 	takenOver := mined(sentOnce(), true, job.Done, "")
 	takenOver.Txs = append(takenOver.Txs, txstore.Signed{Hash: another, Nonce: 3, Seq: 2, Token: 2, At: *after(12_000)})
 	reverted := told(t, mined(sentOnce(), false, job.LostRace, "somebody was first"))

@@ -30,10 +30,10 @@ type Price struct {
 	Newest  bool // of all sources of the token: the one that is judged with
 	// Spread is (max − min) / min of the report, and Off by how much its minimum differs from the newest report's of
 	// the token, over the latter; both as 30-decimal factors.
-	Spread, Off perp.Uint
+	Spread, Off chain.Uint
 	// Moved is (max − min) / min of the token's minimum prices within the window, of all sources, as a 30-decimal
 	// factor.
-	Moved perp.Uint
+	Moved chain.Uint
 }
 
 // Look is what the topic holds of a window of time.
@@ -76,7 +76,7 @@ func Each(ctx context.Context, client *bus.Client, chainID uint64, since time.Ti
 }
 
 // extent is how far a token's price has moved.
-type extent struct{ low, high perp.Uint }
+type extent struct{ low, high chain.Uint }
 
 // serving names a source of a token.
 type serving struct {

@@ -13,10 +13,10 @@ import (
 var eth, btc = chain.Address{1}, chain.Address{2}
 
 func report(token chain.Address, source string, low, high, ms uint64) price.Report {
-	return price.Report{Token: token, Source: source, Min: perp.U64(low), Max: perp.U64(high), TimeMs: ms}
+	return price.Report{Token: token, Source: source, Min: chain.U64(low), Max: chain.U64(high), TimeMs: ms}
 }
 
-func percent(n uint64) perp.Uint { return perp.One.MulDiv(perp.U64(n), perp.U64(100)) }
+func percent(n uint64) chain.Uint { return perp.One.MulDiv(chain.U64(n), chain.U64(100)) }
 
 // Each source of a token is shown by its newest report, and checked against the newest of all.
 func TestPricesBySource(t *testing.T) {
@@ -34,8 +34,8 @@ func TestPricesBySource(t *testing.T) {
 		t.Errorf("the newest: %+v", b)
 	}
 	if a.Source != "a" || a.Newest || a.Reports != 2 || a.TimeMs != 2000 ||
-		a.Off != perp.U64(2).MulDiv(perp.One, perp.U64(104)) || a.Spread != perp.U64(2).
-		MulDiv(perp.One, perp.U64(102)) {
+		a.Off != chain.U64(2).MulDiv(perp.One, chain.U64(104)) || a.Spread != chain.U64(2).
+		MulDiv(perp.One, chain.U64(102)) {
 		t.Errorf("the other: %+v", a)
 	}
 	if a.Moved != percent(4) || b.Moved != percent(4) || !l.Prices[2].Moved.IsZero() {

@@ -191,7 +191,7 @@ func (n *Names) Index(market chain.Address) chain.Address {
 
 // Price is what a token costs in dollars, of USD with 30 decimals for its smallest unit. Where nobody says how many of
 // these a token has, it is the price of one, and says so.
-func (n *Names) Price(address chain.Address, price perp.Uint) string {
+func (n *Names) Price(address chain.Address, price chain.Uint) string {
 	if decimals := n.of(address).decimals; decimals >= 0 {
 		return text.Price(price, decimals)
 	}
@@ -199,7 +199,7 @@ func (n *Names) Price(address chain.Address, price perp.Uint) string {
 }
 
 // Amount is how much of a token there is, of its smallest unit.
-func (n *Names) Amount(address chain.Address, amount perp.Uint) string {
+func (n *Names) Amount(address chain.Address, amount chain.Uint) string {
 	if decimals := n.of(address).decimals; decimals >= 0 {
 		return text.Grouped(amount.Decimal(decimals)) + " " + n.Token(address)
 	}

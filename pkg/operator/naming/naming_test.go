@@ -11,7 +11,6 @@ import (
 	"perpkeeper/pkg/operator/naming"
 	"perpkeeper/pkg/operator/naming/namingtest"
 	"perpkeeper/pkg/operator/text"
-	"perpkeeper/pkg/perp"
 )
 
 var (
@@ -30,14 +29,14 @@ func TestNames(t *testing.T) {
 		"WETH":                               known.Token(weth),
 		"USDC":                               known.Token(usdc), // by a word, as old tokens have it
 		"ETH/USD [WETH-USDC]":                known.Market(market),
-		"$2,991.91":                          known.Price(weth, perp.U64(2_991_911_299_127_104)),
-		"$1":                                 known.Price(usdc, perp.Pow10(24)),
-		"1,234.5 USDC":                       known.Amount(usdc, perp.U64(1_234_500_000)),
+		"$2,991.91":                          known.Price(weth, chain.U64(2_991_911_299_127_104)),
+		"$1":                                 known.Price(usdc, chain.Pow10(24)),
+		"1,234.5 USDC":                       known.Amount(usdc, chain.U64(1_234_500_000)),
 		text.Short(stranger):                 known.Token(stranger),
 		text.Short(market):                   unknown.Market(market),
-		"$0.000000000000002 a smallest unit": unknown.Price(weth, perp.U64(2_000_000_000_000_000)),
-		"1,000 smallest units of " + text.Short(weth):         unknown.Amount(weth, perp.U64(1000)),
-		"$0.000000000000003 a smallest unit":                  nobody.Price(weth, perp.U64(3e15)),
+		"$0.000000000000002 a smallest unit": unknown.Price(weth, chain.U64(2_000_000_000_000_000)),
+		"1,000 smallest units of " + text.Short(weth):         unknown.Amount(weth, chain.U64(1000)),
+		"$0.000000000000003 a smallest unit":                  nobody.Price(weth, chain.U64(3e15)),
 		"in ETH/USD [WETH-USDC] (" + market.Hex() + "), long": known.In("in " + market.Hex() + ", long"),
 		"WETH (" + weth.Hex() + ")@18, tx " + tx.Hex():        known.In(weth.Hex() + "@18, tx " + tx.Hex()),
 		"of " + stranger.Hex():                                known.In("of " + stranger.Hex()),

@@ -20,7 +20,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 // Purpose is what transactions were for, and whether they came to it.
@@ -44,8 +43,8 @@ type Entry struct {
 	Purpose Purpose
 
 	Transactions int
-	Fees         perp.Uint // wei the venue paid (KeeperExecutionFee)
-	Gas          perp.Uint // wei burnt, at the price that each transaction paid
+	Fees         chain.Uint // wei the venue paid (KeeperExecutionFee)
+	Gas          chain.Uint // wei burnt, at the price that each transaction paid
 }
 
 // Statement is what some signers earned and spent in a range of final blocks.
@@ -68,13 +67,13 @@ type Account struct {
 	Missing int
 	// Booked is what of the range's fees the ledger has booked to the signer's agent, in wei; it follows the chain by
 	// one scan of the delayed jobs, and is 0 for a signer without an agent.
-	Booked perp.Uint
+	Booked chain.Uint
 }
 
 // Moved is what changed a signer's balance and is neither a fee nor gas, in wei: what was sent to it, less what was
 // sent away. before and after are its balances on the chain, at the end of the block below the statement's first, and
 // of its last.
-func (Account) Moved(before, after perp.Uint, own Line) perp.Int {
+func (Account) Moved(before, after chain.Uint, own Line) chain.Int {
 	return after.Int().Sub(before.Int()).Sub(own.Net())
 }
 
@@ -99,11 +98,11 @@ type Line struct {
 
 	Transactions, Lost, Freed int
 	// Gas is all gas; LostGas and FreedGas are parts of it. All in wei.
-	Fees, Gas, LostGas, FreedGas perp.Uint
+	Fees, Gas, LostGas, FreedGas chain.Uint
 }
 
 // Net is what is left, in wei; it may be less than nothing.
-func (l Line) Net() perp.Int { return l.Fees.Int().Sub(l.Gas.Int()) }
+func (l Line) Net() chain.Int { return l.Fees.Int().Sub(l.Gas.Int()) }
 
 // with is the line with an entry added.
 func (l Line) with(e Entry) Line {

@@ -7,7 +7,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 func entries(t *rapid.T) []Entry {
@@ -18,8 +17,8 @@ func entries(t *rapid.T) []Entry {
 			Market:       chain.Address{rapid.Byte().Draw(t, "market") % 3},
 			Purpose:      rapid.SampledFrom([]Purpose{Executed, Lost, Freed}).Draw(t, "purpose"),
 			Transactions: rapid.IntRange(0, 9).Draw(t, "transactions"),
-			Fees:         perp.U64(rapid.Uint64().Draw(t, "fees")),
-			Gas:          perp.U64(rapid.Uint64().Draw(t, "gas")),
+			Fees:         chain.U64(rapid.Uint64().Draw(t, "fees")),
+			Gas:          chain.U64(rapid.Uint64().Draw(t, "gas")),
 		}
 	})).Draw(t, "entries")
 }
@@ -54,12 +53,12 @@ func TestLinesAddUpToTheTotal(t *testing.T) {
 
 // What is moved is what fees and gas leave unexplained of a balance.
 func TestMoved(t *testing.T) {
-	own := Line{Fees: perp.U64(30), Gas: perp.U64(100)}
+	own := Line{Fees: chain.U64(30), Gas: chain.U64(100)}
 	for _, c := range []struct {
 		before, after uint64
 		want          int64
 	}{{500, 430, 0}, {500, 930, 500}, {500, 30, -400}} {
-		if got := (Account{}).Moved(perp.U64(c.before), perp.U64(c.after), own); got != perp.I64(c.want) {
+		if got := (Account{}).Moved(chain.U64(c.before), chain.U64(c.after), own); got != chain.I64(c.want) {
 			t.Errorf("from %d to %d: %s moved, want %d", c.before, c.after, got, c.want)
 		}
 	}

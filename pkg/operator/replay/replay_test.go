@@ -94,7 +94,7 @@ func TestPastIsWhatStands(t *testing.T) {
 func TestReadings(t *testing.T) {
 	a, b := chain.Address{0xa}, chain.Address{0xb}
 	report := func(token chain.Address, ms uint64) price.Report {
-		return price.Report{Token: token, Min: perp.U64(ms), Max: perp.U64(ms), TimeMs: ms}
+		return price.Report{Token: token, Min: chain.U64(ms), Max: chain.U64(ms), TimeMs: ms}
 	}
 	r := newReports()
 	for _, one := range []price.Report{report(a, 1000), report(b, 1000), report(b, 900), report(b, 2000),
@@ -181,10 +181,10 @@ func (traded) Transaction([]chain.Log, uint64) ([]perp.Event, error) {
 		perp.MarketListed{Market: perp.Market{MarketToken: chain.Address{5}, IndexToken: eth, LongToken: eth,
 			ShortToken: usdc, Stamp: stamp}},
 		perp.RequestCreated{Request: perp.Request{Key: chain.Hash{7}, Kind: perp.Deposit, Market: chain.Address{5},
-			Status: perp.Created, Birth: stamp, Stamp: stamp, Fields: perp.Fields{"n": perp.U64(7)}}},
+			Status: perp.Created, Birth: stamp, Stamp: stamp, Fields: perp.Fields{"n": chain.U64(7)}}},
 		perp.OrderCreated{Order: perp.Order{Key: chain.Hash{8}, Market: chain.Address{5},
 			OrderType:              perp.MarketIncrease,
-			InitialCollateralToken: usdc, IsLong: true, Status: perp.Created, SizeDeltaUsd: perp.U64(1), Birth: stamp,
+			InitialCollateralToken: usdc, IsLong: true, Status: perp.Created, SizeDeltaUsd: chain.U64(1), Birth: stamp,
 			Stamp: stamp}},
 	}, nil
 }
@@ -202,7 +202,7 @@ func TestCase(t *testing.T) {
 	reports := newReports()
 	for ms := uint64(9000); ms <= 12_000; ms += 500 {
 		for _, token := range []chain.Address{eth, usdc} {
-			reports.Add(price.Report{Token: token, Min: perp.U64(ms), Max: perp.U64(ms + 1), TimeMs: ms,
+			reports.Add(price.Report{Token: token, Min: chain.U64(ms), Max: chain.U64(ms + 1), TimeMs: ms,
 				Data: []byte{1}})
 		}
 	}

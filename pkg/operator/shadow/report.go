@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 // Rules are how trials are judged.
@@ -36,7 +36,7 @@ type Score struct {
 	Open      int // not judged yet
 	// Fees and Gas are what real keepers were paid, and burnt, for the executions counted in Before and Same, in wei:
 	// what the shadow would have won.
-	Fees, Gas perp.Uint
+	Fees, Gas chain.Uint
 }
 
 // Fault is one job that was wrongly due, or never found.

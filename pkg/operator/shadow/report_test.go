@@ -6,7 +6,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 // Blocks are a second apart; what is judged are those from 100 to 200, with a grace of 10.
@@ -24,7 +23,7 @@ func found(n byte, heard, sent uint64) Trial {
 
 func done(n byte, block uint64) Fate {
 	return Fate{Kind: job.Order, Key: chain.Hash{n}, Block: block, TimeMs: block * 1000, By: chain.Address{1},
-		Fee: perp.U64(10), Gas: perp.U64(3)}
+		Fee: chain.U64(10), Gas: chain.U64(3)}
 }
 
 func withdrawn(n byte, block uint64) Fate {
@@ -40,7 +39,7 @@ func reverted(t Trial, times int) Trial {
 
 // Every way a job can go, and what it counts as.
 func TestJudge(t *testing.T) {
-	won := func(s Score) Score { s.Fees, s.Gas = perp.U64(10), perp.U64(3); return s }
+	won := func(s Score) Score { s.Fees, s.Gas = chain.U64(10), chain.U64(3); return s }
 	for name, c := range map[string]struct {
 		trials    []Trial
 		fates     []Fate

@@ -10,7 +10,6 @@ package shadow
 import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 // Trial is one due time of a job as the shadow met it.
@@ -50,8 +49,8 @@ type Fate struct {
 	By            chain.Address // who sent the transaction
 	// ByOwner is true when its owner withdrew it, or something else ended it: no keeper was needed any more.
 	ByOwner bool
-	Fee     perp.Uint // wei that the venue paid the keeper
-	Gas     perp.Uint // wei that the transaction burnt
+	Fee     chain.Uint // wei that the venue paid the keeper
+	Gas     chain.Uint // wei that the transaction burnt
 }
 
 // needOf is what trials and fates have in common. Of a deleveraging the side of a market is meant: which positions are

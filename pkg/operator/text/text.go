@@ -7,14 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 )
 
 // Coins writes wei as the chain's coin of 18 decimals, exactly.
-func Coins(wei perp.Uint) string { return wei.Decimal(18) }
+func Coins(wei chain.Uint) string { return wei.Decimal(18) }
 
 // BNB is wei as the chain's coin, with its unit: cut to six decimals, and less than that is said to be less.
-func BNB(wei perp.Uint) string {
+func BNB(wei chain.Uint) string {
 	whole, fraction, _ := strings.Cut(Coins(wei), ".")
 	switch fraction = strings.TrimRight(fraction[:min(6, len(fraction))], "0"); {
 	case fraction != "":
@@ -26,12 +27,12 @@ func BNB(wei perp.Uint) string {
 }
 
 // SignedBNB is BNB with the sign of what was gained or lost.
-func SignedBNB(wei perp.Int) string {
+func SignedBNB(wei chain.Int) string {
 	return map[int]string{-1: "−", 0: "", 1: "+"}[wei.Sign()] + BNB(wei.Abs())
 }
 
 // Gwei is a price of gas, without the last three digits: a liquidation's wei more is no news.
-func Gwei(wei uint64) string { return Grouped(perp.U64(wei/1000).Decimal(6)) + " Gwei" }
+func Gwei(wei uint64) string { return Grouped(chain.U64(wei/1000).Decimal(6)) + " Gwei" }
 
 // Grouped is a number of decimal digits with its thousands apart.
 func Grouped(digits string) string {
@@ -55,8 +56,8 @@ func Short(v any) string {
 }
 
 // USD is USD of 30 decimals, cut to cents.
-func USD(v perp.Uint) string {
-	cents := v.Div(perp.Pow10(28))
+func USD(v chain.Uint) string {
+	cents := v.Div(chain.Pow10(28))
 	digits := cents.String()
 	digits = strings.Repeat("0", max(3-len(digits), 0)) + digits
 	return "$" + Grouped(digits[:len(digits)-2]) + "." + digits[len(digits)-2:]
@@ -67,7 +68,7 @@ const priceDigits = 6
 
 // Price is what a token costs, in USD: of 30 decimals a smallest unit, of which a token has 10^decimals. It is cut to
 // six digits, but never before the point.
-func Price(v perp.Uint, decimals int) string {
+func Price(v chain.Uint, decimals int) string {
 	digits := v.Decimal(max(30-decimals, 0)) + strings.Repeat("0", max(decimals-30, 0))
 	whole, fraction, _ := strings.Cut(digits, ".")
 	leading := len(fraction) - len(strings.TrimLeft(fraction, "0"))
@@ -82,15 +83,15 @@ func Price(v perp.Uint, decimals int) string {
 }
 
 // Percent is a 30-decimal factor in percent, cut to two decimals; above a thousand times it is shown as such.
-func Percent(factor perp.Uint) string {
-	if perp.U64(1000).Mul(perp.One).Cmp(factor) <= 0 {
+func Percent(factor chain.Uint) string {
+	if chain.U64(1000).Mul(perp.One).Cmp(factor) <= 0 {
 		return "> 100000 %"
 	}
-	return strings.TrimPrefix(USD(factor.Mul(perp.U64(100))), "$") + " %"
+	return strings.TrimPrefix(USD(factor.Mul(chain.U64(100))), "$") + " %"
 }
 
 // Cost is what gas cost, in wei.
-func Cost(gas, price uint64) perp.Uint { return perp.U64(gas).Mul(perp.U64(price)) }
+func Cost(gas, price uint64) chain.Uint { return chain.U64(gas).Mul(chain.U64(price)) }
 
 // Moment is a time in UTC, to the second.
 func Moment(at time.Time) string { return at.UTC().Format(time.RFC3339) }

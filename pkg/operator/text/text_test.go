@@ -5,39 +5,40 @@ import (
 
 	"pgregory.net/rapid"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
 )
 
 func TestAmounts(t *testing.T) {
 	for wei, want := range map[uint64]string{0: "0", 1: "0.000000000000000001", 1e18: "1", 12e17: "1.2"} {
-		if got := text.Coins(perp.U64(wei)); got != want {
+		if got := text.Coins(chain.U64(wei)); got != want {
 			t.Errorf("%d wei: %s, want %s", wei, got, want)
 		}
 	}
-	for usd, want := range map[perp.Uint]string{
-		{}:                                 "$0.00",
-		perp.Pow10(28):                     "$0.01",
-		perp.Pow10(30).Mul(perp.U64(12)):   "$12.00",
-		perp.Pow10(27).Mul(perp.U64(1999)): "$1.99",
-		perp.U64(279_294).Mul(perp.One):    "$279,294.00",
+	for usd, want := range map[chain.Uint]string{
+		{}:                                   "$0.00",
+		chain.Pow10(28):                      "$0.01",
+		chain.Pow10(30).Mul(chain.U64(12)):   "$12.00",
+		chain.Pow10(27).Mul(chain.U64(1999)): "$1.99",
+		chain.U64(279_294).Mul(perp.One):     "$279,294.00",
 	} {
 		if got := text.USD(usd); got != want {
 			t.Errorf("%s: %s, want %s", usd, got, want)
 		}
 	}
-	if got := text.Percent(perp.One.Div(perp.U64(80))); got != "1.25 %" {
+	if got := text.Percent(perp.One.Div(chain.U64(80))); got != "1.25 %" {
 		t.Error(got)
 	}
 	for want, v := range map[string]struct {
-		price    perp.Uint
+		price    chain.Uint
 		decimals int
 	}{
-		"$64,250.5":    {perp.U64(642_505).Mul(perp.Pow10(21)), 8}, // 64250.5 USD a coin of 10^8
-		"$1":           {perp.One.Div(perp.Pow10(6)), 6},
-		"$0.000123456": {perp.U64(1234567).Mul(perp.Pow10(20)), 0},
-		"$0":           {perp.Uint{}, 18},
-		"$700":         {perp.U64(7), 32},
+		"$64,250.5":    {chain.U64(642_505).Mul(chain.Pow10(21)), 8}, // 64250.5 USD a coin of 10^8
+		"$1":           {perp.One.Div(chain.Pow10(6)), 6},
+		"$0.000123456": {chain.U64(1234567).Mul(chain.Pow10(20)), 0},
+		"$0":           {chain.Uint{}, 18},
+		"$700":         {chain.U64(7), 32},
 	} {
 		if got := text.Price(v.price, v.decimals); got != want {
 			t.Errorf("%s with %d decimals: %s, want %s", v.price, v.decimals, got, want)
@@ -45,7 +46,7 @@ func TestAmounts(t *testing.T) {
 	}
 	for want, wei := range map[string]uint64{"0 BNB": 0, "< 0.000001 BNB": 999_999_999_999, "0.000001 BNB": 1e12,
 		"1.25 BNB": 125e16, "18.446744 BNB": 1<<64 - 1} {
-		if got := text.BNB(perp.U64(wei)); got != want {
+		if got := text.BNB(chain.U64(wei)); got != want {
 			t.Errorf("%d wei: %s, want %s", wei, got, want)
 		}
 	}
@@ -55,7 +56,7 @@ func TestAmounts(t *testing.T) {
 			t.Errorf("%s: %s, want %s", digits, got, want)
 		}
 	}
-	if loss := perp.U64(1).Int().Sub(perp.U64(2e15).Int()); text.SignedBNB(loss) != "−0.001999 BNB" {
+	if loss := chain.U64(1).Int().Sub(chain.U64(2e15).Int()); text.SignedBNB(loss) != "−0.001999 BNB" {
 		t.Error(text.SignedBNB(loss))
 	}
 	if got := text.Because("first\nsecond"); got != ": first" {
@@ -69,7 +70,7 @@ func TestCoinsAreExact(t *testing.T) {
 		wei := rapid.Uint64().Draw(t, "wei")
 		var whole, fraction, unit uint64 = 0, 0, 1e18
 		after := false
-		for _, r := range text.Coins(perp.U64(wei)) {
+		for _, r := range text.Coins(chain.U64(wei)) {
 			switch {
 			case r == '.':
 				after = true
@@ -81,7 +82,7 @@ func TestCoinsAreExact(t *testing.T) {
 			}
 		}
 		if whole*1e18+fraction != wei {
-			t.Fatalf("%d wei are written as %s", wei, text.Coins(perp.U64(wei)))
+			t.Fatalf("%d wei are written as %s", wei, text.Coins(chain.U64(wei)))
 		}
 	})
 }

@@ -24,7 +24,7 @@ func TestUIFeesOfOthersAreNotHeld(t *testing.T) {
 	for i := range uint32(others) {
 		account := chain.Address{}
 		binary.BigEndian.PutUint32(account[16:], i+1)
-		rows = append(rows, perp.Parameter{Key: perp.UIFeeKey(account), Value: perp.U64(uint64(i) + 10).Bytes32(),
+		rows = append(rows, perp.Parameter{Key: perp.UIFeeKey(account), Value: chain.U64(uint64(i) + 10).Bytes32(),
 			Source: perp.FromAccount})
 	}
 	block := pg.AppliedBlock{BlockRef: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}}
@@ -43,7 +43,7 @@ func TestUIFeesOfOthersAreNotHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fee := func(account chain.Address) perp.Uint {
+	fee := func(account chain.Address) chain.Uint {
 		p, _ := m.Rows.Get(perp.RowKey{Table: perp.Parameters, Key: perp.UIFeeKey(account)}).(perp.Parameter)
 		return p.Uint()
 	}
@@ -54,7 +54,7 @@ func TestUIFeesOfOthersAreNotHeld(t *testing.T) {
 	if _, _, err := Decide(t.Context(), db, m, order.Key); err != nil {
 		t.Fatal(err)
 	}
-	if got := fee(order.UIFeeReceiver); got != perp.U64(10) || !fee(chain.Address{19: 2}).IsZero() {
+	if got := fee(order.UIFeeReceiver); got != chain.U64(10) || !fee(chain.Address{19: 2}).IsZero() {
 		t.Errorf("the order is judged with a fee of %s, want 10", got)
 	}
 }

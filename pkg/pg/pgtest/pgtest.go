@@ -23,7 +23,7 @@ import (
 
 	"perpkeeper/lab/embedded/postgres"
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // serverVariable names an existing server to use.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"perpkeeper/pkg/pg"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // rolePassword is the same for all roles of the tests: they belong to the server, which all databases of the tests

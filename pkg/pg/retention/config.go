@@ -3,7 +3,7 @@ package retention
 import (
 	"time"
 
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
 )
 
 // Config is the [retention] section.

@@ -8,7 +8,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/operator/pnl"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/txm"
@@ -70,7 +69,7 @@ func TestProfitAndLossOutlivesTheArchive(t *testing.T) {
 	noon := 5*daily + 6*time.Hour
 	partial := d.since(t, l, noon).Total()
 	if all := before[0].Total(); all.Transactions != 20 || all.Lost != 1 || all.Freed != 1 ||
-		all.Fees != perp.U64(40000) ||
+		all.Fees != chain.U64(40000) ||
 		len(before[0].By(pnl.ByKind)) != 2 {
 		t.Fatalf("all is %+v", before[0])
 	}

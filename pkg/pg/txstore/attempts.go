@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -40,7 +39,7 @@ type Attempt struct {
 	Reported  *time.Time // when its result was published
 	SeenAt    *time.Time // of Mined
 	Final     bool       // of Mined
-	FeeEarned perp.Uint  // wei that the exchange paid for Mined
+	FeeEarned chain.Uint // wei that the exchange paid for Mined
 	Archived  bool       // it has left the tables that senders work with
 }
 

@@ -12,7 +12,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/operator/emergency"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -79,12 +78,12 @@ func scanEmergency(row pgx.CollectableRow) (e emergency.Entry, err error) {
 
 // BadDebtUSD is what closed positions did not cover within a time back from now, in whole USD.
 func (s Emergencies) BadDebtUSD(ctx context.Context, within time.Duration) (uint64, error) {
-	var debt perp.Uint
+	var debt chain.Uint
 	err := s.db.ReadActive(ctx, "summing up bad debt", func(ctx context.Context, tx pgx.Tx, g int) (err error) {
 		debt, err = pg.SumOf(tx.QueryRow(ctx, sumBadDebt.In(g), within.Seconds()))
 		return err
 	})
-	return new(big.Int).Div(debt.Big(), perp.Pow10(30).Big()).Uint64(), err
+	return new(big.Int).Div(debt.Big(), chain.Pow10(30).Big()).Uint64(), err
 }
 
 // PendingLiquidation is a liquidation that is not done.

@@ -66,9 +66,9 @@ func TestEmergencyLiquidations(t *testing.T) {
 	part, err := d.DB.Claim(ctx, pg.ClaimRequest{Generation: 1, Partitions: 1, Label: t.Name()})
 	must(t, err)
 	active := func(key chain.Hash) perp.Position { return perp.Position{PositionKey: key, Status: perp.Active} }
-	debt := perp.BadDebt{OrderKey: chain.Hash{9}, RemainingCostUsd: perp.U64(7).Mul(perp.Pow10(30)),
+	debt := perp.BadDebt{OrderKey: chain.Hash{9}, RemainingCostUsd: chain.U64(7).Mul(chain.Pow10(30)),
 		Stamp: perp.Stamp{TimeMs: uint64(time.Now().UnixMilli())}}
-	old := perp.BadDebt{OrderKey: chain.Hash{8}, RemainingCostUsd: perp.U64(5), Stamp: perp.Stamp{TimeMs: 1}}
+	old := perp.BadDebt{OrderKey: chain.Hash{8}, RemainingCostUsd: chain.U64(5), Stamp: perp.Stamp{TimeMs: 1}}
 	gone := perp.Position{PositionKey: closed, Status: perp.Closed}
 	must(t, part.Commit(ctx, pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{
 		follow(chain.BlockRef{Number: 10}, active(near), active(far), active(failed), gone, debt, old)}}))
@@ -77,7 +77,7 @@ func TestEmergencyLiquidations(t *testing.T) {
 		a, err := intents.Enqueue(ctx, job.Job{
 			ID: job.LiquidationID(position, 1), Kind: job.Liquidation, Key: position,
 			Account: chain.Address(position[:20]), Class: job.ClassLiquidation,
-			Ratio: perp.U64(ratio), Signer: d.Fence.Signer,
+			Ratio: chain.U64(ratio), Signer: d.Fence.Signer,
 			Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: foundMs}},
 		})
 		must(t, err)

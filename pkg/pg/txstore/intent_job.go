@@ -6,7 +6,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 )
 
@@ -20,12 +19,12 @@ type jobDocument struct {
 	Market       chain.Address    `json:"market"`
 	Collateral   chain.Address    `json:"collateral"`
 	IsLong       bool             `json:"isLong"`
-	SizeDeltaUsd perp.Uint        `json:"sizeDeltaUsd"`
+	SizeDeltaUsd chain.Uint       `json:"sizeDeltaUsd"`
 	Tokens       []chain.Address  `json:"tokens"`
 	DueSinceMs   uint64           `json:"dueSinceMs"`
 	ExpiresMs    uint64           `json:"expiresMs"`
 	Class        job.Class        `json:"class"`
-	Ratio        perp.Uint        `json:"ratio"`
+	Ratio        chain.Uint       `json:"ratio"`
 	Frozen       bool             `json:"frozen"`
 	Evidence     evidenceDocument `json:"evidence"`
 	Signer       chain.Address    `json:"signer"`

@@ -6,7 +6,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -42,7 +41,7 @@ func (s Intents) byLane(ctx context.Context, doing string, text *pg.Statement, a
 	lanes := txm.ByLane{}
 	sums, err := pg.List(ctx, s.db, doing, pg.Columns(func(sum *struct {
 		kind job.Kind
-		wei  perp.Uint
+		wei  chain.Uint
 	}) []any {
 		return []any{&sum.kind, pg.Amount(&sum.wei)}
 	}), text.SQL(), args...)

@@ -10,7 +10,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/pg/txstore/txstoretest"
@@ -159,8 +158,8 @@ func TestJobsAreStoredWhole(t *testing.T) {
 	want := job.Job{
 		ID: "order:\x00\xff\\:1", Kind: job.Order, Key: chain.Hash{1}, Account: chain.Address{2},
 		Market: chain.Address{3}, Collateral: chain.Address{4},
-		IsLong: true, SizeDeltaUsd: perp.Pow10(77), Tokens: []chain.Address{{5}, {6}},
-		DueSinceMs: 1<<63 - 1, ExpiresMs: 1<<64 - 1, Class: job.ClassAdl, Ratio: perp.Pow10(77),
+		IsLong: true, SizeDeltaUsd: chain.Pow10(77), Tokens: []chain.Address{{5}, {6}},
+		DueSinceMs: 1<<63 - 1, ExpiresMs: 1<<64 - 1, Class: job.ClassAdl, Ratio: chain.Pow10(77),
 		Frozen: true, Signer: d.Fence.Signer,
 		Evidence: job.Evidence{
 			Block:      chain.BlockRef{Number: 1<<64 - 1, Hash: chain.Hash{7}, Parent: chain.Hash{8}, TimeMs: 9},

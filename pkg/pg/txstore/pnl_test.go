@@ -47,7 +47,7 @@ func (l *ledgerOf) tx(hash chain.Hash, ok bool, gas, price, fee uint64) []perp.R
 		Block: at.Block, OK: ok, GasUsed: gas, GasPrice: price}}}
 	l.nonce++
 	if fee > 0 {
-		rows = append(rows, perp.KeeperFee{Keeper: l.signer, Amount: perp.U64(fee), Stamp: at})
+		rows = append(rows, perp.KeeperFee{Keeper: l.signer, Amount: chain.U64(fee), Stamp: at})
 	}
 	return rows
 }
@@ -99,13 +99,13 @@ func TestProfitAndLoss(t *testing.T) {
 
 	s, err := txstore.NewArchive(d.DB).ProfitAndLoss(t.Context(), 24*time.Hour)
 	must(t, err)
-	u := perp.U64
+	u := chain.U64
 	want := pnl.Line{Name: "total", Transactions: 4, Lost: 1, Freed: 1, Fees: u(1005), Gas: u(300 + 150 + 42 + 10),
 		LostGas: u(150), FreedGas: u(42)}
 	if got := s.Total(); got != want || s.First != ground.Number+1 || s.Last != final.Number || s.Generation != 1 {
 		t.Errorf("%+v of %+v, want %+v", got, s, want)
 	}
-	if got := s.Total().Net(); got != perp.I64(503) {
+	if got := s.Total().Net(); got != chain.I64(503) {
 		t.Errorf("net %s", got)
 	}
 	if len(s.Accounts) != 1 || s.Accounts[0].Signer != l.signer || s.Accounts[0].Missing != 1 {

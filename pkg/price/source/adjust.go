@@ -19,7 +19,7 @@ type Adjustment struct {
 	// Word is the name of the word of the DataStore that says how, and whose one argument is the token.
 	Word string
 	// Take returns what the provider takes for a price that can be, by a word that is not zero.
-	Take func(p perp.Price, word perp.Uint) perp.Price
+	Take func(p perp.Price, word chain.Uint) perp.Price
 }
 
 // How long words count as read, and how long a question that failed is not repeated.
@@ -40,7 +40,7 @@ type adjusted struct {
 	first sync.Once // the first reading, which reports wait for, as long as one request may take
 
 	mu    sync.Mutex
-	words map[chain.Address]perp.Uint
+	words map[chain.Address]chain.Uint
 	read  time.Time // when they were; zero before the first time
 	fails error     // why not, if nobody has been told yet
 }
@@ -118,7 +118,7 @@ func (a *adjusted) refresh(ctx context.Context) {
 }
 
 // ask reads the words of all tokens after the newest block.
-func (a *adjusted) ask(ctx context.Context) (map[chain.Address]perp.Uint, error) {
+func (a *adjusted) ask(ctx context.Context) (map[chain.Address]chain.Uint, error) {
 	const atOnce = 8
 	ctx, cancel := context.WithTimeout(ctx, a.env.Timeout)
 	defer cancel()
@@ -128,7 +128,7 @@ func (a *adjusted) ask(ctx context.Context) (map[chain.Address]perp.Uint, error)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	read := make([]perp.Uint, len(a.tokens))
+	read := make([]chain.Uint, len(a.tokens))
 	for i, token := range a.tokens {
 		group.Go(func() (err error) {
 			if read[i], err = a.word(ctx, token, head.Hash); err != nil {
@@ -140,7 +140,7 @@ func (a *adjusted) ask(ctx context.Context) (map[chain.Address]perp.Uint, error)
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	words := map[chain.Address]perp.Uint{}
+	words := map[chain.Address]chain.Uint{}
 	for i, token := range a.tokens {
 		words[token] = read[i]
 	}
@@ -148,14 +148,14 @@ func (a *adjusted) ask(ctx context.Context) (map[chain.Address]perp.Uint, error)
 }
 
 // word reads the word of a token after a block.
-func (a *adjusted) word(ctx context.Context, token chain.Address, block chain.Hash) (perp.Uint, error) {
+func (a *adjusted) word(ctx context.Context, token chain.Address, block chain.Hash) (chain.Uint, error) {
 	selector, key := chain.Keccak256([]byte("getUint(bytes32)")), perp.DataStoreKey(a.by.Word, token.Hash())
 	out, err := a.env.Node.Call(ctx, a.env.DataStore, append(selector[:4:4], key[:]...), block)
 	if err == nil && len(out) != Word {
 		err = fmt.Errorf("%d bytes came back in place of a word", len(out))
 	}
 	if err != nil {
-		return perp.Uint{}, err
+		return chain.Uint{}, err
 	}
-	return perp.UintFromBytes(out), nil
+	return chain.UintFromBytes(out), nil
 }

@@ -18,7 +18,7 @@ type store struct {
 	at chain.Address
 
 	mu    sync.Mutex
-	words map[chain.Hash]perp.Uint
+	words map[chain.Hash]chain.Uint
 	asked int
 	away  error
 }
@@ -43,7 +43,7 @@ func (s *store) Call(_ context.Context, to chain.Address, data []byte, block cha
 func (s *store) set(token chain.Address, word uint64, away error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.words[perp.DataStoreKey("DOUBLE", token.Hash())], s.away = perp.U64(word), away
+	s.words[perp.DataStoreKey("DOUBLE", token.Hash())], s.away = chain.U64(word), away
 }
 
 func (s *store) questions() int {
@@ -59,9 +59,9 @@ func (s ticking) Run(ctx context.Context, take price.Take) error {
 	return Poll(ctx, time.Second, func(context.Context) error {
 		var reports []price.Report
 		for _, token := range s.tokens {
-			reports = append(reports, price.Report{Token: token, Min: perp.U64(10), Max: perp.U64(20), TimeMs: 5000})
+			reports = append(reports, price.Report{Token: token, Min: chain.U64(10), Max: chain.U64(20), TimeMs: 5000})
 		}
-		take(append(reports, price.Report{Token: s.tokens[0], Min: perp.U64(2), Max: perp.U64(1), TimeMs: 5000}), nil)
+		take(append(reports, price.Report{Token: s.tokens[0], Min: chain.U64(2), Max: chain.U64(1), TimeMs: 5000}), nil)
 		return nil
 	})
 }
@@ -71,11 +71,11 @@ func (s ticking) Run(ctx context.Context, take price.Take) error {
 func TestAdjustedByTheExchangesWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		adjusts, plain := chain.Address{1}, chain.Address{2}
-		s := &store{at: chain.Address{9}, words: map[chain.Hash]perp.Uint{}}
+		s := &store{at: chain.Address{9}, words: map[chain.Hash]chain.Uint{}}
 		s.set(adjusts, 3, nil)
 		p := Plugin{
 			Open: func(Table, Env) price.Source { return ticking{[2]chain.Address{adjusts, plain}} },
-			Adjusts: Adjustment{Word: "DOUBLE", Take: func(p perp.Price, word perp.Uint) perp.Price {
+			Adjusts: Adjustment{Word: "DOUBLE", Take: func(p perp.Price, word chain.Uint) perp.Price {
 				return perp.Price{Min: p.Min.Mul(word), Max: p.Max.Mul(word)}
 			}},
 		}
@@ -101,7 +101,7 @@ func TestAdjustedByTheExchangesWords(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			r := newest[0]
-			if r.Min != perp.U64(10) || r.Taken.Min != perp.U64(taken) || r.Taken.Max != perp.U64(2*taken) ||
+			if r.Min != chain.U64(10) || r.Taken.Min != chain.U64(taken) || r.Taken.Max != chain.U64(2*taken) ||
 				newest[1].Taken != (perp.Price{}) || newest[2].Taken != (perp.Price{}) {
 				t.Errorf("%s: %+v, want %d..%d taken", when, newest, taken, 2*taken)
 			}
@@ -113,8 +113,8 @@ func TestAdjustedByTheExchangesWords(t *testing.T) {
 		mu.Lock()
 		taken, asIs := newest[0].Message(), newest[1].Message()
 		mu.Unlock()
-		if taken.Min != perp.U64(30) || taken.Max != perp.U64(60) || asIs.Min != perp.U64(10) ||
-			asIs.Max != perp.U64(20) {
+		if taken.Min != chain.U64(30) || taken.Max != chain.U64(60) || asIs.Min != chain.U64(10) ||
+			asIs.Max != chain.U64(20) {
 			t.Errorf("the topic has %s..%s, and %s..%s of what the exchange takes as it is", taken.Min, taken.Max,
 				asIs.Min, asIs.Max)
 		}
@@ -171,12 +171,12 @@ func TestNoPriceWaitsForWordsAgain(t *testing.T) {
 // A word that makes a price of what nothing costs makes nothing of it: no reader of the topic would take it.
 func TestAbsurdWordAdjustsNothing(t *testing.T) {
 	token := chain.Address{1}
-	a := &adjusted{words: map[chain.Address]perp.Uint{token: perp.Pow10(70)},
-		by: Adjustment{Take: func(p perp.Price, word perp.Uint) perp.Price {
+	a := &adjusted{words: map[chain.Address]chain.Uint{token: chain.Pow10(70)},
+		by: Adjustment{Take: func(p perp.Price, word chain.Uint) perp.Price {
 			return perp.Price{Min: p.Min, Max: p.Max.Max(word)}
 		}}}
-	reports, _ := a.adjust([]price.Report{{Token: token, Min: perp.U64(1), Max: perp.U64(2), TimeMs: 5000}}, nil)
-	if r := reports[0]; r.Taken != (perp.Price{}) || r.Min != perp.U64(1) || r.Max != perp.U64(2) {
+	reports, _ := a.adjust([]price.Report{{Token: token, Min: chain.U64(1), Max: chain.U64(2), TimeMs: 5000}}, nil)
+	if r := reports[0]; r.Taken != (perp.Price{}) || r.Min != chain.U64(1) || r.Max != chain.U64(2) {
 		t.Errorf("%+v", r)
 	}
 }

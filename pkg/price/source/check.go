@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // Check names every setting of a table that cannot work for a plug-in. Each line begins with the key.

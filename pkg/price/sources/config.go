@@ -11,8 +11,8 @@ import (
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/price/source/devnet"
-	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // Config is the [price] settings: the sources of reports, and the bounds that reports must keep.

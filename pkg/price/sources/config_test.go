@@ -12,8 +12,8 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/price/source/sourcetest"
-	"perpkeeper/pkg/secret"
 	service "perpkeeper/pkg/service/config"
+	"perpkeeper/pkg/setting/secret"
 )
 
 const feedV3 = "0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782"

@@ -89,7 +89,7 @@ func (m *Moment) adlState(market perp.Market, isLong bool, stand perp.Deleveragi
 // the side below its limit. They are in the order of their ratio, which for these jobs is their place among the chosen.
 func (m *Moment) deleverageEach(stand perp.Deleveraging, tokens []chain.Address,
 	profitable []profitable) (due []Decision) {
-	left, surplus, taken := stand.Excess(), stand.Surplus(), perp.Uint{}
+	left, surplus, taken := stand.Excess(), stand.Surplus(), chain.Uint{}
 	for rank, c := range profitable {
 		if left.IsZero() || rank > 0 && !taken.Less(surplus) {
 			break
@@ -105,7 +105,7 @@ func (m *Moment) deleverageEach(stand perp.Deleveraging, tokens []chain.Address,
 		d := Decision{Job: job.Job{
 			ID: job.AdlID(p.PositionKey, p.Changes), Kind: job.Adl, Key: p.PositionKey, Account: p.Account,
 			Market: p.Market, Collateral: p.CollateralToken,
-			IsLong: p.IsLong, SizeDeltaUsd: size, Class: job.ClassAdl, Ratio: perp.U64(uint64(rank)), Tokens: tokens,
+			IsLong: p.IsLong, SizeDeltaUsd: size, Class: job.ClassAdl, Ratio: chain.U64(uint64(rank)), Tokens: tokens,
 		}}
 		due = append(due, d.yes(m, "profits are %s of the pool, the limit is %s; of this position's %s USD close %s",
 			percent(stand.Factor.Abs()), percent(stand.Limit), dollars(p.SizeInUsd), dollars(size)))
@@ -116,7 +116,7 @@ func (m *Moment) deleverageEach(stand perp.Deleveraging, tokens []chain.Address,
 // profitable is a position with what it has gained.
 type profitable struct {
 	position perp.Position
-	pnl      perp.Uint
+	pnl      chain.Uint
 	remote   bool
 }
 
@@ -128,8 +128,8 @@ func mostProfitable(terms *perp.Terms, open func(yield func(*perp.Position) bool
 		if p.IsLong != isLong {
 			return
 		}
-		var pnl perp.Int
-		if err := perp.Checked(func() { pnl = terms.Pnl(*p) }); err != nil {
+		var pnl chain.Int
+		if err := chain.Checked(func() { pnl = terms.Pnl(*p) }); err != nil {
 			failures = errors.Join(failures, fmt.Errorf("profit of position %s: %w", p.PositionKey, err))
 		} else if pnl.Sign() > 0 {
 			list = append(list, profitable{*p, pnl.Uint(), remote})

@@ -19,18 +19,18 @@ func crowded(m *Moment, positions []perp.Position, enabled bool) {
 	all := m.Rows.(rows)
 	put := func(r perp.Row) { all[r.RowKey()] = r }
 	scope := ethMarket.MarketToken.Hash()
-	var usd, tokens perp.Uint
+	var usd, tokens chain.Uint
 	for _, p := range positions {
 		usd, tokens = usd.Add(p.SizeInUsd), tokens.Add(p.SizeInTokens)
 	}
 	put(perp.MarketValue{Measure: perp.OpenInterest, Scope: scope, Token: usdc, IsLong: true, Value: usd.Int()})
 	put(perp.MarketValue{Measure: perp.OpenInterestInTokens, Scope: scope, Token: usdc, IsLong: true,
 		Value: tokens.Int()})
-	put(perp.MarketValue{Measure: perp.PoolAmount, Scope: scope, Token: eth, Value: perp.U64(1_000_000).Mul(perp.One).
+	put(perp.MarketValue{Measure: perp.PoolAmount, Scope: scope, Token: eth, Value: chain.U64(1_000_000).Mul(perp.One).
 		Div(dollarsPerEther(4500)).Int()})
-	var is perp.Int
+	var is chain.Int
 	if enabled {
-		is = perp.I64(1)
+		is = chain.I64(1)
 	}
 	put(perp.MarketValue{Measure: perp.AdlEnabled, Scope: scope, IsLong: true, Value: is, Stamp: perp.Stamp{Block: 5}})
 	limit := func(name string, percent uint64) {
@@ -39,7 +39,7 @@ func crowded(m *Moment, positions []perp.Position, enabled bool) {
 		if name == "MIN_PNL_FACTOR_AFTER_ADL" {
 			key = perp.DataStoreKey(name, scope, perp.BoolWord(true))
 		}
-		put(perp.Parameter{Key: key, Value: perp.U64(percent).Mul(perp.Pow10(28)).Bytes32()})
+		put(perp.Parameter{Key: key, Value: chain.U64(percent).Mul(chain.Pow10(28)).Bytes32()})
 	}
 	limit("MAX_PNL_FACTOR_FOR_ADL", 45)
 	limit("MIN_PNL_FACTOR_AFTER_ADL", 40)
@@ -50,8 +50,8 @@ func crowded(m *Moment, positions []perp.Position, enabled bool) {
 func gained(id byte, dollars uint64) perp.Position {
 	p := long(5000)
 	p.PositionKey = chain.Hash{id}
-	worth := perp.U64(1_000_000 + dollars).Mul(perp.One)
-	p.SizeInUsd, p.SizeInTokens = perp.U64(1_000_000).Mul(perp.One), worth.Div(dollarsPerEther(4500))
+	worth := chain.U64(1_000_000 + dollars).Mul(perp.One)
+	p.SizeInUsd, p.SizeInTokens = chain.U64(1_000_000).Mul(perp.One), worth.Div(dollarsPerEther(4500))
 	return p
 }
 
@@ -191,7 +191,7 @@ func TestDeleveragingEndsWithinItsBounds(t *testing.T) {
 // not required, and what overcorrects.
 type venueSide struct {
 	positions []perp.Position
-	pool      perp.Uint // USD, 30 decimals
+	pool      chain.Uint // USD, 30 decimals
 }
 
 func (v *venueSide) moment() *Moment {
@@ -208,11 +208,11 @@ func (v *venueSide) moment() *Moment {
 
 // above reports whether profits are more than so many percent of the pool.
 func (v *venueSide) above(percent uint64) bool {
-	var pnl perp.Int
+	var pnl chain.Int
 	for _, p := range v.positions {
 		pnl = pnl.Add(p.SizeInTokens.Mul(dollarsPerEther(4500)).Int().Sub(p.SizeInUsd.Int()))
 	}
-	return v.pool.Mul(perp.U64(percent)).Div(perp.U64(100)).Less(pnl.Uint())
+	return v.pool.Mul(chain.U64(percent)).Div(chain.U64(100)).Less(pnl.Uint())
 }
 
 // execute closes so much of a position, and says why the venue would not.
@@ -258,7 +258,7 @@ func (v *venueSide) fewest() (n int) {
 // among the chosen.
 func TestNoMoreDeleveragingsThanNeeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := &venueSide{pool: perp.U64(1_000_000).Mul(perp.One)}
+		v := &venueSide{pool: chain.U64(1_000_000).Mul(perp.One)}
 		for i := range byte(rapid.IntRange(4, 12).Draw(t, "positions")) {
 			v.positions = append(v.positions, gained(i+1, rapid.Uint64Range(1_000, 200_000).Draw(t, "gain")))
 		}
@@ -275,7 +275,7 @@ func TestNoMoreDeleveragingsThanNeeded(t *testing.T) {
 				t.Fatalf("%d are chosen, %d are needed", len(got), v.fewest())
 			}
 			for rank, d := range got {
-				if d.Job.Ratio != perp.U64(uint64(rank)) {
+				if d.Job.Ratio != chain.U64(uint64(rank)) {
 					t.Fatalf("the %d. of them has the rank %s", rank, d.Job.Ratio)
 				}
 			}
@@ -316,11 +316,11 @@ func TestDeleveragingSurvivesAnImpossiblePosition(t *testing.T) {
 	m := moment()
 	crowded(m, positions, true)
 	huge := gained(4, 1)
-	huge.SizeInTokens = perp.UintFromBytes(bytes.Repeat([]byte{0xff}, 32))
+	huge.SizeInTokens = chain.UintFromBytes(bytes.Repeat([]byte{0xff}, 32))
 	got, err := m.Deleverage(ethMarket, true, func(yield func(*perp.Position) bool) {
 		_ = yield(&huge) && yield(&positions[1])
 	}, nil)
-	if len(got) != 1 || got[0].Job.Key != positions[1].PositionKey || !errors.Is(err, perp.ErrArithmetic) {
+	if len(got) != 1 || got[0].Job.Key != positions[1].PositionKey || !errors.Is(err, chain.ErrArithmetic) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

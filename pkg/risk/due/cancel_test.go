@@ -25,10 +25,10 @@ func cancels(v perp.Version) *Moment {
 func TestCancelsWhatExpired(t *testing.T) {
 	deposit := func(age uint64) perp.Request {
 		return perp.Request{Kind: perp.Deposit, Key: chain.Hash{1}, Account: alice, Market: ethMarket.MarketToken,
-			UpdatedAtTime: perp.U64(nowMs/1000 - age), Status: perp.Created}
+			UpdatedAtTime: chain.U64(nowMs/1000 - age), Status: perp.Created}
 	}
 	old := func(kind perp.OrderType, age uint64) perp.Order {
-		return order(kind, 4600, func(o *perp.Order) { o.UpdatedAtTime = perp.U64(nowMs/1000 - age) })
+		return order(kind, 4600, func(o *perp.Order) { o.UpdatedAtTime = chain.U64(nowMs/1000 - age) })
 	}
 	shift, done := deposit(301), deposit(301)
 	shift.Kind, done.Status = perp.GlvShift, perp.Cancelled
@@ -78,7 +78,7 @@ func TestCancelsAreRenewed(t *testing.T) {
 		m := cancels(perp.V22c)
 		m.Block.TimeMs = nowMs + 300_000 + lateMs
 		d := m.Cancel(m.Request(perp.Request{Kind: perp.Withdrawal, Market: ethMarket.MarketToken,
-			UpdatedAtTime: perp.U64(nowMs / 1000), Status: perp.Created}))
+			UpdatedAtTime: chain.U64(nowMs / 1000), Status: perp.Created}))
 		if !d.Due || d.Job.LifeEndsMs() <= m.Block.TimeMs {
 			t.Errorf("%d ms late: %+v", lateMs, d)
 		}

@@ -26,9 +26,9 @@ type rows map[perp.RowKey]perp.Row
 
 func (r rows) Get(k perp.RowKey) perp.Row { return r[k] }
 
-func dollarsPerEther(usd uint64) perp.Uint { return perp.U64(usd).Mul(perp.Pow10(12)) }
+func dollarsPerEther(usd uint64) chain.Uint { return chain.U64(usd).Mul(chain.Pow10(12)) }
 
-func quote(price perp.Uint) Quote {
+func quote(price chain.Uint) Quote {
 	return Quote{Price: perp.Price{Min: price, Max: price}, TimeMs: nowMs, ID: "report"}
 }
 
@@ -38,10 +38,10 @@ func moment() *Moment {
 	for _, row := range []perp.Row{
 		ethMarket, btcMarket,
 		perp.Parameter{Key: perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", ethMarket.MarketToken.Hash()),
-			Value: perp.Pow10(28).Bytes32()},
-		perp.Parameter{Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME"), Value: perp.U64(300).Bytes32()},
+			Value: chain.Pow10(28).Bytes32()},
+		perp.Parameter{Key: perp.DataStoreKey("REQUEST_EXPIRATION_TIME"), Value: chain.U64(300).Bytes32()},
 		perp.MarketValue{Measure: perp.OpenInterest, Scope: ethMarket.MarketToken.Hash(), Token: usdc, IsLong: true,
-			Value: perp.U64(40_000).Mul(perp.One).Int()},
+			Value: chain.U64(40_000).Mul(perp.One).Int()},
 	} {
 		all[row.RowKey()] = row
 	}
@@ -49,7 +49,8 @@ func moment() *Moment {
 		Block: chain.BlockRef{Number: 7, Hash: chain.Hash{7}, TimeMs: nowMs}, Generation: 1, Rows: all,
 		Rules: Rules{FireRatio: perp.One},
 		Quotes: map[chain.Address]Quote{
-			eth: quote(dollarsPerEther(4500)), btc: quote(perp.U64(9).Mul(perp.Pow10(26))), usdc: quote(perp.Pow10(24)),
+			eth: quote(dollarsPerEther(4500)), btc: quote(chain.U64(9).Mul(chain.Pow10(26))),
+			usdc: quote(chain.Pow10(24)),
 		},
 	}
 }
@@ -58,7 +59,7 @@ func order(kind perp.OrderType, trigger uint64, change ...func(*perp.Order)) per
 	o := perp.Order{
 		Key: chain.Hash{byte(kind), byte(trigger)}, Account: alice, Market: ethMarket.MarketToken,
 		InitialCollateralToken: usdc, OrderType: kind,
-		IsLong: true, TriggerPrice: dollarsPerEther(trigger), UpdatedAtTime: perp.U64(nowMs/1000 - 10),
+		IsLong: true, TriggerPrice: dollarsPerEther(trigger), UpdatedAtTime: chain.U64(nowMs/1000 - 10),
 		Status: perp.Created, Changes: 1,
 		Birth: perp.Stamp{TimeMs: nowMs - 10_000},
 	}
@@ -76,8 +77,8 @@ func long(collateralUSD uint64) perp.Position {
 	p := perp.Position{
 		Account: alice, Market: ethMarket.MarketToken, CollateralToken: usdc, IsLong: true, Status: perp.Active,
 		Changes:   1,
-		SizeInUsd: perp.U64(10_000).Mul(perp.One), SizeInTokens: perp.U64(2).Mul(perp.Pow10(18)),
-		CollateralAmount: perp.U64(collateralUSD).Mul(perp.Pow10(6)), IncreasedAtTime: perp.U64(nowMs/1000 - 100),
+		SizeInUsd: chain.U64(10_000).Mul(perp.One), SizeInTokens: chain.U64(2).Mul(chain.Pow10(18)),
+		CollateralAmount: chain.U64(collateralUSD).Mul(chain.Pow10(6)), IncreasedAtTime: chain.U64(nowMs/1000 - 100),
 	}
 	p.PositionKey = perp.PositionKey(p.Account, p.Market, p.CollateralToken, p.IsLong)
 	return p
@@ -102,10 +103,10 @@ func TestOrders(t *testing.T) {
 		"frozen, without the role": {order(perp.LimitIncrease, 4600, status(perp.Frozen)),
 			"does not hold the frozen-order role"},
 		"expired market order": {order(perp.MarketIncrease, 0,
-			func(o *perp.Order) { o.UpdatedAtTime = perp.U64(nowMs/1000 - 301) }),
+			func(o *perp.Order) { o.UpdatedAtTime = chain.U64(nowMs/1000 - 301) }),
 			"it can only be cancelled"},
 		"not valid yet": {order(perp.LimitIncrease, 4600,
-			func(o *perp.Order) { o.ValidFromTime = perp.U64(nowMs/1000 + 60) }), "takes reports from second"},
+			func(o *perp.Order) { o.ValidFromTime = chain.U64(nowMs/1000 + 60) }), "takes reports from second"},
 		"stop loss without a position": {order(perp.StopLossDecrease, 4400, func(o *perp.Order) { o.IsLong = false }),
 			"its position is not open"},
 		"unknown market on its path": {order(perp.MarketIncrease, 0,
@@ -154,7 +155,7 @@ func TestTwapParts(t *testing.T) {
 	var parts []perp.Order
 	for i := range uint64(3) {
 		parts = append(parts, order(perp.LimitIncrease, 4600, func(o *perp.Order) {
-			o.Key[31], o.ValidFromTime = byte(i), perp.U64(first+i*interval)
+			o.Key[31], o.ValidFromTime = byte(i), chain.U64(first+i*interval)
 		}))
 	}
 	for passed, want := range map[uint64]int{0: 2, 59: 2, 60: 3} {
@@ -179,7 +180,7 @@ func TestTwapParts(t *testing.T) {
 func TestDisabledMarkets(t *testing.T) {
 	path := func(o *perp.Order) { o.SwapPath = []chain.Address{btcMarket.MarketToken} }
 	deposit := perp.Request{Kind: perp.Deposit, Key: chain.Hash{1}, Market: ethMarket.MarketToken,
-		UpdatedAtTime: perp.U64(nowMs / 1000), Status: perp.Created,
+		UpdatedAtTime: chain.U64(nowMs / 1000), Status: perp.Created,
 		Fields: perp.Fields{"longTokenSwapPath": []chain.Address{btcMarket.MarketToken}}}
 	for name, decide := range map[string]func(*Moment) Decision{
 		"market order": func(m *Moment) Decision { return m.Order(order(perp.MarketDecrease, 0, path), long(5000)) },
@@ -233,11 +234,11 @@ func TestJobCarriesWhatTheSenderNeeds(t *testing.T) {
 func TestRequests(t *testing.T) {
 	deposit := perp.Request{
 		Kind: perp.Deposit, Key: chain.Hash{1}, Account: alice, Market: ethMarket.MarketToken,
-		UpdatedAtTime: perp.U64(nowMs / 1000),
+		UpdatedAtTime: chain.U64(nowMs / 1000),
 		Status:        perp.Created, Fields: perp.Fields{"longTokenSwapPath": []chain.Address{btcMarket.MarketToken}},
 	}
 	late, done, lost := deposit, deposit, deposit
-	late.UpdatedAtTime, done.Status, lost.Market = perp.U64(nowMs/1000-301), perp.Executed, chain.Address{99}
+	late.UpdatedAtTime, done.Status, lost.Market = chain.U64(nowMs/1000-301), perp.Executed, chain.Address{99}
 	for why, r := range map[string]perp.Request{"": deposit, "it expired in second": late, "it is Executed": done,
 		"is not known": lost} {
 		d := moment().Request(r)
@@ -262,7 +263,7 @@ func TestPositions(t *testing.T) {
 		"above":  {long(1150), nil, "margin ratio 150.00 %, 150.00 USD remain and 100.00 USD are required"},
 		"closed": {long(1050), func(_ *Moment, p *perp.Position) { p.Status = perp.Closed }, "it is Closed"},
 		"changed after the report": {long(1050),
-			func(_ *Moment, p *perp.Position) { p.IncreasedAtTime = perp.U64(nowMs/1000 + 1) },
+			func(_ *Moment, p *perp.Position) { p.IncreasedAtTime = chain.U64(nowMs/1000 + 1) },
 			"the position changed in second"},
 		"no report": {long(1050), func(m *Moment, _ *perp.Position) { delete(m.Quotes, eth) },
 			"no fresh price report"},
@@ -292,11 +293,11 @@ func TestWholePositions(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	for cents, want := range map[uint64]string{0: "0.00", 5: "0.05", 123: "1.23", 1_000_000: "10000.00"} {
-		if got := dollars(perp.U64(cents).Mul(perp.Pow10(28))); got != want {
+		if got := dollars(chain.U64(cents).Mul(chain.Pow10(28))); got != want {
 			t.Errorf("%d cents are %q", cents, got)
 		}
 	}
-	if got := signedDollars(perp.U64(7).Mul(perp.Pow10(28)).Int().Neg()); got != "-0.07" {
+	if got := signedDollars(chain.U64(7).Mul(chain.Pow10(28)).Int().Neg()); got != "-0.07" {
 		t.Errorf("minus seven cents are %q", got)
 	}
 }
@@ -305,7 +306,7 @@ func TestWords(t *testing.T) {
 // nothing with it then, and the decision has words for it.
 func TestRequirementBeyondSignedNumbers(t *testing.T) {
 	m := moment()
-	most := perp.UintFromBytes(bytes.Repeat([]byte{0xff}, 32))
+	most := chain.UintFromBytes(bytes.Repeat([]byte{0xff}, 32))
 	for _, v := range []perp.Verdict{{Liquidatable: true, MinCollateralUsd: most}, {MinCollateralUsd: most}} {
 		if d := m.Judged(long(1050), v); d.Due != v.Liquidatable || !strings.Contains(d.Why, most.String()[:20]) {
 			t.Errorf("%+v", d)
@@ -324,10 +325,10 @@ func TestLiquidatableIsPosition(t *testing.T) {
 		p := long(rapid.Uint64Range(0, 2000).Draw(t, "collateral"))
 		p.Status = rapid.SampledFrom([]perp.PositionStatus{perp.Active, perp.Active, perp.Active, perp.Closed}).
 			Draw(t, "status")
-		p.DecreasedAtTime = perp.U64(nowMs/1000 + 1 - rapid.Uint64Range(0, 2).Draw(t, "changed"))
+		p.DecreasedAtTime = chain.U64(nowMs/1000 + 1 - rapid.Uint64Range(0, 2).Draw(t, "changed"))
 		p.Market = rapid.SampledFrom([]chain.Address{p.Market, p.Market, {99}}).Draw(t, "market")
 		if rapid.IntRange(0, 9).Draw(t, "broken") == 0 {
-			p.SizeInTokens = perp.Uint{}
+			p.SizeInTokens = chain.Uint{}
 		}
 		if got, want := m.Liquidatable(p), m.Position(p); got != want.Due {
 			t.Fatalf("%v, but %s", got, want.Why)
@@ -340,17 +341,17 @@ func TestGlvRequestsTakeEveryPrice(t *testing.T) {
 	glv := chain.Address{77}
 	member := func(m perp.Market, belongs int64) perp.MarketValue {
 		return perp.MarketValue{Measure: perp.GlvMarket, Scope: glv.Hash(), Token: m.MarketToken,
-			Value: perp.I64(belongs)}
+			Value: chain.I64(belongs)}
 	}
 	r := perp.Request{
 		Kind: perp.GlvDeposit, Key: chain.Hash{1}, Account: alice, Market: ethMarket.MarketToken,
-		UpdatedAtTime: perp.U64(nowMs / 1000),
+		UpdatedAtTime: chain.U64(nowMs / 1000),
 		Status:        perp.Created, Fields: perp.Fields{"glv": glv},
 	}
 	for belongs, want := range map[int64][]chain.Address{1: {eth, usdc, btc}, 0: {eth, usdc}} {
 		m := moment()
 		m.Glvs = GlvsOf(slices.Values([]perp.MarketValue{member(btcMarket, belongs), member(ethMarket, 1),
-			{Measure: perp.PoolAmount, Value: perp.I64(5)}}))
+			{Measure: perp.PoolAmount, Value: chain.I64(5)}}))
 		if d := m.Request(r); !d.Due || !slices.Equal(d.Job.Tokens, want) {
 			t.Errorf("the BTC market belongs: %d; tokens %v, want %v (%s)", belongs, d.Job.Tokens, want, d.Why)
 		}

@@ -26,7 +26,7 @@ func (q Quote) Second() uint64 { return q.TimeMs / 1000 }
 // Rules are what this venue and this keeper can do (LIQ-5, LIQ-13): capabilities, not code.
 type Rules struct {
 	// FireRatio is the margin ratio below which the venue liquidates: 1 by GMX's rule, as a 30-decimal factor.
-	FireRatio perp.Uint
+	FireRatio chain.Uint
 	// FrozenRole is true when this keeper's signers may execute frozen orders.
 	FrozenRole bool
 	// AdlRole is true when they may deleverage.

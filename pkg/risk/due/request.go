@@ -11,7 +11,7 @@ import (
 // Request decides about executing a deposit, withdrawal or shift, of a market or of a GLV: due from its creation until
 // it expires.
 func (m *Moment) Request(r perp.Request) Decision {
-	kind := job.OfRequest(r.Kind)
+	kind := job.Kind(r.Kind)
 	d := Decision{Job: job.Job{
 		ID: job.RequestID(kind, r.Key), Kind: kind, Key: r.Key, Account: r.Account, Market: r.Market,
 		Class: job.ClassRequest,

@@ -11,11 +11,11 @@ import (
 // %. Sent too early, the venue freezes it and keeps its execution fee, and between the decision and the block the pools
 // may move by a trade, and prices by a tick. It is more than two ticks of prices with six significant digits, one for
 // each token. See [withMargin] for what is added at least.
-var swapMargin = perp.Pow10(25)
+var swapMargin = chain.Pow10(25)
 
 // withMargin is what a swap has to give for an order with this minimum: more by the margin, and by one unit at least.
-func withMargin(minimum perp.Uint) perp.Uint {
-	return minimum.Add(minimum.MulDivUp(swapMargin, perp.One).Max(perp.U64(1)))
+func withMargin(minimum chain.Uint) chain.Uint {
+	return minimum.Add(minimum.MulDivUp(swapMargin, perp.One).Max(chain.U64(1)))
 }
 
 // limitSwap is due while the venue's whole swap rule gives what it asks for, with the margin.
@@ -69,7 +69,7 @@ func (m *Moment) swapped(o perp.Order) (out perp.Swapped, err error) {
 	}
 	needed := o.MinOutputAmount
 	if len(o.SwapPath) > 0 && !needed.IsZero() {
-		if overflow := perp.Checked(func() { needed = withMargin(needed) }); overflow != nil {
+		if overflow := chain.Checked(func() { needed = withMargin(needed) }); overflow != nil {
 			return out, fmt.Errorf("it asks for %s units, more than there can be", o.MinOutputAmount)
 		}
 	}
@@ -86,21 +86,21 @@ func swapOf(o perp.Order) perp.Swap {
 }
 
 // amount names an amount of a token, with what it is worth.
-func (m *Moment) amount(units perp.Uint, token chain.Address) string {
+func (m *Moment) amount(units chain.Uint, token chain.Address) string {
 	worth := "?"
-	if err := perp.Checked(func() { worth = dollars(units.Mul(m.Quotes[token].Min)) }); err != nil {
+	if err := chain.Checked(func() { worth = dollars(units.Mul(m.Quotes[token].Min)) }); err != nil {
 		worth = "beyond all"
 	}
 	return fmt.Sprintf("%s (%s USD)", units, worth)
 }
 
 // way is how far the price of the token that is paid in has to rise. Fees go with it, impact does so nearly.
-func (m *Moment) way(o perp.Order, out perp.Swapped, needed perp.Uint) string {
+func (m *Moment) way(o perp.Order, out perp.Swapped, needed chain.Uint) string {
 	if out.AmountOut.IsZero() || out.TokenOut == o.InitialCollateralToken {
 		return "prices cannot mend that"
 	}
-	rise := perp.Uint{}
-	if err := perp.Checked(func() { rise = needed.Sub(out.AmountOut).MulDivUp(perp.One, out.AmountOut) }); err != nil {
+	rise := chain.Uint{}
+	if err := chain.Checked(func() { rise = needed.Sub(out.AmountOut).MulDivUp(perp.One, out.AmountOut) }); err != nil {
 		return "it is far out of reach"
 	}
 	return fmt.Sprintf("the price of %s in %s has to rise by about %s", o.InitialCollateralToken, out.TokenOut,

@@ -13,34 +13,34 @@ import (
 
 // deep gives a market pools of a thousand long tokens' worth and as much in the short one, fees of 0.1 %, and no
 // impact.
-func deep(m *Moment, market perp.Market, long perp.Uint) {
+func deep(m *Moment, market perp.Market, long chain.Uint) {
 	all := m.Rows.(rows)
 	put := func(r perp.Row) { all[r.RowKey()] = r }
 	own := market.MarketToken.Hash()
-	set := func(v perp.Uint, name string, args ...chain.Hash) {
+	set := func(v chain.Uint, name string, args ...chain.Hash) {
 		put(perp.Parameter{Key: perp.DataStoreKey(name, args...), Value: v.Bytes32()})
 	}
 	short := long.MulDiv(m.Quotes[market.LongToken].Min, m.Quotes[market.ShortToken].Min)
-	for token, amount := range map[chain.Address]perp.Uint{market.LongToken: long, market.ShortToken: short} {
+	for token, amount := range map[chain.Address]chain.Uint{market.LongToken: long, market.ShortToken: short} {
 		put(perp.MarketValue{Measure: perp.PoolAmount, Scope: own, Token: token, Value: amount.Int()})
-		set(amount.Mul(perp.U64(10)), "MAX_POOL_AMOUNT", own, token.Hash())
+		set(amount.Mul(chain.U64(10)), "MAX_POOL_AMOUNT", own, token.Hash())
 	}
 	for _, is := range []bool{false, true} {
-		set(perp.Pow10(27), "SWAP_FEE_FACTOR", own, perp.BoolWord(is))
+		set(chain.Pow10(27), "SWAP_FEE_FACTOR", own, perp.BoolWord(is))
 		set(perp.One, "RESERVE_FACTOR", own, perp.BoolWord(is))
 		for _, kind := range []string{"MAX_PNL_FACTOR_FOR_DEPOSITS", "MAX_PNL_FACTOR_FOR_WITHDRAWALS"} {
 			set(perp.One, "MAX_PNL_FACTOR", perp.BaseKey(kind), own, perp.BoolWord(is))
 		}
 	}
-	set(perp.U64(2).Mul(perp.One), "SWAP_IMPACT_EXPONENT_FACTOR", own)
+	set(chain.U64(2).Mul(perp.One), "SWAP_IMPACT_EXPONENT_FACTOR", own)
 }
 
 // swapMoment is a moment of a keeper with the role, with deep pools.
 func swapMoment() *Moment {
 	m := moment()
 	m.Rules.FrozenRole = true
-	deep(m, ethMarket, perp.Pow10(21))
-	deep(m, btcMarket, perp.Pow10(10))
+	deep(m, ethMarket, chain.Pow10(21))
+	deep(m, btcMarket, chain.Pow10(10))
 	return m
 }
 
@@ -48,15 +48,15 @@ func swapMoment() *Moment {
 // out.
 func sellEther(dollars uint64, change ...func(*perp.Order)) perp.Order {
 	all := append([]func(*perp.Order){func(o *perp.Order) {
-		o.InitialCollateralToken, o.InitialCollateralDeltaAmount = eth, perp.Pow10(18)
+		o.InitialCollateralToken, o.InitialCollateralDeltaAmount = eth, chain.Pow10(18)
 		o.SwapPath, o.Market = []chain.Address{ethMarket.MarketToken}, chain.Address{}
-		o.MinOutputAmount = perp.U64(dollars).Mul(perp.Pow10(6))
+		o.MinOutputAmount = chain.U64(dollars).Mul(chain.Pow10(6))
 	}}, change...)
 	return order(perp.LimitSwap, 0, all...)
 }
 
 func minimum(units uint64) func(*perp.Order) {
-	return func(o *perp.Order) { o.MinOutputAmount = perp.U64(units) }
+	return func(o *perp.Order) { o.MinOutputAmount = chain.U64(units) }
 }
 
 // Limit swaps are for holders of the role alone, also while they are not frozen, and not before their time.
@@ -65,7 +65,7 @@ func TestLimitSwapsNeedTheRole(t *testing.T) {
 	if d := m.Order(sellEther(4400), perp.Position{}); !d.Due || !d.Job.Frozen || !d.PriceBorn() {
 		t.Errorf("%+v", d)
 	}
-	later := sellEther(4400, func(o *perp.Order) { o.ValidFromTime = perp.U64(nowMs/1000 + 1) })
+	later := sellEther(4400, func(o *perp.Order) { o.ValidFromTime = chain.U64(nowMs/1000 + 1) })
 	if d := m.Order(later, perp.Position{}); d.Due || !strings.Contains(d.Why, "takes reports from second") {
 		t.Errorf("before its time: %s", d.Why)
 	}
@@ -102,14 +102,14 @@ func TestLimitSwapsWaitForTheirOutput(t *testing.T) {
 		"by so much":       {sellEther(4600), "has to rise by about 2.32 %"},
 		"asks for nothing": {sellEther(0), ""},
 		"asks for everything": {sellEther(0,
-			func(o *perp.Order) { o.MinOutputAmount = perp.UintFromBytes([]byte(strings.Repeat("\xff", 32))) }),
+			func(o *perp.Order) { o.MinOutputAmount = chain.UintFromBytes([]byte(strings.Repeat("\xff", 32))) }),
 			"more than there can be"},
 		"two hops": {sellEther(0, func(o *perp.Order) { o.SwapPath = append(o.SwapPath, btcMarket.MarketToken) }), ""},
 		"a token the market has not": {sellEther(1, func(o *perp.Order) { o.InitialCollateralToken = btc }),
 			"the venue would freeze it: its swap ends in InvalidTokenIn"},
 		"the same market twice": {sellEther(1, func(o *perp.Order) { o.SwapPath = append(o.SwapPath, o.SwapPath...) }),
 			"DuplicatedMarketInSwapPath"},
-		"more than the pool": {sellEther(1, func(o *perp.Order) { o.InitialCollateralDeltaAmount = perp.Pow10(22) }),
+		"more than the pool": {sellEther(1, func(o *perp.Order) { o.InitialCollateralDeltaAmount = chain.Pow10(22) }),
 			"UsdDeltaExceedsPoolValue"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,34 +130,34 @@ func TestLimitSwapsWaitForTheirOutput(t *testing.T) {
 // A waiting increase whose swap gives too little, or fails, would be frozen with its trigger met; it waits. A market
 // order is sent: waiting would lock it.
 func TestOrdersWaitForTheirSwap(t *testing.T) {
-	through := func(market perp.Market, token chain.Address, amount, least perp.Uint) func(*perp.Order) {
+	through := func(market perp.Market, token chain.Address, amount, least chain.Uint) func(*perp.Order) {
 		return func(o *perp.Order) {
 			o.SwapPath, o.InitialCollateralToken = []chain.Address{market.MarketToken}, token
 			o.InitialCollateralDeltaAmount, o.MinOutputAmount = amount, least
 		}
 	}
-	bitcoin := perp.Pow10(8) // $90 000
+	bitcoin := chain.Pow10(8) // $90 000
 	for name, c := range map[string]struct {
 		order perp.Order
 		why   string
 	}{
-		"enough": {order(perp.LimitIncrease, 4600, through(btcMarket, btc, bitcoin, perp.U64(80_000_000_000))),
+		"enough": {order(perp.LimitIncrease, 4600, through(btcMarket, btc, bitcoin, chain.U64(80_000_000_000))),
 			""},
-		"asks for none": {order(perp.LimitIncrease, 4600, through(btcMarket, btc, bitcoin, perp.Uint{})), ""},
-		"too little": {order(perp.LimitIncrease, 4600, through(btcMarket, btc, bitcoin, perp.U64(95_000_000_000))),
+		"asks for none": {order(perp.LimitIncrease, 4600, through(btcMarket, btc, bitcoin, chain.Uint{})), ""},
+		"too little": {order(perp.LimitIncrease, 4600, through(btcMarket, btc, bitcoin, chain.U64(95_000_000_000))),
 			"has to rise by about 5.66 %"},
 		"stop increase": {order(perp.StopIncrease, 4400,
-			through(btcMarket, btc, bitcoin, perp.U64(95_000_000_000))), "the venue would freeze it"},
-		"fails": {order(perp.LimitIncrease, 4600, through(btcMarket, eth, bitcoin, perp.Uint{})),
+			through(btcMarket, btc, bitcoin, chain.U64(95_000_000_000))), "the venue would freeze it"},
+		"fails": {order(perp.LimitIncrease, 4600, through(btcMarket, eth, bitcoin, chain.Uint{})),
 			"InvalidTokenIn"},
-		"ends elsewhere": {order(perp.LimitIncrease, 4600, through(btcMarket, usdc, perp.Pow10(9), perp.Uint{})),
+		"ends elsewhere": {order(perp.LimitIncrease, 4600, through(btcMarket, usdc, chain.Pow10(9), chain.Uint{})),
 			"is no collateral of its market"},
 		"trigger not met": {order(perp.LimitIncrease, 4400,
-			through(btcMarket, btc, bitcoin, perp.U64(95_000_000_000))), "does not meet the trigger"},
+			through(btcMarket, btc, bitcoin, chain.U64(95_000_000_000))), "does not meet the trigger"},
 		"market order": {order(perp.MarketIncrease, 0,
-			through(btcMarket, btc, bitcoin, perp.U64(95_000_000_000))), ""},
+			through(btcMarket, btc, bitcoin, chain.U64(95_000_000_000))), ""},
 		"less than it has": {order(perp.LimitIncrease, 4600, minimum(6),
-			func(o *perp.Order) { o.InitialCollateralDeltaAmount = perp.U64(5) }), "its output is 5"},
+			func(o *perp.Order) { o.InitialCollateralDeltaAmount = chain.U64(5) }), "its output is 5"},
 		"nothing in, less out": {order(perp.LimitIncrease, 4600, minimum(6)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,23 +185,23 @@ func drawVenue(t *rapid.T, m *Moment) *Moment {
 		q := m.Quotes[token]
 		step := rapid.SampledFrom([]uint64{990_000, 999_000, 999_999, 1_000_000, 1_000_001, 1_001_000, 1_010_000,
 			1_200_000}).Draw(t, "step")
-		q.Min = q.Min.MulDiv(perp.U64(step), perp.U64(1_000_000))
-		q.Max = q.Min.MulDiv(perp.U64(1_000_000+rapid.Uint64Range(0, 2_000).Draw(t, "spread")), perp.U64(1_000_000))
+		q.Min = q.Min.MulDiv(chain.U64(step), chain.U64(1_000_000))
+		q.Max = q.Min.MulDiv(chain.U64(1_000_000+rapid.Uint64Range(0, 2_000).Draw(t, "spread")), chain.U64(1_000_000))
 		next.Quotes[token] = q
 	}
 	for _, market := range []perp.Market{ethMarket, btcMarket} {
 		own := market.MarketToken.Hash()
-		set := func(v perp.Uint, name string, args ...chain.Hash) {
+		set := func(v chain.Uint, name string, args ...chain.Hash) {
 			p := perp.Parameter{Key: perp.DataStoreKey(name, args...), Value: v.Bytes32()}
 			all[p.RowKey()] = p
 		}
 		if rapid.IntRange(0, 4).Draw(t, "parameters") == 0 {
-			set(perp.U64(rapid.Uint64Range(9, 22).Draw(t, "exponent")).Mul(perp.Pow10(29)),
+			set(chain.U64(rapid.Uint64Range(9, 22).Draw(t, "exponent")).Mul(chain.Pow10(29)),
 				"SWAP_IMPACT_EXPONENT_FACTOR", own)
 			for _, is := range []bool{false, true} {
-				set(perp.U64(rapid.Uint64Range(0, 20).Draw(t, "fee")).Mul(perp.Pow10(26)), "SWAP_FEE_FACTOR", own,
+				set(chain.U64(rapid.Uint64Range(0, 20).Draw(t, "fee")).Mul(chain.Pow10(26)), "SWAP_FEE_FACTOR", own,
 					perp.BoolWord(is))
-				set(perp.U64(rapid.Uint64Range(0, 500).Draw(t, "impact")).Mul(perp.Pow10(20)), "SWAP_IMPACT_FACTOR",
+				set(chain.U64(rapid.Uint64Range(0, 500).Draw(t, "impact")).Mul(chain.Pow10(20)), "SWAP_IMPACT_FACTOR",
 					own, perp.BoolWord(is))
 			}
 		}
@@ -215,7 +215,7 @@ func drawVenue(t *rapid.T, m *Moment) *Moment {
 					v.Measure = measure
 				}
 				factor := rapid.SampledFrom([]uint64{800, 990, 1_000, 1_001, 1_200}).Draw(t, "pool")
-				v.Value = v.Value.Uint().MulDiv(perp.U64(factor), perp.U64(1_000)).Int()
+				v.Value = v.Value.Uint().MulDiv(chain.U64(factor), chain.U64(1_000)).Int()
 				all[key] = v
 			}
 		}
@@ -245,12 +245,13 @@ func TestSwapsPassOverNone(t *testing.T) {
 				o := sellEther(0, func(o *perp.Order) {
 					o.Key, o.SwapPath = key, rapid.SampledFrom(paths).Draw(t, "path")
 					o.InitialCollateralToken = rapid.SampledFrom([]chain.Address{eth, eth, usdc, btc}).Draw(t, "token")
-					worth := perp.U64(rapid.SampledFrom([]uint64{0, 10, 4_500, 200_000}).Draw(t, "worth")).Mul(perp.One)
+					dollars := rapid.SampledFrom([]uint64{0, 10, 4_500, 200_000}).Draw(t, "worth")
+					worth := chain.U64(dollars).Mul(perp.One)
 					o.InitialCollateralDeltaAmount = worth.Div(base.Quotes[o.InitialCollateralToken].Min)
 					// It asks for about what it gives now.
 					if out, err := swapOf(*o).Execute(base.Rows, base.prices()); err == nil {
-						o.MinOutputAmount = out.AmountOut.MulDiv(perp.U64(rapid.Uint64Range(997, 1_010).
-							Draw(t, "asks")), perp.U64(1_000))
+						o.MinOutputAmount = out.AmountOut.MulDiv(chain.U64(rapid.Uint64Range(997, 1_010).
+							Draw(t, "asks")), chain.U64(1_000))
 					}
 				})
 				index.Put(o)
@@ -291,14 +292,14 @@ func TestSwapsPassOverNone(t *testing.T) {
 func TestSmallSwapIsNotPassedOver(t *testing.T) {
 	m := swapMoment()
 	o := sellEther(0, func(o *perp.Order) {
-		o.InitialCollateralToken, o.InitialCollateralDeltaAmount = btc, perp.U64(999) // of 8 decimals
+		o.InitialCollateralToken, o.InitialCollateralDeltaAmount = btc, chain.U64(999) // of 8 decimals
 		o.SwapPath = []chain.Address{btcMarket.MarketToken}
 	})
 	out, err := swapOf(o).Execute(m.Rows, m.prices())
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.MinOutputAmount = out.AmountOut.MulDiv(perp.U64(99_998), perp.U64(100_000))
+	o.MinOutputAmount = out.AmountOut.MulDiv(chain.U64(99_998), chain.U64(100_000))
 	if d := m.Order(o, perp.Position{}); !d.Due {
 		t.Fatalf("the case is none: %s", d.Why)
 	}

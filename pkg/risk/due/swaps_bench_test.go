@@ -20,14 +20,14 @@ func BenchmarkSwaps(b *testing.B) {
 			o.SwapPath = paths[i%2]
 			if i%4 > 1 {
 				o.SwapPath, o.InitialCollateralToken, o.InitialCollateralDeltaAmount = paths[0], usdc,
-					perp.U64(4_500_000_000)
+					chain.U64(4_500_000_000)
 			}
 			out, err := swapOf(*o).Execute(m.Rows, m.prices())
 			if err != nil {
 				b.Fatal(err)
 			}
 			// 1 % in reach, the rest up to 10 % away
-			o.MinOutputAmount = out.AmountOut.MulDiv(perp.U64(999_000+10*i), perp.U64(1_000_000))
+			o.MinOutputAmount = out.AmountOut.MulDiv(chain.U64(999_000+10*i), chain.U64(1_000_000))
 		})
 		index.Put(o)
 		all = append(all, o)

@@ -12,9 +12,9 @@ import (
 // Whatever orders come and go, none whose trigger is met is passed over.
 func TestTriggersPassOverNone(t *testing.T) {
 	waitingTypes := []perp.OrderType{perp.LimitIncrease, perp.StopIncrease, perp.LimitDecrease, perp.StopLossDecrease}
-	price := func(t *rapid.T, name string) perp.Uint {
+	price := func(t *rapid.T, name string) chain.Uint {
 		// Prices of more digits than a float has, a few units apart.
-		return perp.U64(4).Mul(perp.Pow10(30)).Add(perp.U64(rapid.Uint64Range(0, 3).Draw(t, name)))
+		return chain.U64(4).Mul(chain.Pow10(30)).Add(chain.U64(rapid.Uint64Range(0, 3).Draw(t, name)))
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var triggers Triggers
@@ -60,10 +60,10 @@ func TestTriggersFilter(t *testing.T) {
 	var triggers Triggers
 	for i := range byte(100) {
 		triggers.Put(perp.Order{Key: chain.Hash{i}, OrderType: perp.LimitIncrease, IsLong: true,
-			TriggerPrice: perp.U64(1000 - uint64(i))})
+			TriggerPrice: chain.U64(1000 - uint64(i))})
 	}
 	count := 0
-	triggers.Reached(perp.Price{Min: perp.U64(998), Max: perp.U64(998)}, func(perp.Order) { count++ })
+	triggers.Reached(perp.Price{Min: chain.U64(998), Max: chain.U64(998)}, func(perp.Order) { count++ })
 	if count != 3 {
 		t.Errorf("%d orders looked at, want those at 998, 999 and 1000", count)
 	}

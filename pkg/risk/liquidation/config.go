@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
 )
 
 // Config is the [liquidation] section, the same for planner and sender of a keeper.
@@ -27,7 +28,7 @@ func DefaultConfig() Config {
 // Validate names every setting that cannot work.
 func (c Config) Validate() error {
 	return errors.Join(
-		check.Refuse(c.FireRatio.Factor.Less(perp.One) || perp.U64(2).Mul(perp.One).Less(c.FireRatio.Factor),
+		check.Refuse(c.FireRatio.Factor.Less(perp.One) || chain.U64(2).Mul(perp.One).Less(c.FireRatio.Factor),
 			"fire_ratio: %s is not between 1 and 2 (1 is the rule of GMX)", c.FireRatio),
 		check.Between("workers", c.Workers, 1, 256),
 	)
@@ -35,10 +36,10 @@ func (c Config) Validate() error {
 
 // Armed is the margin ratio below which positions are kept judged: that of the armed tier, or the one at which the
 // venue liquidates if that is higher.
-func (c Config) Armed() perp.Uint { return ArmedRatio.Max(c.FireRatio.Factor) }
+func (c Config) Armed() chain.Uint { return ArmedRatio.Max(c.FireRatio.Factor) }
 
 // Ratio is a margin ratio as a factor with 30 decimals, written as a decimal: 1.10.
-type Ratio struct{ Factor perp.Uint }
+type Ratio struct{ Factor chain.Uint }
 
 // String returns the decimal form.
 func (r Ratio) String() string { return r.Factor.Decimal(30) }
@@ -48,8 +49,8 @@ func (r Ratio) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText reads a decimal of at most 30 digits after the point.
 func (r *Ratio) UnmarshalText(text []byte) error {
-	factor, err := perp.ParseDecimal(string(text), 30)
-	if err != nil || !factor.Less(perp.Pow10(39)) {
+	factor, err := chain.ParseDecimal(string(text), 30)
+	if err != nil || !factor.Less(chain.Pow10(39)) {
 		return fmt.Errorf("%q is no ratio: write a decimal such as 1.10", text)
 	}
 	r.Factor = factor

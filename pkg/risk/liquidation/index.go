@@ -29,7 +29,7 @@ type Index struct {
 
 // NewIndex returns an empty index that yields positions whose margin ratio is below armed, a 30-decimal factor: at
 // least the one at which they are liquidated (LIQ-5).
-func NewIndex(armed perp.Uint) *Index {
+func NewIndex(armed chain.Uint) *Index {
 	return &Index{armed: armed.Float() / one, handles: map[chain.Hash]handle{}, numbers: map[groupKey]uint32{},
 		markets: map[chain.Address][]*group{}}
 }

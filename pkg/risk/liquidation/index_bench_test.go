@@ -25,12 +25,12 @@ type crowd struct {
 func newCrowd(markets, positions int) *crowd {
 	random := rand.New(rand.NewPCG(1, 2))
 	c := &crowd{rows: perp.NewBook(),
-		prices: map[chain.Address]perp.Price{usdc: {Min: perp.Pow10(24), Max: perp.Pow10(24)}}}
+		prices: map[chain.Address]perp.Price{usdc: {Min: chain.Pow10(24), Max: chain.Pow10(24)}}}
 	if err := c.rows.Begin(1); err != nil {
 		panic(err)
 	}
 	v := venue{book: c.rows}
-	v.set("MIN_COLLATERAL_USD", perp.Pow10(30))
+	v.set("MIN_COLLATERAL_USD", chain.Pow10(30))
 	for i := range markets {
 		token := chain.Address{0xaa, byte(i)}
 		m := perp.Market{MarketToken: chain.Address{0xbb, byte(i)}, IndexToken: token, LongToken: token,
@@ -48,37 +48,37 @@ func newCrowd(markets, positions int) *crowd {
 
 func (c *crowd) price(token chain.Address, dollars float64) {
 	price := uintOf(dollars * 1e12)
-	c.prices[token] = perp.Price{Min: price, Max: price.Add(price.Div(perp.U64(10_000)))}
+	c.prices[token] = perp.Price{Min: price, Max: price.Add(price.Div(chain.U64(10_000)))}
 }
 
 // parameters are about those of GMX's larger markets.
 func (c *crowd) parameters(v venue, m perp.Market) {
 	key := m.MarketToken.Hash()
-	v.set("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", perp.Pow10(28).Div(perp.U64(2)), key)
-	v.set("FUNDING_FACTOR", perp.Pow10(22), key)
+	v.set("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", chain.Pow10(28).Div(chain.U64(2)), key)
+	v.set("FUNDING_FACTOR", chain.Pow10(22), key)
 	v.set("FUNDING_EXPONENT_FACTOR", perp.One, key)
-	v.set("MAX_FUNDING_FACTOR_PER_SECOND", perp.Pow10(22), key)
+	v.set("MAX_FUNDING_FACTOR_PER_SECOND", chain.Pow10(22), key)
 	for _, is := range sides {
 		side := perp.BoolWord(is)
-		v.set("POSITION_FEE_FACTOR", perp.Pow10(26).Mul(perp.U64(6)), key, side)
-		v.set("POSITION_IMPACT_FACTOR", perp.Pow10(22), key, side)
-		v.set("POSITION_IMPACT_EXPONENT_FACTOR", perp.U64(2).Mul(perp.One), key, side)
-		v.set("BORROWING_FACTOR", perp.Pow10(22), key, side)
+		v.set("POSITION_FEE_FACTOR", chain.Pow10(26).Mul(chain.U64(6)), key, side)
+		v.set("POSITION_IMPACT_FACTOR", chain.Pow10(22), key, side)
+		v.set("POSITION_IMPACT_EXPONENT_FACTOR", chain.U64(2).Mul(perp.One), key, side)
+		v.set("BORROWING_FACTOR", chain.Pow10(22), key, side)
 		v.set("BORROWING_EXPONENT_FACTOR", perp.One, key, side)
 	}
 	stamp := perp.Stamp{Block: 1, TimeMs: second * 1000}
-	put := func(measure perp.Measure, token chain.Address, isLong bool, value perp.Uint) {
+	put := func(measure perp.Measure, token chain.Address, isLong bool, value chain.Uint) {
 		c.rows.Put(perp.MarketValue{Measure: measure, Scope: key, Token: token, IsLong: isLong, Value: value.Int(),
 			Stamp: stamp})
 	}
-	put(perp.FundingFactorPerSecond, chain.Address{}, false, perp.Uint{})
+	put(perp.FundingFactorPerSecond, chain.Address{}, false, chain.Uint{})
 	for _, token := range []chain.Address{m.LongToken, m.ShortToken} {
-		put(perp.PoolAmount, token, false, perp.U64(200_000_000).Mul(perp.One).Div(c.prices[token].Max))
+		put(perp.PoolAmount, token, false, chain.U64(200_000_000).Mul(perp.One).Div(c.prices[token].Max))
 		for i, isLong := range sides {
-			interest := perp.U64(uint64(40_000_000 + 10_000_000*i)).Mul(perp.One)
+			interest := chain.U64(uint64(40_000_000 + 10_000_000*i)).Mul(perp.One)
 			put(perp.OpenInterest, token, isLong, interest)
 			put(perp.OpenInterestInTokens, token, isLong, interest.Div(c.prices[m.IndexToken].Max))
-			put(perp.CumulativeBorrowingFactor, chain.Address{}, isLong, perp.Uint{})
+			put(perp.CumulativeBorrowingFactor, chain.Address{}, isLong, chain.Uint{})
 		}
 	}
 }
@@ -89,7 +89,7 @@ func (c *crowd) position(random *rand.Rand, id uint64, market int) perp.Position
 	p := perp.Position{
 		Market: chain.Address{0xbb, byte(market)}, CollateralToken: []chain.Address{usdc, token}[random.IntN(2)],
 		IsLong: random.IntN(2) == 0,
-		Status: perp.Active, SizeInUsd: perp.U64(usd).Mul(perp.One),
+		Status: perp.Active, SizeInUsd: chain.U64(usd).Mul(perp.One),
 		Account: chain.Address(binary.BigEndian.AppendUint64(make([]byte, 12), id)),
 	}
 	binary.BigEndian.PutUint64(p.PositionKey[:], id)

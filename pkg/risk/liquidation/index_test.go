@@ -37,7 +37,7 @@ func drawVenue(t *rapid.T) *venue {
 	v.price(eth, 4000e12, 1)
 	v.price(usdc, 1e24, 1)
 	v.price(doge, 2e21, 1) // $0.2 with 8 decimals
-	v.set("MIN_COLLATERAL_USD", perp.Pow10(30))
+	v.set("MIN_COLLATERAL_USD", chain.Pow10(30))
 	for _, m := range markets {
 		v.book.Put(m)
 		v.drawParameters(t, m)
@@ -53,29 +53,29 @@ func (v *venue) begin(t *rapid.T) {
 	}
 }
 
-func (v *venue) set(name string, value perp.Uint, args ...chain.Hash) {
+func (v *venue) set(name string, value chain.Uint, args ...chain.Hash) {
 	v.book.Put(perp.Parameter{Key: perp.DataStoreKey(name, args...), Value: value.Bytes32()})
 }
 
 // price sets a price with a spread of so many hundredths of a percent.
 func (v *venue) price(token chain.Address, price float64, spread uint64) {
 	middle := uintOf(price)
-	half := middle.Mul(perp.U64(spread)).Div(perp.U64(20_000))
+	half := middle.Mul(chain.U64(spread)).Div(chain.U64(20_000))
 	v.prices[token] = perp.Price{Min: middle.Sub(half), Max: middle.Add(half)}
 }
 
-func uintOf(f float64) perp.Uint {
+func uintOf(f float64) chain.Uint {
 	const exact = 1e15
 	e := 0
 	for f >= exact {
 		f, e = f/10, e+1
 	}
-	return perp.U64(uint64(f)).Mul(perp.Pow10(uint64(e)))
+	return chain.U64(uint64(f)).Mul(chain.Pow10(uint64(e)))
 }
 
 // factor draws a 30-decimal factor of so many billionths at most.
-func factor(t *rapid.T, name string, most uint64) perp.Uint {
-	return perp.U64(rapid.Uint64Range(0, most).Draw(t, name)).Mul(perp.Pow10(21))
+func factor(t *rapid.T, name string, most uint64) chain.Uint {
+	return chain.U64(rapid.Uint64Range(0, most).Draw(t, name)).Mul(chain.Pow10(21))
 }
 
 func (v *venue) drawParameters(t *rapid.T, m perp.Market) {
@@ -87,9 +87,10 @@ func (v *venue) drawParameters(t *rapid.T, m perp.Market) {
 	v.set("MAX_FUNDING_FACTOR_PER_SECOND", factor(t, "max funding", 20_000), key)
 	for _, is := range sides {
 		v.set("POSITION_FEE_FACTOR", factor(t, "fee", 1_000_000), key, perp.BoolWord(is))
-		v.set("POSITION_IMPACT_FACTOR", perp.U64(rapid.Uint64Range(0, 1_000_000).Draw(t, "impact")).Mul(perp.Pow10(16)),
+		impact := chain.U64(rapid.Uint64Range(0, 1_000_000).Draw(t, "impact"))
+		v.set("POSITION_IMPACT_FACTOR", impact.Mul(chain.Pow10(16)),
 			key, perp.BoolWord(is))
-		v.set("POSITION_IMPACT_EXPONENT_FACTOR", perp.U64(2).Mul(perp.One), key, perp.BoolWord(is))
+		v.set("POSITION_IMPACT_EXPONENT_FACTOR", chain.U64(2).Mul(perp.One), key, perp.BoolWord(is))
 		v.set("BORROWING_FACTOR", factor(t, "borrowing", 20_000), key, perp.BoolWord(is))
 		v.set("BORROWING_EXPONENT_FACTOR", perp.One, key, perp.BoolWord(is))
 	}
@@ -98,20 +99,20 @@ func (v *venue) drawParameters(t *rapid.T, m perp.Market) {
 // drawInterest puts new open interest, pools and accruals, as a trade of somebody else does.
 func (v *venue) drawInterest(t *rapid.T, m perp.Market) {
 	scope, stamp := m.MarketToken.Hash(), perp.Stamp{Block: v.block, TimeMs: v.time * 1000}
-	put := func(measure perp.Measure, token chain.Address, isLong bool, value perp.Uint) {
+	put := func(measure perp.Measure, token chain.Address, isLong bool, value chain.Uint) {
 		v.book.Put(perp.MarketValue{Measure: measure, Scope: scope, Token: token, IsLong: isLong, Value: value.Int(),
 			Stamp: stamp})
 	}
 	for _, token := range []chain.Address{m.LongToken, m.ShortToken} {
 		usd := rapid.Uint64Range(1_000_000, 50_000_000).Draw(t, "pool")
-		put(perp.PoolAmount, token, false, perp.U64(usd).Mul(perp.One).Div(v.prices[token].Max))
+		put(perp.PoolAmount, token, false, chain.U64(usd).Mul(perp.One).Div(v.prices[token].Max))
 		for _, isLong := range sides {
-			interest := perp.U64(rapid.Uint64Range(0, 10_000_000).Draw(t, "interest")).Mul(perp.One)
+			interest := chain.U64(rapid.Uint64Range(0, 10_000_000).Draw(t, "interest")).Mul(perp.One)
 			put(perp.OpenInterest, token, isLong, interest)
 			put(perp.OpenInterestInTokens, token, isLong, interest.Div(v.prices[m.IndexToken].Max))
 		}
 	}
-	put(perp.FundingFactorPerSecond, chain.Address{}, false, perp.Uint{})
+	put(perp.FundingFactorPerSecond, chain.Address{}, false, chain.Uint{})
 	for _, isLong := range sides {
 		key := perp.MarketValueKey(perp.CumulativeBorrowingFactor, scope, chain.Address{}, isLong)
 		before, _ := v.book.Get(key).(perp.MarketValue)
@@ -130,11 +131,11 @@ func (v *venue) drawPosition(t *rapid.T) perp.Position {
 		CollateralToken: rapid.SampledFrom([]chain.Address{m.LongToken, m.ShortToken}).Draw(t, "collateral"),
 		IsLong:          rapid.Bool().Draw(t, "long"),
 	}
-	cents := perp.U64(rapid.OneOf(rapid.Uint64Range(10, 1000), rapid.Uint64Range(500, 100_000_000)).Draw(t, "size"))
-	p.SizeInUsd = cents.Mul(perp.Pow10(28))
+	cents := chain.U64(rapid.OneOf(rapid.Uint64Range(10, 1000), rapid.Uint64Range(500, 100_000_000)).Draw(t, "size"))
+	p.SizeInUsd = cents.Mul(chain.Pow10(28))
 	p.SizeInTokens = p.SizeInUsd.Div(v.prices[m.IndexToken].Max)
-	margin := perp.U64(rapid.OneOf(rapid.Uint64Range(0, 300), rapid.Uint64Range(0, 3000)).Draw(t, "margin"))
-	p.CollateralAmount = cents.Mul(margin).Mul(perp.Pow10(25)).Div(v.prices[p.CollateralToken].Max)
+	margin := chain.U64(rapid.OneOf(rapid.Uint64Range(0, 300), rapid.Uint64Range(0, 3000)).Draw(t, "margin"))
+	p.CollateralAmount = cents.Mul(margin).Mul(chain.Pow10(25)).Div(v.prices[p.CollateralToken].Max)
 	p.BorrowingFactor = v.stored(perp.CumulativeBorrowingFactor, m, chain.Address{}, p.IsLong)
 	p.FundingFeeAmountPerSize = v.stored(perp.FundingFeeAmountPerSize, m, p.CollateralToken, p.IsLong)
 	v.positions[p.PositionKey] = p
@@ -142,7 +143,7 @@ func (v *venue) drawPosition(t *rapid.T) perp.Position {
 }
 
 // stored is a measure as it was last accrued: a position takes it along when it changes.
-func (v *venue) stored(m perp.Measure, of perp.Market, token chain.Address, isLong bool) perp.Uint {
+func (v *venue) stored(m perp.Measure, of perp.Market, token chain.Address, isLong bool) chain.Uint {
 	value, _ := v.book.Get(perp.MarketValueKey(m, of.MarketToken.Hash(), token, isLong)).(perp.MarketValue)
 	return value.Value.Uint()
 }
@@ -185,7 +186,7 @@ func (x *Index) entries() (all priceEntries) {
 // LIQ-2: for any path of prices, positions, accruals and parameters, what the index yields has all that an exact sweep
 // finds, with the same verdicts; and nothing that is safe beyond the armed ratio.
 func TestIndexMissesNothing(t *testing.T) {
-	armed := perp.U64(11).Mul(perp.Pow10(29))
+	armed := chain.U64(11).Mul(chain.Pow10(29))
 	rapid.Check(t, func(t *rapid.T) {
 		v, x := drawVenue(t), NewIndex(armed)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -213,7 +214,7 @@ func TestIndexMissesNothing(t *testing.T) {
 	})
 }
 
-func (v *venue) compare(t *rapid.T, x *Index, armed perp.Uint) {
+func (v *venue) compare(t *rapid.T, x *Index, armed chain.Uint) {
 	view := v.view()
 	found := map[chain.Hash]perp.Verdict{}
 	for _, m := range x.Markets() {
@@ -343,9 +344,9 @@ func TestTinyShortInItsIndexToken(t *testing.T) {
 	rows.Put(perp.Parameter{Key: perp.DataStoreKey("MIN_COLLATERAL_USD"), Value: perp.One.Bytes32()})
 	p := perp.Position{
 		PositionKey: chain.Hash{1}, Market: market.MarketToken, CollateralToken: eth, Status: perp.Active,
-		SizeInUsd: perp.One.Div(perp.U64(2)),
+		SizeInUsd: perp.One.Div(chain.U64(2)),
 		// $1.30 and $1.35 by now
-		SizeInTokens: perp.U64(26).Mul(perp.Pow10(13)), CollateralAmount: perp.U64(27).Mul(perp.Pow10(13)),
+		SizeInTokens: chain.U64(26).Mul(chain.Pow10(13)), CollateralAmount: chain.U64(27).Mul(chain.Pow10(13)),
 	}
 	view := perp.NewView(c)
 	if v, err := view.Judge(p); err != nil || !v.Liquidatable {

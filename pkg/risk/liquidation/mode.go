@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 )
 
 // Mode is how volatile the markets are, and with it how often all positions are swept (LIQ-1).
@@ -50,7 +49,7 @@ func NewModes(window time.Duration) *Modes {
 }
 
 // Observe notes the mark price of a market (USD with 30 decimals per smallest unit) at a time (Unix ms).
-func (m *Modes) Observe(market chain.Address, mark perp.Uint, atMs uint64) {
+func (m *Modes) Observe(market chain.Address, mark chain.Uint, atMs uint64) {
 	e := m.markets[market]
 	if e == nil {
 		e = &extent{}
@@ -94,7 +93,7 @@ type extent struct{ highs, lows []point }
 
 type point struct {
 	atMs uint64
-	mark perp.Uint
+	mark chain.Uint
 }
 
 func (e *extent) add(p point) {
@@ -123,5 +122,5 @@ func (e *extent) exceeds(points uint64) bool {
 	}
 	high, low := e.highs[0].mark, e.lows[0].mark
 	const whole = 10_000
-	return low.Mul(perp.U64(points)).Less(high.Sub(low).Mul(perp.U64(whole)))
+	return low.Mul(chain.U64(points)).Less(high.Sub(low).Mul(chain.U64(whole)))
 }

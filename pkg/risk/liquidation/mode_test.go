@@ -7,7 +7,6 @@ import (
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 )
 
 // LIQ-1: 10 s, 5 s above 5 %, 2 s above 10 %; up at once, down only after a calm window.
@@ -24,7 +23,7 @@ func TestModes(t *testing.T) {
 		{30, 10_900, Extreme}, {73, 10_900, Extreme},
 		{132, 10_900, Volatile}, {191, 10_900, Volatile}, {193, 10_900, Normal},
 	} {
-		m.Observe(market, perp.U64(step.mark), step.second*1000)
+		m.Observe(market, chain.U64(step.mark), step.second*1000)
 		if got := m.Mode(step.second * 1000); got != step.want {
 			t.Fatalf("second %d at %d: %v, want %v", step.second, step.mark, got, step.want)
 		}
@@ -46,7 +45,7 @@ func TestModesDoNotFlap(t *testing.T) {
 		before := Normal
 		for range rapid.IntRange(1, 200).Draw(t, "ticks") {
 			now += rapid.Uint64Range(100, 5000).Draw(t, "pause")
-			m.Observe(chain.Address{1}, perp.U64(rapid.Uint64Range(940, 1060).Draw(t, "mark")), now)
+			m.Observe(chain.Address{1}, chain.U64(rapid.Uint64Range(940, 1060).Draw(t, "mark")), now)
 			mode := m.Mode(now)
 			if mode < before {
 				if before-mode != 1 || fell != 0 && now-fell < window {
@@ -67,7 +66,7 @@ func TestExtentIsAWindow(t *testing.T) {
 		var now uint64
 		for range rapid.IntRange(1, 100).Draw(t, "ticks") {
 			now += rapid.Uint64Range(0, 3).Draw(t, "pause")
-			p := point{now, perp.U64(rapid.Uint64Range(1, 20).Draw(t, "mark"))}
+			p := point{now, chain.U64(rapid.Uint64Range(1, 20).Draw(t, "mark"))}
 			all = append(all, p)
 			e.add(p)
 			since := now - min(now, 10)
@@ -93,7 +92,7 @@ func TestTimeThatGoesBackCalmsNothing(t *testing.T) {
 		want         Mode
 	}{{0, 10_000, Normal}, {12, 12_000, Extreme}, {80, 12_000, Volatile}, {79, 12_000, Volatile},
 		{141, 12_000, Normal}} {
-		m.Observe(chain.Address{1}, perp.U64(step.mark), step.second*1000)
+		m.Observe(chain.Address{1}, chain.U64(step.mark), step.second*1000)
 		if got := m.Mode(step.second * 1000); got != step.want {
 			t.Errorf("second %d: %v, want %v", step.second, got, step.want)
 		}

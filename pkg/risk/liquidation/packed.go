@@ -18,7 +18,7 @@ func pack(dst record, p *perp.Position, group uint32) record {
 	dst = append(dst, p.PositionKey[:]...)
 	dst = append(dst, p.Account[:]...)
 	dst = binary.LittleEndian.AppendUint32(dst, group)
-	for _, n := range [...]perp.Uint{p.SizeInUsd, p.SizeInTokens, p.CollateralAmount, p.BorrowingFactor,
+	for _, n := range [...]chain.Uint{p.SizeInUsd, p.SizeInTokens, p.CollateralAmount, p.BorrowingFactor,
 		p.FundingFeeAmountPerSize, p.PendingImpactAmount.Abs()} {
 		dst = appendWide(dst, n)
 	}
@@ -34,7 +34,7 @@ func pack(dst record, p *perp.Position, group uint32) record {
 	return dst
 }
 
-func appendWide(dst record, n perp.Uint) record {
+func appendWide(dst record, n chain.Uint) record {
 	word := n.Bytes32()
 	first := 0
 	for first < len(word) && word[first] == 0 {
@@ -63,7 +63,7 @@ func (r *reader) next() []byte {
 	return number
 }
 
-func (r *reader) wide() perp.Uint { return perp.UintFromBytes(r.next()) }
+func (r *reader) wide() chain.Uint { return chain.UintFromBytes(r.next()) }
 
 func (r *reader) word() (n uint64) {
 	for _, b := range r.next() {

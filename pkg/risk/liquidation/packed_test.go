@@ -16,8 +16,8 @@ import (
 // unread are the fields that the index does not keep.
 var unread = []string{"LongTokenClaimableFundingAmountPerSize", "ShortTokenClaimableFundingPerSize"}
 
-func drawNumber(t *rapid.T, name string) perp.Uint {
-	return perp.UintFromBytes(rapid.SliceOfN(rapid.Byte(), 0, 32).Draw(t, name))
+func drawNumber(t *rapid.T, name string) chain.Uint {
+	return chain.UintFromBytes(rapid.SliceOfN(rapid.Byte(), 0, 32).Draw(t, name))
 }
 
 // Every field of a position, at any value it can have, is the same after packing, but for those that no rule reads.
@@ -27,7 +27,7 @@ func TestPackedPositionsAreWhatTheyWere(t *testing.T) {
 		v := reflect.ValueOf(&p).Elem()
 		for i := range v.NumField() {
 			switch f := v.Field(i).Addr().Interface().(type) {
-			case *perp.Uint:
+			case *chain.Uint:
 				*f = drawNumber(t, v.Type().Field(i).Name)
 			case *chain.Hash:
 				*f = chain.Hash(rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "hash"))
@@ -35,7 +35,7 @@ func TestPackedPositionsAreWhatTheyWere(t *testing.T) {
 				*f = chain.Address(rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "address"))
 			}
 		}
-		half := drawNumber(t, "impact").Div(perp.U64(2)).Int()
+		half := drawNumber(t, "impact").Div(chain.U64(2)).Int()
 		p.PendingImpactAmount = half
 		if rapid.Bool().Draw(t, "negative") {
 			p.PendingImpactAmount = half.Neg()

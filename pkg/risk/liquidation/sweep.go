@@ -36,8 +36,8 @@ type Swept struct {
 
 // The tiers of risk by margin ratio (LIQ-5), as 30-decimal factors.
 var (
-	watchRatio = perp.U64(2).Mul(perp.One)
-	ArmedRatio = perp.U64(11).Mul(perp.Pow10(29))
+	watchRatio = chain.U64(2).Mul(perp.One)
+	ArmedRatio = chain.U64(11).Mul(chain.Pow10(29))
 )
 
 // Sweep judges every active position by the same view (LIQ-4), in the order given. Positions that could not be judged

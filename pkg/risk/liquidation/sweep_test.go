@@ -21,16 +21,16 @@ func circumstances(t interface{ Fatal(...any) }, ethPrice uint64) perp.Circumsta
 	book := perp.NewBook()
 	factor := perp.Parameter{
 		Key:   perp.DataStoreKey("MIN_COLLATERAL_FACTOR_FOR_LIQUIDATION", market.MarketToken.Hash()),
-		Value: perp.Pow10(28).Bytes32(), // 1 %
+		Value: chain.Pow10(28).Bytes32(), // 1 %
 	}
 	if err := book.Begin(1); err != nil {
 		t.Fatal(err)
 	}
 	book.Put(market)
 	book.Put(factor)
-	price := perp.U64(ethPrice).Mul(perp.Pow10(12))
+	price := chain.U64(ethPrice).Mul(chain.Pow10(12))
 	return perp.Circumstances{Rows: book, FireRatio: perp.One, Prices: map[chain.Address]perp.Price{
-		eth: {Min: price, Max: price}, usdc: {Min: perp.Pow10(24), Max: perp.Pow10(24)},
+		eth: {Min: price, Max: price}, usdc: {Min: chain.Pow10(24), Max: chain.Pow10(24)},
 	}}
 }
 
@@ -46,8 +46,8 @@ func long(id byte, collateralUSD uint64) perp.Position {
 	return perp.Position{
 		PositionKey: chain.Hash{id}, Market: market.MarketToken, CollateralToken: usdc, IsLong: true,
 		Status:    perp.Active,
-		SizeInUsd: perp.U64(10_000).Mul(perp.One), SizeInTokens: perp.U64(2).Mul(perp.Pow10(18)),
-		CollateralAmount: perp.U64(collateralUSD).Mul(perp.Pow10(6)),
+		SizeInUsd: chain.U64(10_000).Mul(perp.One), SizeInTokens: chain.U64(2).Mul(chain.Pow10(18)),
+		CollateralAmount: chain.U64(collateralUSD).Mul(chain.Pow10(6)),
 	}
 }
 
@@ -133,7 +133,7 @@ func TestRatioText(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Error(err)
 	}
-	c.FireRatio, c.Workers = Ratio{perp.U64(1)}, 0
+	c.FireRatio, c.Workers = Ratio{chain.U64(1)}, 0
 	if err := c.Validate(); err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("both problems are named at once: %v", err)
 	}
@@ -176,7 +176,7 @@ func TestSweepNamesNoMillions(t *testing.T) {
 	lost := long(1, 1000)
 	lost.Market = chain.Address{99}
 	broken := long(2, 1000)
-	broken.SizeInTokens = perp.Uint{}
+	broken.SizeInTokens = chain.Uint{}
 	positions := make([]perp.Position, 0, 1001)
 	for range 500 {
 		positions = append(positions, lost, broken)

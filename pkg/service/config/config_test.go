@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service/config"
+	"perpkeeper/pkg/setting/secret"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files; commit them only if you understand the difference")

@@ -14,8 +14,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service/config"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // What is printed is what is in force: read back, it gives the same configuration.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"perpkeeper/pkg/secret"
 	"perpkeeper/pkg/service/config"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // secrets is a configuration with a secret in each place where one can stand.

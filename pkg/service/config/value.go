@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// revealer is what a secret's type has (see pkg/secret); its text must not come into an error.
+// revealer is what a secret's type has (see pkg/setting/secret); its text must not come into an error.
 type revealer interface{ Reveal() string }
 
 // set reads a scalar from its text. The value is left alone if the text does not fit.

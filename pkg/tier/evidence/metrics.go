@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"perpkeeper/pkg/instrument/metric"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/service/metric"
 	"perpkeeper/pkg/tier/execution"
 )
 

@@ -73,7 +73,7 @@ const (
 )
 
 // secondaryAdl marks an order's execution as a deleveraging (Order.SecondaryOrderType.Adl).
-var secondaryAdl = perp.U64(1)
+var secondaryAdl = chain.U64(1)
 
 // Endings reads what the events of one transaction ended, in their order. They may be the part of a transaction that
 // one partition owns. Tx and Block are the caller's to fill in.
@@ -98,7 +98,7 @@ func Endings(events []perp.Event) []Execution {
 				continue
 			}
 			endings = append(endings, Execution{
-				Kind: job.OfRequest(e.Kind), Key: e.Key, Result: resultOf(e.Status), Reason: e.Reason,
+				Kind: job.Kind(e.Kind), Key: e.Key, Result: resultOf(e.Status), Reason: e.Reason,
 				ReasonBytes: e.ReasonBytes, Pos: posOf(e.Stamp),
 			})
 		case perp.MarketValued:

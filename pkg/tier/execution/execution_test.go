@@ -18,7 +18,7 @@ func TestEndings(t *testing.T) {
 	at := perp.Stamp{Block: 5, Log: 9}
 	ended := perp.OrderEnded{Key: order, Status: perp.Executed, Stamp: at}
 	deleveraged := ended
-	deleveraged.SecondaryOrderType = perp.U64(1)
+	deleveraged.SecondaryOrderType = chain.U64(1)
 	pos := chain.LogPos{Block: 5, Index: 9}
 	for name, c := range map[string]struct {
 		events []perp.Event

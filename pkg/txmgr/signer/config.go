@@ -11,8 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/secret"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // Config is where a keeper's keys are: in exactly one of three places. Start from DefaultConfig.

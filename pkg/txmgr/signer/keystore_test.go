@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // The test vector of the Web3 Secret Storage Definition for scrypt, at full cost; its password is testpassword.

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/transport"
 )
 

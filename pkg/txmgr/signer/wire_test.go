@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/transport/transporttest"
 )
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/service/check"
+	"perpkeeper/pkg/setting/check"
 )
 
 // Gwei in wei.
@@ -79,7 +79,7 @@ func (p Policy) Of(l job.Lane) Tariff {
 
 // Validate names what cannot work.
 func (p Policy) Validate() error {
-	least := perp.U64(MaxGas).Mul(perp.U64(p.Floor))
+	least := chain.U64(MaxGas).Mul(chain.U64(p.Floor))
 	cleanup := p.Budget.Cleanup
 	var problems []error
 	for _, l := range job.Lanes() {
@@ -90,8 +90,8 @@ func (p Policy) Validate() error {
 	return errors.Join(append(problems,
 		check.Refuse(p.JobCost/MaxGas < p.Floor, "max_job_cost: %d wei do not pay for %d gas at BSC's least price",
 			p.JobCost, uint64(MaxGas)),
-		check.Refuse(p.Budget.Day.wei.Less(perp.U64(p.JobCost)), "budget.day: %s BNB are below max_job_cost, %s BNB",
-			p.Budget.Day, Wei(perp.U64(p.JobCost))),
+		check.Refuse(p.Budget.Day.wei.Less(chain.U64(p.JobCost)), "budget.day: %s BNB are below max_job_cost, %s BNB",
+			p.Budget.Day, Wei(chain.U64(p.JobCost))),
 		check.Refuse(p.Liquidation.Cap < p.Order.Cap, "liquidation.max_price: %d is below order.max_price, %d "+
 			"(raise it: a liquidation may inherit the place of an order)", p.Liquidation.Cap, p.Order.Cap),
 		check.Refuse(less(p.Budget.Day.wei, p.Budget.Reserve.wei).Less(least), "budget.liquidation_reserve: %s BNB "+

@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 func TestFirstPrice(t *testing.T) {
@@ -138,7 +138,7 @@ func TestPolicyValidate(t *testing.T) {
 	for name, spoil := range map[string]func(*Policy){
 		"cap below floor":         func(p *Policy) { p.Order.Cap = p.Floor - 1 },
 		"nothing is affordable":   func(p *Policy) { p.JobCost = MaxGas },
-		"a day below a job":       func(p *Policy) { p.Budget.Day = Wei(perp.U64(p.JobCost - 1)) },
+		"a day below a job":       func(p *Policy) { p.Budget.Day = Wei(chain.U64(p.JobCost - 1)) },
 		"a reserve above the day": func(p *Policy) { p.Budget.Reserve = MustBNB("8.1") },
 	} {
 		p := DefaultPolicy()

@@ -3,8 +3,8 @@ package txm
 import (
 	"fmt"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 // weiDigits is how many decimals a BNB has.
@@ -12,10 +12,10 @@ const weiDigits = 18
 
 // BNB is an amount of money. It is wei, of any size that 256 bits hold, and is written in BNB as a decimal: "0.5".
 // There is no rounding either way.
-type BNB struct{ wei perp.Uint }
+type BNB struct{ wei chain.Uint }
 
 // Wei returns an amount of so many wei.
-func Wei(wei perp.Uint) BNB { return BNB{wei} }
+func Wei(wei chain.Uint) BNB { return BNB{wei} }
 
 // MustBNB reads a decimal that is known to be one.
 func MustBNB(text string) (b BNB) {
@@ -26,11 +26,11 @@ func MustBNB(text string) (b BNB) {
 }
 
 // Wei returns the amount in wei.
-func (b BNB) Wei() perp.Uint { return b.wei }
+func (b BNB) Wei() chain.Uint { return b.wei }
 
 // UnmarshalText implements encoding.TextUnmarshaler: digits, with at most 18 behind a point.
 func (b *BNB) UnmarshalText(text []byte) error {
-	wei, err := perp.ParseDecimal(string(text), weiDigits)
+	wei, err := chain.ParseDecimal(string(text), weiDigits)
 	if err != nil {
 		return fmt.Errorf("no amount in BNB (write it as 0.5): %w", err)
 	}
@@ -45,10 +45,10 @@ func (b BNB) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 func (b BNB) String() string { return b.wei.Decimal(weiDigits) }
 
 // ByLane is an amount of wei for each lane. A lane that is missing has none.
-type ByLane map[job.Lane]perp.Uint
+type ByLane map[job.Lane]chain.Uint
 
 // Sum is that of all lanes.
-func (l ByLane) Sum() (sum perp.Uint) {
+func (l ByLane) Sum() (sum chain.Uint) {
 	for _, wei := range l {
 		sum = sum.Add(wei)
 	}
@@ -56,7 +56,7 @@ func (l ByLane) Sum() (sum perp.Uint) {
 }
 
 // Add adds wei to a lane.
-func (l ByLane) Add(lane job.Lane, wei perp.Uint) { l[lane] = l[lane].Add(wei) }
+func (l ByLane) Add(lane job.Lane, wei chain.Uint) { l[lane] = l[lane].Add(wei) }
 
 // Budget is what one signer may spend in 24 hours, net of the execution fees that the venue has paid it for what it
 // sent. What is in flight counts in full: gas limit times price.
@@ -68,7 +68,7 @@ type Budget struct {
 }
 
 // Limit is how many wei all lanes together may have spent when one is spent for a lane, and how many that lane alone.
-func (b Budget) Limit(lane job.Lane) (all, own perp.Uint) {
+func (b Budget) Limit(lane job.Lane) (all, own chain.Uint) {
 	day := b.Day.wei
 	if lane == job.LiquidationLane {
 		return day, day
@@ -82,7 +82,7 @@ func (b Budget) Limit(lane job.Lane) (all, own perp.Uint) {
 
 // Allows reports whether so many wei more may be spent for a lane, when so much was burnt and earned in a day. Nothing
 // may always be spent: what costs no more than what it replaces needs no money.
-func (b Budget) Allows(lane job.Lane, wei perp.Uint, burnt, earned ByLane) bool {
+func (b Budget) Allows(lane job.Lane, wei chain.Uint, burnt, earned ByLane) bool {
 	all, own := b.Limit(lane)
 	return wei.IsZero() || !all.Less(less(burnt.Sum(), earned.Sum()).Add(wei)) &&
 		!own.Less(less(burnt[lane], earned[lane]).Add(wei))
@@ -95,7 +95,7 @@ func (b Budget) Used(lane job.Lane, burnt, earned ByLane) float64 {
 	return max(part(less(burnt.Sum(), earned.Sum()), all), part(less(burnt[lane], earned[lane]), own))
 }
 
-func part(spent, limit perp.Uint) float64 {
+func part(spent, limit chain.Uint) float64 {
 	if limit.IsZero() {
 		return 1
 	}
@@ -103,4 +103,4 @@ func part(spent, limit perp.Uint) float64 {
 }
 
 // less subtracts down to nothing.
-func less(a, b perp.Uint) perp.Uint { return a.Sub(a.Min(b)) }
+func less(a, b chain.Uint) chain.Uint { return a.Sub(a.Min(b)) }

@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 func TestBNB(t *testing.T) {
@@ -29,7 +29,7 @@ func TestBNB(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		b := Wei(perp.U64(rapid.Uint64().Draw(t, "wei")).Mul(perp.U64(rapid.Uint64().Draw(t, "times"))))
+		b := Wei(chain.U64(rapid.Uint64().Draw(t, "wei")).Mul(chain.U64(rapid.Uint64().Draw(t, "times"))))
 		var again BNB
 		if err := again.UnmarshalText([]byte(b.String())); err != nil || again != b {
 			t.Fatalf("%s was read as %s, %v", b, again, err)
@@ -41,7 +41,7 @@ func TestBNB(t *testing.T) {
 // money again; and the day's money is not bounded by what 64 bits hold.
 func TestBudget(t *testing.T) {
 	b := Budget{Day: MustBNB("20"), Reserve: MustBNB("5"), Cleanup: MustBNB("1")}
-	wei := func(bnb string) perp.Uint { return MustBNB(bnb).Wei() }
+	wei := func(bnb string) chain.Uint { return MustBNB(bnb).Wei() }
 	spent := func(liquidation, order, cleanup string) ByLane {
 		return ByLane{job.LiquidationLane: wei(liquidation), job.OrderLane: wei(order),
 			job.CleanupLane: wei(cleanup)}
@@ -89,7 +89,7 @@ func TestBudgetIsKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := func(what string) uint64 { return rapid.Uint64Range(0, 100).Draw(t, what) }
 		day, reserve, cleanup := n("day"), n("reserve"), n("cleanup")
-		b := Budget{Day: Wei(perp.U64(day)), Reserve: Wei(perp.U64(reserve)), Cleanup: Wei(perp.U64(cleanup))}
+		b := Budget{Day: Wei(chain.U64(day)), Reserve: Wei(chain.U64(reserve)), Cleanup: Wei(chain.U64(cleanup))}
 		spent := map[job.Lane]uint64{}
 		burnt := ByLane{}
 		for range rapid.IntRange(0, 30).Draw(t, "times") {
@@ -101,12 +101,12 @@ func TestBudgetIsKept(t *testing.T) {
 				may = sum+cost <= open && (lane != job.CleanupLane || cleanup == 0 || spent[lane]+cost <= cleanup)
 			}
 			may = may || cost == 0
-			if got := b.Allows(lane, perp.U64(cost), burnt, nil); got != may {
+			if got := b.Allows(lane, chain.U64(cost), burnt, nil); got != may {
 				t.Fatalf("%d more for the lane %s after %v: %t", cost, lane, spent, got)
 			}
 			if may {
 				spent[lane] += cost
-				burnt.Add(lane, perp.U64(cost))
+				burnt.Add(lane, chain.U64(cost))
 			}
 		}
 	})

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
@@ -70,13 +70,13 @@ func (b *budget) look(ctx context.Context, spent txm.ByLane) error {
 func (b *budget) take(lane job.Lane, wei uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.limit.Allows(lane, perp.U64(wei), b.spent, b.earned) {
+	if !b.limit.Allows(lane, chain.U64(wei), b.spent, b.earned) {
 		return false
 	}
 	if b.spent == nil {
 		b.spent = txm.ByLane{}
 	}
-	b.spent.Add(lane, perp.U64(wei))
+	b.spent.Add(lane, chain.U64(wei))
 	return true
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
@@ -32,9 +31,9 @@ func (b *books) Earned(context.Context, chain.Address) (txm.ByLane, error) {
 	return b.earned, nil
 }
 
-func (b *books) Balance(context.Context, chain.Address) (perp.Uint, error) {
+func (b *books) Balance(context.Context, chain.Address) (chain.Uint, error) {
 	if b.balance == "" {
-		return perp.Uint{}, errors.New("away")
+		return chain.Uint{}, errors.New("away")
 	}
 	return txm.MustBNB(b.balance).Wei(), nil
 }

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/nonce"
 	"perpkeeper/pkg/txmgr/signer"
@@ -58,7 +57,7 @@ func (c claim) run(ctx context.Context, tasks []*Task) (v Verdict, err error) {
 			}
 			return spentOut(lane), nil
 		}
-		aside.Add(lane, perp.U64(cost))
+		aside.Add(lane, chain.U64(cost))
 	}
 	next, err = c.signAll(ctx, tasks, next, prices)
 	switch {

@@ -11,9 +11,8 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg/txstore"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/txmgr/nonce"
 	"perpkeeper/pkg/txmgr/signer"
 	"perpkeeper/pkg/txmgr/txm"
@@ -36,7 +35,7 @@ func TestClaimSpendsWhatIsLeft(t *testing.T) {
 // has queued.
 func TestSpentLaneShutsNoOther(t *testing.T) {
 	o, m, p := newQueueTest(t, nil), marketAt(0), aBudget(&books{}, "1", "0")
-	p.limit.Cleanup = txm.Wei(perp.U64(1))
+	p.limit.Cleanup = txm.Wei(chain.U64(1))
 	o.claiming(1, devKey(t), p, m)
 	o.stages = append([]Stage{{Name: paysStage, Run: pays{limits{}, m, p}.run}}, o.stages...)
 	order := orderAt(3, 3)
@@ -113,7 +112,7 @@ func (o *queueTest) claimOf(t *testing.T, orders byte, key signer.Signer, wei ui
 func (o *queueTest) claimAt(t *testing.T, orders byte, key signer.Signer, wei uint64, m *market) (claimed []uint64) {
 	t.Helper()
 	p := aBudget(&books{}, "0", "0")
-	p.limit.Day = txm.Wei(perp.U64(wei))
+	p.limit.Day = txm.Wei(chain.U64(wei))
 	o.claiming(int(orders), key, p, m)
 	for i := range orders {
 		o.enqueue(t, orderAt(i, uint64(i)))

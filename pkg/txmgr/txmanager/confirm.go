@@ -10,8 +10,8 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
+	"perpkeeper/pkg/instrument/metric"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/service/metric"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
 )

@@ -4,9 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"perpkeeper/pkg/chain"
+	"perpkeeper/pkg/instrument/metric"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/service/metric"
 	"perpkeeper/pkg/ttl"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
@@ -130,7 +129,7 @@ func (m *Metrics) money(signer chain.Address, limit txm.Budget, spent, earned tx
 }
 
 // balance sets the metrics of a signer's balance (wei), and of how long that lasts.
-func (m *Metrics) balance(signer chain.Address, has, spent, earned perp.Uint) {
+func (m *Metrics) balance(signer chain.Address, has, spent, earned chain.Uint) {
 	const bnb, day = 1e18, 24 * 60 * 60
 	m.balances.WithLabelValues(signer.Hex()).Set(has.Float() / bnb)
 	if burn := spent.Sub(spent.Min(earned)).Float() / day; burn > 0 {

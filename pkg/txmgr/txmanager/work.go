@@ -6,7 +6,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
@@ -102,7 +101,7 @@ type Node interface {
 	// GasPrice and Tips are what transactions are paid. No single endpoint may set it, where there are several.
 	GasPrice(ctx context.Context) (uint64, error)
 	Tips(ctx context.Context, blocks int, shares []uint64) ([][]uint64, error)
-	Balance(ctx context.Context, account chain.Address) (perp.Uint, error) // in wei
+	Balance(ctx context.Context, account chain.Address) (chain.Uint, error) // in wei
 	// Pays reports whether 1 wei that an account sends to itself finds room in a full block, as 0 wei does not.
 	Pays(ctx context.Context, account chain.Address) (bool, error)
 }

@@ -8,7 +8,7 @@ import (
 	"html/template"
 	"strings"
 
-	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/chain"
 )
 
 // What is drawn on, in units of its own.
@@ -18,27 +18,27 @@ const width, height = 1200, 400
 // class in the style sheet, and its values, nil where nothing is known.
 type Series struct {
 	Name, Note, Class string
-	Values            []*perp.Uint
+	Values            []*chain.Uint
 }
 
 // Axes are the texts of a picture: of all of it for who cannot see it, of a value at the left, and of places below: the
 // first at the beginning, the last at the end, the others evenly between.
 type Axes struct {
 	Title string
-	Value func(perp.Uint) string
+	Value func(chain.Uint) string
 	Along []string
 }
 
 // Sparkline draws values as one small line without axes, from zero up; with fit from the lowest value up, so that a
 // slope is seen that is small beside them. It is empty where no value is known.
-func Sparkline(title string, values []*perp.Uint, fit bool) template.HTML {
+func Sparkline(title string, values []*chain.Uint, fit bool) template.HTML {
 	return drawn(func(b *strings.Builder) {
 		low, high := bounds(Series{Values: values})
 		if high == nil {
 			return
 		}
 		if !fit {
-			low = new(perp.Uint)
+			low = new(chain.Uint)
 		}
 		open(b, "spark", title)
 		line(b, "", values, *low, *high)
@@ -53,7 +53,7 @@ func Lines(a Axes, series []Series) template.HTML {
 		if _, most := bounds(series...); most != nil {
 			top := a.begin(b, *most)
 			for _, s := range series {
-				line(b, s.Class, s.Values, perp.Uint{}, top)
+				line(b, s.Class, s.Values, chain.Uint{}, top)
 			}
 			a.end(b, series)
 		}
@@ -64,7 +64,7 @@ func Lines(a Axes, series []Series) template.HTML {
 // points at one. It is empty where there is no bar, and where one is too great for an axis.
 func Bars(a Axes, names []string, series []Series) template.HTML {
 	return drawn(func(b *strings.Builder) {
-		totals, most := make([]perp.Uint, len(names)), perp.Uint{}
+		totals, most := make([]chain.Uint, len(names)), chain.Uint{}
 		for _, s := range series {
 			for i, v := range s.Values {
 				if v != nil {
@@ -78,11 +78,11 @@ func Bars(a Axes, names []string, series []Series) template.HTML {
 		}
 		top := a.begin(b, most)
 		for i, name := range names {
-			below, told := perp.Uint{}, ""
+			below, told := chain.Uint{}, ""
 			b.WriteString("<g>")
 			for _, s := range series {
 				if v := s.Values[i]; v != nil && !v.IsZero() {
-					from, to := level(below, perp.Uint{}, top), level(below.Add(*v), perp.Uint{}, top)
+					from, to := level(below, chain.Uint{}, top), level(below.Add(*v), chain.Uint{}, top)
 					fmt.Fprintf(b, `<rect class="%s" x="%d" y="%d" width="%d" height="%d"/>`, escaped(s.Class),
 						i*width/len(names), to, width*4/5/len(names), max(from-to, 1))
 					below, told = below.Add(*v), told+", "+s.Name+" "+a.Value(*v)
@@ -97,17 +97,17 @@ func Bars(a Axes, names []string, series []Series) template.HTML {
 // drawn is what is drawn, and nothing where the numbers on the way are too great.
 func drawn(draw func(*strings.Builder)) template.HTML {
 	var b strings.Builder
-	if perp.Checked(func() { draw(&b) }) != nil {
+	if chain.Checked(func() { draw(&b) }) != nil {
 		return ""
 	}
 	return template.HTML(b.String()) //nolint:gosec // every text in it was escaped
 }
 
 // begin is a picture up to what is drawn between its axes, whose upper end it returns.
-func (a Axes) begin(b *strings.Builder, most perp.Uint) (top perp.Uint) {
+func (a Axes) begin(b *strings.Builder, most chain.Uint) (top chain.Uint) {
 	top = round(most)
 	b.WriteString(`<figure class="chart"><div class="y" aria-hidden="true">`)
-	for _, v := range []perp.Uint{top, top.Div(perp.U64(2)), {}} {
+	for _, v := range []chain.Uint{top, top.Div(chain.U64(2)), {}} {
 		fmt.Fprintf(b, "<span>%s</span>", escaped(a.Value(v)))
 	}
 	b.WriteString("</div>")
@@ -135,7 +135,7 @@ func open(b *strings.Builder, class, title string) {
 }
 
 // line draws values as a path that begins anew after each gap, with a step to the side, so that a value alone is a dot.
-func line(b *strings.Builder, class string, values []*perp.Uint, low, top perp.Uint) {
+func line(b *strings.Builder, class string, values []*chain.Uint, low, top chain.Uint) {
 	fmt.Fprintf(b, `<path class="line %s" d="`, escaped(class))
 	for i, v := range values {
 		switch {
@@ -150,16 +150,16 @@ func line(b *strings.Builder, class string, values []*perp.Uint, low, top perp.U
 }
 
 // level is how far below the upper edge a value stands between low, at the lower one, and top.
-func level(v, low, top perp.Uint) int {
+func level(v, low, top chain.Uint) int {
 	if !low.Less(top) {
 		return height
 	}
-	up, _ := v.Sub(low).MulDiv(perp.U64(height), top.Sub(low)).Uint64()
+	up, _ := v.Sub(low).MulDiv(chain.U64(height), top.Sub(low)).Uint64()
 	return height - int(up)
 }
 
 // bounds are the lowest and the highest value; nil where none is known.
-func bounds(series ...Series) (low, high *perp.Uint) {
+func bounds(series ...Series) (low, high *chain.Uint) {
 	for _, s := range series {
 		for _, v := range s.Values {
 			if v != nil && low == nil {
@@ -174,11 +174,11 @@ func bounds(series ...Series) (low, high *perp.Uint) {
 
 // round is the least even digit with zeros behind it, or one with zeros, that is not less: the end of an axis, so that
 // its middle is a whole number.
-func round(v perp.Uint) perp.Uint {
-	v = v.Max(perp.U64(2))
-	unit := perp.Pow10(uint64(len(v.Sub(perp.U64(1)).String()) - 1))
+func round(v chain.Uint) chain.Uint {
+	v = v.Max(chain.U64(2))
+	unit := chain.Pow10(uint64(len(v.Sub(chain.U64(1)).String()) - 1))
 	for digit := uint64(2); ; digit += 2 {
-		if top := unit.Mul(perp.U64(digit)); !top.Less(v) {
+		if top := unit.Mul(chain.U64(digit)); !top.Less(v) {
 			return top
 		}
 	}

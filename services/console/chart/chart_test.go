@@ -8,25 +8,26 @@ import (
 	"strings"
 	"testing"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
 )
 
-func values(of ...int) (all []*perp.Uint) {
+func values(of ...int) (all []*chain.Uint) {
 	for _, v := range of {
 		if v < 0 {
 			all = append(all, nil)
 			continue
 		}
-		all = append(all, new(perp.U64(uint64(v))))
+		all = append(all, new(chain.U64(uint64(v))))
 	}
 	return all
 }
 
 var (
-	written  = Axes{Title: "t", Value: perp.Uint.String, Along: []string{"then", "now"}}
+	written  = Axes{Title: "t", Value: chain.Uint.String, Along: []string{"then", "now"}}
 	path     = regexp.MustCompile(`class="line [^"]*" d="([^"]*)"`)
 	rect     = regexp.MustCompile(`<rect class="([^"]*)" x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)"/>`)
-	greatest = perp.Pow10(77)
+	greatest = chain.Pow10(77)
 )
 
 // wellFormed fails where a drawing is no XML: where a tag stays open, say, or a text was not escaped.
@@ -43,7 +44,7 @@ func wellFormed(t *testing.T, drawing string) {
 
 func TestSparkline(t *testing.T) {
 	for name, c := range map[string]struct {
-		values []*perp.Uint
+		values []*chain.Uint
 		fit    bool
 		want   string // of the path
 	}{
@@ -55,7 +56,7 @@ func TestSparkline(t *testing.T) {
 		"fitted":        {values(90, 95, 100), true, "M0 400h1L600 200L1200 0"},
 		"level, fitted": {values(7, 7), true, "M0 400h1L1200 400"},
 		"a gap":         {values(4, 2, -1, 4, -1), false, "M0 0h1L300 200M900 0h1"},
-		"huge":          {[]*perp.Uint{&greatest, new(greatest.Div(perp.U64(2)))}, false, "M0 0h1L1200 200"},
+		"huge":          {[]*chain.Uint{&greatest, new(greatest.Div(chain.U64(2)))}, false, "M0 0h1L1200 200"},
 	} {
 		drawing := string(Sparkline("<a & \"b\">", c.values, c.fit))
 		wellFormed(t, drawing)
@@ -89,11 +90,11 @@ func TestLines(t *testing.T) {
 	if Lines(written, []Series{{Values: values(-1)}}) != "" || Lines(written, nil) != "" {
 		t.Error("nothing is drawn")
 	}
-	huge := string(Lines(written, []Series{{Values: []*perp.Uint{&greatest, nil}}}))
+	huge := string(Lines(written, []Series{{Values: []*chain.Uint{&greatest, nil}}}))
 	if !strings.Contains(huge, "M0 0h1") {
 		t.Errorf("the greatest value is not at the upper edge: %s", huge)
 	}
-	if Lines(written, []Series{{Values: []*perp.Uint{new(greatest.Add(perp.One))}}}) != "" {
+	if Lines(written, []Series{{Values: []*chain.Uint{new(greatest.Add(perp.One))}}}) != "" {
 		t.Error("a line is drawn whose axis has no end") // above 10^77 comes 2*10^77, which is above 2^256
 	}
 }
@@ -116,7 +117,7 @@ func TestBars(t *testing.T) {
 	if Bars(written, []string{"a"}, []Series{{Values: values(-1)}}) != "" || Bars(written, nil, nil) != "" {
 		t.Error("nothing is drawn")
 	}
-	if most := []*perp.Uint{&greatest}; Bars(written, []string{"a"}, []Series{{Values: most}, {Values: most}}) != "" {
+	if most := []*chain.Uint{&greatest}; Bars(written, []string{"a"}, []Series{{Values: most}, {Values: most}}) != "" {
 		t.Error("a bar of more than there are numbers is drawn") // 2 * 10^77 is above 2^256
 	}
 }
@@ -124,7 +125,7 @@ func TestBars(t *testing.T) {
 // What an axis ends with is not less than what is drawn, and its middle is a whole number.
 func TestRound(t *testing.T) {
 	for v, want := range map[uint64]uint64{0: 2, 1: 2, 2: 2, 3: 4, 9: 10, 10: 10, 11: 20, 73: 80, 99: 100, 101: 200} {
-		if got := round(perp.U64(v)); got != perp.U64(want) {
+		if got := round(chain.U64(v)); got != chain.U64(want) {
 			t.Errorf("%d: %s, want %d", v, got, want)
 		}
 	}

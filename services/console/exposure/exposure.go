@@ -20,13 +20,13 @@ type Position struct {
 	perp.Position
 
 	// Ratio is remaining over required collateral, a 30-decimal factor; below one it is due.
-	Ratio perp.Uint
+	Ratio chain.Uint
 	// Distance is the move of the index price against it that makes it due, a 30-decimal factor of the price; zero
 	// where it is due already.
-	Distance perp.Uint
+	Distance chain.Uint
 	// Price is the index price now and LiquidationPrice the estimate, in USD of 30 decimals a smallest unit of the
 	// token.
-	Price, LiquidationPrice perp.Uint
+	Price, LiquidationPrice chain.Uint
 	// Decision is why it is due or not, in the planner's words.
 	Decision due.Decision
 }
@@ -45,7 +45,7 @@ const Steps = 50
 // Curve is the size in USD, of 30 decimals, of a market's positions that are within each step of liquidation.
 type Curve struct {
 	Market chain.Address
-	Sizes  [Steps + 1]perp.Uint
+	Sizes  [Steps + 1]chain.Uint
 }
 
 // curves are those of markets, in which each step still is without those before it.
@@ -53,7 +53,7 @@ type curves map[chain.Address]*Curve
 
 func (c curves) count(p Position) {
 	step := sort.Search(Steps+1, func(k int) bool {
-		return p.Distance.Cmp(perp.One.MulDiv(perp.U64(uint64(k*k)), perp.U64(10_000))) <= 0
+		return p.Distance.Cmp(perp.One.MulDiv(chain.U64(uint64(k*k)), chain.U64(10_000))) <= 0
 	})
 	if step > Steps {
 		return
@@ -122,7 +122,7 @@ func judge(m *due.Moment, p perp.Position) (at Position, ok bool) {
 		return at, false
 	}
 	at = Position{Position: p, Ratio: v.Ratio, Price: quote.Min}
-	err = perp.Checked(func() { at.Distance = distance(market, p, v, quote.Min) })
+	err = chain.Checked(func() { at.Distance = distance(market, p, v, quote.Min) })
 	if err != nil {
 		return at, false
 	}
@@ -136,10 +136,10 @@ func judge(m *due.Moment, p perp.Position) (at Position, ok bool) {
 
 // distance is what is left above the required collateral, over what a whole move of the index price would take: the
 // position's value, and its collateral where that is the index token itself.
-func distance(market perp.Market, p perp.Position, v perp.Verdict, price perp.Uint) perp.Uint {
+func distance(market perp.Market, p perp.Position, v perp.Verdict, price chain.Uint) chain.Uint {
 	left := v.RemainingCollateralUsd.Sub(v.MinCollateralUsd.Max(v.MinCollateralUsdForLeverage).Int())
 	if v.Liquidatable || left.Sign() <= 0 {
-		return perp.Uint{}
+		return chain.Uint{}
 	}
 	lost := p.SizeInTokens.Mul(price).Int()
 	if p.CollateralToken == market.IndexToken {
@@ -150,7 +150,7 @@ func distance(market perp.Market, p perp.Position, v perp.Verdict, price perp.Ui
 		lost = lost.Add(collateral)
 	}
 	if lost.Sign() <= 0 {
-		return perp.U64(1000).Mul(perp.One) // a rise of the price makes it safer
+		return chain.U64(1000).Mul(perp.One) // a rise of the price makes it safer
 	}
 	return left.Abs().MulDiv(perp.One, lost.Abs())
 }

@@ -13,25 +13,25 @@ import (
 var (
 	market = perp.Market{MarketToken: chain.Address{1}, IndexToken: chain.Address{2}, LongToken: chain.Address{2},
 		ShortToken: chain.Address{3}}
-	cents = perp.Pow10(28)
+	cents = chain.Pow10(28)
 )
 
-func usd(n uint64) perp.Uint { return perp.U64(n).Mul(perp.One) }
+func usd(n uint64) chain.Uint { return chain.U64(n).Mul(perp.One) }
 
 // at is a moment at which the index token, of no decimals, has a price in USD.
 func at(price uint64) *due.Moment {
 	rows := perp.NewBook()
 	rows.Put(market)
-	quote := func(p perp.Uint) due.Quote { return due.Quote{Price: perp.Price{Min: p, Max: p}, TimeMs: 2_000_000} }
+	quote := func(p chain.Uint) due.Quote { return due.Quote{Price: perp.Price{Min: p, Max: p}, TimeMs: 2_000_000} }
 	return &due.Moment{Rows: rows, At: 2000, Rules: due.Rules{FireRatio: perp.One},
 		Quotes: map[chain.Address]due.Quote{market.IndexToken: quote(usd(price)),
-			market.ShortToken: quote(cents.Mul(perp.U64(100)))}}
+			market.ShortToken: quote(cents.Mul(chain.U64(100)))}}
 }
 
 func position(n byte, isLong bool, collateral chain.Address, tokens, size, amount uint64) perp.Position {
 	return perp.Position{PositionKey: chain.Hash{n}, Account: chain.Address{n}, Market: market.MarketToken,
 		CollateralToken: collateral, IsLong: isLong, Status: perp.Active, SizeInUsd: usd(size),
-		SizeInTokens: perp.U64(tokens), CollateralAmount: perp.U64(amount)}
+		SizeInTokens: chain.U64(tokens), CollateralAmount: chain.U64(amount)}
 }
 
 // In a market without fees the estimate is exact: just before it a position is healthy, just beyond it due by the
@@ -107,7 +107,7 @@ func TestCurves(t *testing.T) {
 	for n := range byte(3) {
 		for k := range uint64(Steps + 2) {
 			p := Position{Position: position(n, true, market.ShortToken, 1, uint64(n)+1, 1),
-				Distance: perp.One.MulDiv(perp.U64(k*k), perp.U64(10_000))}
+				Distance: perp.One.MulDiv(chain.U64(k*k), chain.U64(10_000))}
 			p.Market = chain.Address{n + 1}
 			all.count(p)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/operator/status"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
 )
@@ -21,7 +20,7 @@ const (
 // mark is a value of a moment (ms).
 type mark struct {
 	ms    uint64
-	value perp.Uint
+	value chain.Uint
 }
 
 // What marks are of, beside signers, whose balances they are, and executions, which they count.
@@ -59,7 +58,7 @@ func (c *console) glance(ctx context.Context, w *witness) {
 	ctx, cancel := context.WithTimeout(ctx, lookEvery)
 	defer cancel()
 	seen := w.executed(ctx, c.Processes)
-	age := func(ms uint64) perp.Uint { return perp.U64(uint64(max(c.Now().UnixMilli()-int64(ms), 0))) }
+	age := func(ms uint64) chain.Uint { return chain.U64(uint64(max(c.Now().UnixMilli()-int64(ms), 0))) }
 	if at, err := c.DB.Progress(ctx); err == nil && !at.Watermark.Hash.IsZero() {
 		seen[stateAge] = age(at.Watermark.TimeMs)
 	}
@@ -72,7 +71,7 @@ func (c *console) glance(ctx context.Context, w *witness) {
 			seen[headAge] = age(head.TimeMs)
 		}
 		if wei, err := c.Node.GasPrice(ctx); err == nil {
-			seen[gasPrice] = perp.U64(wei)
+			seen[gasPrice] = chain.U64(wei)
 		}
 		signers, _ := txstore.NewSigners(c.DB).List(ctx) // without the database there are none
 		for _, s := range signers {
@@ -85,7 +84,7 @@ func (c *console) glance(ctx context.Context, w *witness) {
 }
 
 // keep adds what was seen to the hour, and forgets what is older.
-func (c *console) keep(seen map[any]perp.Uint, landed []pg.Landed) {
+func (c *console) keep(seen map[any]chain.Uint, landed []pg.Landed) {
 	p := c.past()
 	now := uint64(p.now.UnixMilli())
 	next := past{marks: map[any][]mark{}, landed: landed}
@@ -109,8 +108,8 @@ type witness struct {
 
 // executed counts since the look before, as the first process tells that counts: each sees all of the chain. One that
 // has begun anew counts from zero.
-func (w *witness) executed(ctx context.Context, processes []status.Address) map[any]perp.Uint {
-	since := map[any]perp.Uint{}
+func (w *witness) executed(ctx context.Context, processes []status.Address) map[any]chain.Uint {
+	since := map[any]chain.Uint{}
 	for _, p := range processes {
 		now, err := status.Executed(ctx, p.URL)
 		if err != nil || len(now) == 0 {
@@ -121,7 +120,7 @@ func (w *witness) executed(ctx context.Context, processes []status.Address) map[
 				n -= before
 			}
 			if n > 0 && w.address == p.URL {
-				since[what] = perp.U64(n)
+				since[what] = chain.U64(n)
 			}
 		}
 		w.address, w.said = p.URL, now
@@ -153,8 +152,8 @@ func (c *console) past() (p past) {
 func (p past) minute(ms uint64) int { return p.minutes - 1 - int(p.now.Unix()/60-int64(ms/60_000)) }
 
 // highest are the highest marks of each minute. One without any has that before it.
-func (p past) highest(marks []mark) []*perp.Uint {
-	values := make([]*perp.Uint, p.minutes)
+func (p past) highest(marks []mark) []*chain.Uint {
+	values := make([]*chain.Uint, p.minutes)
 	for _, m := range marks {
 		if at := p.minute(m.ms); at >= 0 && at < p.minutes && (values[at] == nil || values[at].Less(m.value)) {
 			values[at] = &m.value
@@ -172,17 +171,17 @@ func (p past) highest(marks []mark) []*perp.Uint {
 func (p past) landings(value func(pg.Landed) (v uint64, has bool)) (marks []mark) {
 	for _, l := range slices.Backward(p.landed) {
 		if v, has := value(l); has {
-			marks = append(marks, mark{l.SeenMs, perp.U64(v)})
+			marks = append(marks, mark{l.SeenMs, chain.U64(v)})
 		}
 	}
 	return marks
 }
 
 // spending is what a signer's transactions took in the hour, and over what time: since the first of them.
-func (p past) spending(signer chain.Address) (wei perp.Uint, over time.Duration) {
+func (p past) spending(signer chain.Address) (wei chain.Uint, over time.Duration) {
 	for _, l := range p.landed {
 		if l.Signer == signer {
-			wei = wei.Add(perp.U64(l.GasUsed).Mul(perp.U64(l.GasPrice)))
+			wei = wei.Add(chain.U64(l.GasUsed).Mul(chain.U64(l.GasPrice)))
 			over = max(p.now.Sub(time.UnixMilli(int64(l.SeenMs))), time.Minute)
 		}
 	}

@@ -71,7 +71,7 @@ func TestAnHourIsForgotten(t *testing.T) {
 	c := &console{Deps: Deps{Now: func() time.Time { return now }}}
 	for range 3 * int(time.Hour/lookEvery) {
 		now = now.Add(lookEvery)
-		c.keep(map[any]perp.Uint{headAge: perp.U64(uint64(now.Unix()))}, nil)
+		c.keep(map[any]chain.Uint{headAge: chain.U64(uint64(now.Unix()))}, nil)
 	}
 	p := c.past()
 	first := p.marks[headAge][0]
@@ -79,7 +79,7 @@ func TestAnHourIsForgotten(t *testing.T) {
 		t.Errorf("%d looks are kept, %d minutes are shown", n, p.minutes)
 	}
 	now = now.Add(2 * time.Hour)
-	c.keep(map[any]perp.Uint{stateAge: perp.U64(1)}, nil)
+	c.keep(map[any]chain.Uint{stateAge: chain.U64(1)}, nil)
 	if _, kept := c.past().marks[headAge]; kept || p.marks[headAge][0] != first {
 		t.Error("what nobody says any more is kept, or another one's hour has changed")
 	}
@@ -91,7 +91,7 @@ func TestPicturesBeginWithWhatIsKnown(t *testing.T) {
 	for first, want := range map[time.Duration]int{0: 6, 5 * time.Minute: 6, 6 * time.Minute: 12,
 		30 * time.Minute: 48, 50 * time.Minute: 60} {
 		c := &console{Deps: Deps{Now: func() time.Time { return now }}}
-		c.keep(map[any]perp.Uint{headAge: perp.U64(5)}, []pg.Landed{{SeenMs: uint64(now.Add(-first).UnixMilli())}})
+		c.keep(map[any]chain.Uint{headAge: chain.U64(5)}, []pg.Landed{{SeenMs: uint64(now.Add(-first).UnixMilli())}})
 		p := c.past()
 		values := p.highest(p.marks[headAge])
 		if p.minutes != want || len(values) != want || values[want-1] == nil || values[0] != nil {
@@ -110,8 +110,8 @@ type purse struct {
 func (p purse) Head(context.Context) (chain.BlockRef, error) {
 	return chain.BlockRef{Number: 1, TimeMs: uint64(time.Now().UnixMilli())}, nil
 }
-func (p purse) Balance(context.Context, chain.Address) (perp.Uint, error) {
-	return perp.U64(p.wei), nil
+func (p purse) Balance(context.Context, chain.Address) (chain.Uint, error) {
+	return chain.U64(p.wei), nil
 }
 func (p purse) GasPrice(context.Context) (uint64, error) { return 3_000_000_000, nil }
 
@@ -148,10 +148,10 @@ func TestBalancesLast(t *testing.T) {
 // Every kind of job has a colour, and every number of a tier; what this keeper did itself it knows better.
 func TestEveryExecutionHasItsColour(t *testing.T) {
 	c := &console{Deps: Deps{Now: time.Now, Tier: tier.Config{Enabled: true, Priority: 2}}}
-	executed := map[any]perp.Uint{}
+	executed := map[any]chain.Uint{}
 	for _, kind := range slices.Concat(job.Kinds(), job.Cancels()) {
 		for by := range 7 {
-			executed[status.Executions{Tier: by, Kind: kind}] = perp.U64(1)
+			executed[status.Executions{Tier: by, Kind: kind}] = chain.U64(1)
 		}
 	}
 	c.keep(executed, nil)
@@ -176,7 +176,7 @@ func TestEveryExecutionHasItsColour(t *testing.T) {
 func TestDollars(t *testing.T) {
 	for usd, want := range map[uint64]string{0: "$0", 999: "$999", 1000: "$1k", 1_226_999: "$1.22M", 45e9: "$45B",
 		7e15: "$7000T"} {
-		if got := dollars(perp.U64(usd).Mul(perp.One)); got != want {
+		if got := dollars(chain.U64(usd).Mul(perp.One)); got != want {
 			t.Errorf("%d: %s, want %s", usd, got, want)
 		}
 	}

@@ -103,7 +103,7 @@ func (s *site) reportMinute() {
 	var records []bus.Record
 	for second := range uint64(60) {
 		for n := range paceTokens {
-			price := perp.U64(uint64(1000 + n)).Mul(perp.One)
+			price := chain.U64(uint64(1000 + n)).Mul(perp.One)
 			token := chain.Address{0x70, byte(n)}
 			r, err := wire.Encode(token[:], wire.Price{Token: token, Source: "stream-1", Min: price, Max: price,
 				TimeMs: now - 1000*(60-second)}, 0, 0)

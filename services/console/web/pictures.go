@@ -57,7 +57,7 @@ func (p past) stage(name, what string, ages []mark) stage {
 }
 
 // axes are those of a picture of the past.
-func (p past) axes(value func(perp.Uint) string, title string, args ...any) chart.Axes {
+func (p past) axes(value func(chain.Uint) string, title string, args ...any) chart.Axes {
 	return chart.Axes{Title: fmt.Sprintf(title, args...), Value: value, Along: []string{
 		fmt.Sprintf("%d min ago", p.minutes), strconv.Itoa(p.minutes * 2 / 3), strconv.Itoa(p.minutes / 3), "now"}}
 }
@@ -104,7 +104,7 @@ func (c *console) executedChart(p past) (drawn template.HTML, taken uint64) {
 			s.Name = "this keeper, " + laneNames[of.lane]
 		}
 		for _, n := range counts[of] {
-			s.Values, sum = append(s.Values, new(perp.U64(n))), sum+n
+			s.Values, sum = append(s.Values, new(chain.U64(n))), sum+n
 		}
 		if all += sum; of.tier > 1 {
 			taken += sum
@@ -116,13 +116,13 @@ func (c *console) executedChart(p past) (drawn template.HTML, taken uint64) {
 	for i := range names {
 		names[i] = p.now.Add(time.Duration(i+1-p.minutes) * time.Minute).UTC().Format("15:04 UTC")
 	}
-	return chart.Bars(p.axes(perp.Uint.String, "Jobs executed a minute: %d in all, %d of them by a tier that is not "+
+	return chart.Bars(p.axes(chain.Uint.String, "Jobs executed a minute: %d in all, %d of them by a tier that is not "+
 		"the first", all, taken), names, series), taken
 }
 
 // gasChart shows what this keeper paid for gas beside what the node suggested.
 func (p past) gasChart() template.HTML {
-	gwei := func(wei perp.Uint) string { return wei.Decimal(9) + " Gwei" }
+	gwei := func(wei chain.Uint) string { return wei.Decimal(9) + " Gwei" }
 	paid := p.landings(func(l pg.Landed) (uint64, bool) { return l.GasPrice, true })
 	series := []chart.Series{{Name: "paid at most", Class: "s1", Values: p.highest(paid)},
 		{Name: "the node's suggestion", Class: "s2 dashed", Values: p.highest(p.marks[gasPrice])}}
@@ -149,11 +149,11 @@ func (p past) fuel(signer chain.Address) (f fuel) {
 	}
 	first, last := marks[0], marks[len(marks)-1]
 	if wei, over := p.spending(signer); !wei.IsZero() {
-		f.Lasts = last.value.MulDiv(perp.U64(uint64(over/time.Second)), wei).Div(perp.U64(3600)).String() + " h"
+		f.Lasts = last.value.MulDiv(chain.U64(uint64(over/time.Second)), wei).Div(chain.U64(3600)).String() + " h"
 	}
 	if apart := last.ms - first.ms; apart >= uint64(time.Minute.Milliseconds()) {
 		moved := last.value.Int().Sub(first.value.Int())
-		hourly := moved.Abs().MulDiv(perp.U64(uint64(time.Hour.Milliseconds())), perp.U64(apart)).Int()
+		hourly := moved.Abs().MulDiv(chain.U64(uint64(time.Hour.Milliseconds())), chain.U64(apart)).Int()
 		if moved.Sign() < 0 {
 			hourly = hourly.Neg()
 		}
@@ -179,10 +179,10 @@ func (c *console) riskChart(curves []exposure.Curve) template.HTML {
 }
 
 // dollars are USD of 30 decimals in few digits.
-func dollars(usd perp.Uint) string {
+func dollars(usd chain.Uint) string {
 	for i, unit := range []string{"T", "B", "M", "k"} {
-		if power := uint64(30 + 12 - 3*i); !usd.Less(perp.Pow10(power)) {
-			return "$" + usd.Div(perp.Pow10(power-2)).Decimal(2) + unit
+		if power := uint64(30 + 12 - 3*i); !usd.Less(chain.Pow10(power)) {
+			return "$" + usd.Div(chain.Pow10(power-2)).Decimal(2) + unit
 		}
 	}
 	return "$" + usd.Div(perp.One).String()

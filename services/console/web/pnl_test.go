@@ -29,7 +29,7 @@ func (s *site) earn(part *pg.Partition, next int64, block chain.BlockRef, sent .
 		rows = append(rows, pg.Change{After: perp.Transaction{Stamp: at, Tx: chain.Tx{Hash: tx.hash, From: signer,
 			Nonce: uint64(n), Block: block.Number, OK: tx.ok, GasUsed: tx.gas, GasPrice: tx.price}}})
 		if tx.fee > 0 {
-			rows = append(rows, pg.Change{After: perp.KeeperFee{Keeper: signer, Amount: perp.U64(tx.fee), Stamp: at}})
+			rows = append(rows, pg.Change{After: perp.KeeperFee{Keeper: signer, Amount: chain.U64(tx.fee), Stamp: at}})
 		}
 	}
 	s.must(part.Commit(s.t.Context(), pg.Commit{Next: next, Finalized: block,

@@ -26,8 +26,8 @@ func somePosition(n int) perp.Position {
 	return perp.Position{PositionKey: chain.Hash{0xcc, byte(n >> 16), byte(n >> 8), byte(n)},
 		Account: chain.Address{0xac, 19: byte(n)}, Market: someMarket.MarketToken,
 		CollateralToken: someMarket.ShortToken, IsLong: n%2 == 0, Status: perp.Active,
-		SizeInUsd: perp.U64(10_000).Mul(perp.One), SizeInTokens: perp.Pow10(19),
-		CollateralAmount: perp.U64(uint64(100 + 5000/(n+1))).Mul(perp.Pow10(6))}
+		SizeInUsd: chain.U64(10_000).Mul(perp.One), SizeInTokens: chain.Pow10(19),
+		CollateralAmount: chain.U64(uint64(100 + 5000/(n+1))).Mul(chain.Pow10(6))}
 }
 
 // expose gives the state open positions in a block, from a number on, and has their tokens reported.
@@ -45,8 +45,8 @@ func (s *site) expose(part *pg.Partition, next int64, block chain.BlockRef, from
 // price has the tokens of the positions reported as of now.
 func (s *site) price() {
 	s.t.Helper()
-	for token, price := range map[chain.Address]perp.Uint{someMarket.IndexToken: perp.U64(1000).Mul(perp.Pow10(12)),
-		someMarket.ShortToken: perp.Pow10(24)} {
+	for token, price := range map[chain.Address]chain.Uint{someMarket.IndexToken: chain.U64(1000).Mul(chain.Pow10(12)),
+		someMarket.ShortToken: chain.Pow10(24)} {
 		report := wire.Price{Token: token, Source: "stream-1", Min: price, Max: price,
 			TimeMs: uint64(time.Now().UnixMilli())}
 		r, err := wire.Encode(token[:], report, 0, 0)

@@ -12,7 +12,6 @@ import (
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/operator/status"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
 )
@@ -26,8 +25,8 @@ type overviewView struct {
 	Wrong    int
 	Lanes    []lane
 	Ended    []endedCount
-	Earned   perp.Uint
-	Spent    perp.Uint
+	Earned   chain.Uint
+	Spent    chain.Uint
 	Keepers  []keeperSeen
 	Problems []string // of parts that could not be read
 	Road     []stage

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/operator/pnl"
 	"perpkeeper/pkg/operator/text"
 	"perpkeeper/pkg/perp"
@@ -74,8 +75,8 @@ func (v *pnlView) add(s pnl.Statement, by pnl.Dimension) {
 	v.Total = pnlLine{s.Total()}
 	v.ExecutedShare = "–"
 	if n := v.Total.Transactions; n > 0 {
-		executed := perp.U64(uint64(n - v.Total.Lost - v.Total.Freed))
-		v.ExecutedShare = text.Percent(executed.MulDiv(perp.One, perp.U64(uint64(n))))
+		executed := chain.U64(uint64(n - v.Total.Lost - v.Total.Freed))
+		v.ExecutedShare = text.Percent(executed.MulDiv(perp.One, chain.U64(uint64(n))))
 	}
 	for _, l := range s.By(by) {
 		v.Lines = append(v.Lines, pnlLine{l})

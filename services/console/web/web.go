@@ -18,7 +18,6 @@ import (
 	"perpkeeper/pkg/operator/deadletter"
 	"perpkeeper/pkg/operator/naming"
 	"perpkeeper/pkg/operator/status"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/risk/due"
 	"perpkeeper/pkg/tier"
@@ -54,7 +53,7 @@ type Deps struct {
 type Node interface {
 	Head(ctx context.Context) (chain.BlockRef, error)
 	Finalized(ctx context.Context) (chain.BlockRef, error)
-	Balance(ctx context.Context, account chain.Address) (perp.Uint, error)
+	Balance(ctx context.Context, account chain.Address) (chain.Uint, error)
 	GasPrice(ctx context.Context) (uint64, error)
 	Call(ctx context.Context, contract chain.Address, data []byte, block chain.Hash) ([]byte, error)
 }

@@ -13,7 +13,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/tier"
 	"perpkeeper/pkg/txmgr/txm"
 )
@@ -128,10 +127,10 @@ var planted = []struct {
 	{"a lane without a signer", "!signer-binding", func(f *Facts) {
 		f.Settings.Bindings = []Binding{{ownSigner, []job.Lane{job.LiquidationLane, job.OrderLane}}}
 	}},
-	{"an empty signer", "!signer-balance", func(f *Facts) { f.Signers[0].Balance = &perp.Uint{} }},
-	{"a poor signer", "signer-balance", func(f *Facts) { wei := perp.Pow10(15); f.Signers[0].Balance = &wei }},
-	{"a day left", "signer-burn", func(f *Facts) { f.Signers[0].Spent = perp.Pow10(18) }},
-	{"an hour left", "!signer-burn", func(f *Facts) { f.Signers[0].Spent = perp.U64(24).Mul(perp.Pow10(18)) }},
+	{"an empty signer", "!signer-balance", func(f *Facts) { f.Signers[0].Balance = &chain.Uint{} }},
+	{"a poor signer", "signer-balance", func(f *Facts) { wei := chain.Pow10(15); f.Signers[0].Balance = &wei }},
+	{"a day left", "signer-burn", func(f *Facts) { f.Signers[0].Spent = chain.Pow10(18) }},
+	{"an hour left", "!signer-burn", func(f *Facts) { f.Signers[0].Spent = chain.U64(24).Mul(chain.Pow10(18)) }},
 	{"a signer no sender knows", "!signer-known", func(f *Facts) { f.Signers[0].Known = false }},
 	{"a paused signer", "!signer-paused", func(f *Facts) { f.Signers[0].Paused = "by hand" }},
 	{"a signer nobody attends", "!signer-lease", func(f *Facts) { f.Signers[0].Attended = false }},
@@ -160,10 +159,10 @@ var planted = []struct {
 		f.report(0, usdc, func(r *Report) { r.TimeMs += 9_000 })
 	}},
 	{"a wide report", "!price-spread", func(f *Facts) {
-		f.report(0, usdc, func(r *Report) { r.Min, r.Max = perp.U64(970_000), perp.U64(1_030_000) })
+		f.report(0, usdc, func(r *Report) { r.Min, r.Max = chain.U64(970_000), chain.U64(1_030_000) })
 	}},
 	{"two sources contradict each other", "!price-deviation", func(f *Facts) {
-		f.report(1, usdc, func(r *Report) { r.Min, r.Max = perp.U64(1_030_000), perp.U64(1_030_000) })
+		f.report(1, usdc, func(r *Report) { r.Min, r.Max = chain.U64(1_030_000), chain.U64(1_030_000) })
 	}},
 	{"wrong decimals", "!price-decimals", func(f *Facts) { f.Sources[0].Decimals[eth] = 8 }},
 	{"a provider the exchange refuses", "!price-provider", func(f *Facts) {
@@ -359,7 +358,7 @@ func TestHealthyKeepersHaveNoFindings(t *testing.T) {
 		"a shadow": func(f *Facts) {
 			f.Settings.Shadow, f.Keys, f.KeysAsked = true, nil, false
 			f.Settings.Tier = tier.DefaultConfig()
-			poor := perp.Uint{}
+			poor := chain.Uint{}
 			f.Signers[0] = Signer{Address: ownSigner, Roles: f.Signers[0].Roles, Balance: &poor}
 		},
 		"in development": func(f *Facts) {

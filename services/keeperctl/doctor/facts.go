@@ -6,7 +6,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/tier"
 )
@@ -100,7 +99,7 @@ type Token struct {
 type Signer struct {
 	Address chain.Address
 	Roles   map[string]bool // by name; nil = the RoleStore could not be asked
-	Balance *perp.Uint      // wei
+	Balance *chain.Uint     // wei
 	// Known is true when the database has it; what follows is meaningless otherwise.
 	Known    bool
 	Paused   string
@@ -109,8 +108,8 @@ type Signer struct {
 	LeaseAhead bool
 	NextNonce  uint64
 	InFlight   int
-	Latest     *uint64   // its next number by the chain
-	Spent      perp.Uint // wei in the last 24 h
+	Latest     *uint64    // its next number by the chain
+	Spent      chain.Uint // wei in the last 24 h
 	// Gaps are numbers without a transaction that keep others from being mined.
 	Gaps []uint64
 }
@@ -129,8 +128,8 @@ type Source struct {
 // Report is the newest of a token.
 type Report struct {
 	Provider chain.Address
-	Min, Max perp.Uint // USD of 30 decimals, per smallest unit
-	TimeMs   uint64    // when the price was found
+	Min, Max chain.Uint // USD of 30 decimals, per smallest unit
+	TimeMs   uint64     // when the price was found
 }
 
 // Topics is what the brokers hold.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/tier"
 )
@@ -23,7 +22,7 @@ func block(n uint64) chain.BlockRef {
 
 // healthy is a keeper without a fault: the second of three, with three endpoints and two sources.
 func healthy() *Facts {
-	head, balance, latest := block(1000), perp.Pow10(18), uint64(40)
+	head, balance, latest := block(1000), chain.Pow10(18), uint64(40)
 	f := &Facts{
 		Hosts: 2, KeysAsked: true, Keys: []chain.Address{ownSigner},
 		Settings: Settings{
@@ -39,7 +38,7 @@ func healthy() *Facts {
 		},
 		Signers: []Signer{{Address: ownSigner, Balance: &balance, Known: true, Attended: true, NextNonce: 42,
 			InFlight: 2,
-			Latest:   &latest, Spent: perp.Pow10(17),
+			Latest:   &latest, Spent: chain.Pow10(17),
 			Roles: map[string]bool{"ORDER_KEEPER": true, "LIQUIDATION_KEEPER": true, "ADL_KEEPER": true}}},
 		Topics: &Topics{All: []Topic{{Name: "perp.56.log.v1", Partitions: 4, Want: 4, Copies: 3, InSync: 3}},
 			Lag: []int64{0, 3, 2, 1}, Unsent: map[string]int64{"owner": 0},
@@ -62,8 +61,8 @@ func healthy() *Facts {
 	for _, name := range []string{"streams", "gmx"} {
 		f.Sources = append(f.Sources, Source{Name: name, Decimals: map[chain.Address]uint8{eth: 18, usdc: 6},
 			Reports: map[chain.Address]Report{
-				eth:  {provider, perp.U64(2_000_000), perp.U64(2_000_100), nowMs},
-				usdc: {provider, perp.U64(1_000_000), perp.U64(1_000_000), nowMs},
+				eth:  {provider, chain.U64(2_000_000), chain.U64(2_000_100), nowMs},
+				usdc: {provider, chain.U64(1_000_000), chain.U64(1_000_000), nowMs},
 			}})
 	}
 	return f

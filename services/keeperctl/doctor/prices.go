@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/risk/due"
 )
 
@@ -153,19 +152,19 @@ func (f *Facts) clock() uint64 {
 const basis = 10_000 // basis points in one
 
 // basisPoints is how far two prices are apart, of the lower one. A price of zero is as far as can be.
-func basisPoints(a, b perp.Uint) uint64 {
+func basisPoints(a, b chain.Uint) uint64 {
 	low, high := a.Min(b), a.Max(b)
 	if low.IsZero() {
 		return ^uint64(0)
 	}
-	if points, fits := high.Sub(low).MulDiv(perp.U64(basis), low).Uint64(); fits {
+	if points, fits := high.Sub(low).MulDiv(chain.U64(basis), low).Uint64(); fits {
 		return points
 	}
 	return ^uint64(0)
 }
 
 // middle of what a report allows, in its units.
-func (r Report) middle() perp.Uint { return r.Min.Add(r.Max).Div(perp.U64(2)) }
+func (r Report) middle() chain.Uint { return r.Min.Add(r.Max).Div(chain.U64(2)) }
 
 func contradictingSources(f *Facts, found report) {
 	for i, a := range f.Sources {

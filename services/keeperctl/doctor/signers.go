@@ -6,7 +6,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 // How long a balance has to last at the pace of the last day.
@@ -16,7 +15,7 @@ const (
 )
 
 // leastBalance is what a dozen executions cost where nothing is known of the pace: 0.01 of the chain's coin, in wei.
-var leastBalance = perp.Pow10(16)
+var leastBalance = chain.Pow10(16)
 
 // mainnets are the chains whose coins cost money.
 var mainnets = []uint64{1, 56, 42161, 43114}
@@ -93,9 +92,9 @@ var signerChecks = []check{
 		if s.Balance == nil || s.Spent.IsZero() || s.Balance.Less(leastBalance) {
 			return // a balance this low is found without knowing the pace
 		}
-		hours := s.Balance.Mul(perp.U64(24)).Div(s.Spent)
-		if hours.Less(perp.U64(someHours)) {
-			found(warnIf(!hours.Less(perp.U64(leastHours))), s.Address.Hex(),
+		hours := s.Balance.Mul(chain.U64(24)).Div(s.Spent)
+		if hours.Less(chain.U64(someHours)) {
+			found(warnIf(!hours.Less(chain.U64(leastHours))), s.Address.Hex(),
 				fmt.Sprintf("its balance lasts %s h at the pace of the last day", hours),
 				"send it some of the chain's coin")
 		}

@@ -38,7 +38,7 @@ func TestJobsWaitForTheFirstAudit(t *testing.T) {
 	state := &auditRows{rows: map[chain.Hash]perp.MarketValue{}, at: 50}
 	pass := func(market chain.Address, in uint64) {
 		state.rows[perp.AuditKey(market).Key] = perp.MarketValue{Measure: perp.WordsAudited, Scope: market.Hash(),
-			Value: perp.U64(in - 2).Int(), Stamp: perp.Stamp{Block: in}}
+			Value: chain.U64(in - 2).Int(), Stamp: perp.Stamp{Block: in}}
 	}
 	a := &audits{state: state}
 	j := job.Job{Market: one, Evidence: job.Evidence{Generation: 1}}

@@ -96,7 +96,7 @@ func TestForetold(t *testing.T) {
 // errNode is a node that answers every simulated call alike.
 type errNode struct{ err error }
 
-func (n errNode) Simulate(context.Context, chain.Address, chain.Address, []byte, uint64, perp.Uint) (evm.Source,
+func (n errNode) Simulate(context.Context, chain.Address, chain.Address, []byte, uint64, chain.Uint) (evm.Source,
 	error) {
 	return "", n.err
 }

@@ -10,7 +10,6 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/tier"
@@ -24,8 +23,8 @@ const nowMs = 1_700_000_000_000
 var weth, usdc = chain.Address{1}, chain.Address{2}
 
 func reportAt(token chain.Address, ms uint64) price.Report {
-	return price.Report{Token: token, Provider: chain.Address{9}, Data: []byte{token[0]}, Min: perp.U64(1),
-		Max: perp.U64(1), TimeMs: ms}
+	return price.Report{Token: token, Provider: chain.Address{9}, Data: []byte{token[0]}, Min: chain.U64(1),
+		Max: chain.U64(1), TimeMs: ms}
 }
 
 func quotesOf(reports ...price.Report) *Quotes {

@@ -27,7 +27,7 @@ type adjusting struct {
 func (a *adjusting) Parameters(_ context.Context, keys []chain.Hash) (known []perp.Parameter, err error) {
 	for _, key := range keys {
 		if seconds, is := a.said[key]; is {
-			known = append(known, perp.Parameter{Key: key, Value: perp.U64(seconds).Bytes32()})
+			known = append(known, perp.Parameter{Key: key, Value: chain.U64(seconds).Bytes32()})
 		}
 	}
 	return known, a.fail

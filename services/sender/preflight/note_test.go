@@ -44,7 +44,7 @@ func (lone) Excluding(...evm.Source) evm.Reader { return evm.Reader{} }
 // namedNode is a node that lets every call pass, under a name.
 type namedNode evm.Source
 
-func (n namedNode) Simulate(context.Context, chain.Address, chain.Address, []byte, uint64, perp.Uint) (evm.Source,
+func (n namedNode) Simulate(context.Context, chain.Address, chain.Address, []byte, uint64, chain.Uint) (evm.Source,
 	error) {
 	return evm.Source(n), nil
 }

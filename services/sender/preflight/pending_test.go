@@ -66,13 +66,13 @@ func noGlv(chain.Address) int { return 0 }
 // What an execution has to do is read from the rows that say that it is pending.
 func TestPendingKnowsTheWork(t *testing.T) {
 	key, glv := chain.Hash{5}, chain.Address{9}
-	closing := []perp.Order{{Key: key, CallbackGasLimit: perp.U64(1)},
-		{Key: chain.Hash{6}, CallbackGasLimit: perp.U64(7)}}
+	closing := []perp.Order{{Key: key, CallbackGasLimit: chain.U64(1)},
+		{Key: chain.Hash{6}, CallbackGasLimit: chain.U64(7)}}
 	order := func(o perp.Order) written {
 		o.Key, o.Status, o.Changes = key, perp.Created, 1
 		return written{orders: map[chain.Hash]perp.Order{key: o}, closing: closing}
 	}
-	enabled := perp.MarketValue{Measure: perp.AdlEnabled, Value: perp.I64(1)}
+	enabled := perp.MarketValue{Measure: perp.AdlEnabled, Value: chain.I64(1)}
 	position := written{
 		positions: map[chain.Hash]perp.Position{key: {PositionKey: key, Status: perp.Active, Changes: 1}},
 		closing:   closing,
@@ -89,11 +89,11 @@ func TestPendingKnowsTheWork(t *testing.T) {
 		want  gmx.Work
 	}{
 		"increase": {order(perp.Order{OrderType: perp.LimitIncrease, SwapPath: path,
-			DecreasePositionSwapType: perp.U64(1), CallbackGasLimit: perp.U64(3)}),
+			DecreasePositionSwapType: chain.U64(1), CallbackGasLimit: chain.U64(3)}),
 			job.Job{ID: job.OrderID(key, 1), Kind: job.Order},
 			gmx.Work{Kind: job.Order, OrderType: perp.LimitIncrease, Swaps: 2, Callback: 3}},
 		"decrease": {order(perp.Order{OrderType: perp.StopLossDecrease, SwapPath: path,
-			DecreasePositionSwapType: perp.U64(1)}),
+			DecreasePositionSwapType: chain.U64(1)}),
 			job.Job{ID: job.OrderID(key, 1), Kind: job.Order},
 			gmx.Work{Kind: job.Order, OrderType: perp.StopLossDecrease, Swaps: 3, AutoCancel: []uint64{7}}},
 		"liquidation": {position, job.Job{ID: job.LiquidationID(key, 1), Kind: job.Liquidation},
@@ -101,7 +101,7 @@ func TestPendingKnowsTheWork(t *testing.T) {
 		"deleveraging": {position, job.Job{ID: job.AdlID(key, 1), Kind: job.Adl},
 			gmx.Work{Kind: job.Adl, SavedCallback: true, AutoCancel: []uint64{1, 7}}},
 		"deposit": {request(perp.Deposit,
-			perp.Fields{"callbackGasLimit": perp.U64(4), "initialLongTokenAmount": perp.U64(0),
+			perp.Fields{"callbackGasLimit": chain.U64(4), "initialLongTokenAmount": chain.U64(0),
 				"shortTokenSwapPath": path}),
 			job.Job{Kind: job.Deposit}, gmx.Work{Kind: job.Deposit, Callback: 4, Swaps: 2, OneToken: true}},
 		"withdrawal": {request(perp.Withdrawal, perp.Fields{"longTokenSwapPath": path, "shortTokenSwapPath": path}),
@@ -130,19 +130,20 @@ func TestPending(t *testing.T) {
 	key := chain.Hash{5}
 	position := func(status perp.PositionStatus) written {
 		return written{positions: map[chain.Hash]perp.Position{key: {
-			PositionKey: key, Status: status, Changes: 2, IncreasedAtTime: perp.U64(50), DecreasedAtTime: perp.U64(70),
+			PositionKey: key, Status: status, Changes: 2,
+			IncreasedAtTime: chain.U64(50), DecreasedAtTime: chain.U64(70),
 		}}}
 	}
 	order := func(kind perp.OrderType, status perp.Status) written {
-		o := perp.Order{Key: key, OrderType: kind, Status: status, Changes: 2, UpdatedAtTime: perp.U64(60)}
+		o := perp.Order{Key: key, OrderType: kind, Status: status, Changes: 2, UpdatedAtTime: chain.U64(60)}
 		return written{
 			orders:    map[chain.Hash]perp.Order{key: o},
-			positions: map[chain.Hash]perp.Position{o.PositionKey(): {IncreasedAtTime: perp.U64(65)}},
+			positions: map[chain.Hash]perp.Position{o.PositionKey(): {IncreasedAtTime: chain.U64(65)}},
 		}
 	}
 	request := func(status perp.Status) written {
 		return written{requests: map[chain.Hash]perp.Request{key: {Key: key, Status: status,
-			UpdatedAtTime: perp.U64(60)}}}
+			UpdatedAtTime: chain.U64(60)}}}
 	}
 	liquidation := job.Job{ID: job.LiquidationID(key, 2), Kind: job.Liquidation, Key: key}
 	execution := job.Job{ID: job.OrderID(key, 2), Kind: job.Order, Key: key, ExpiresMs: 360_000}
@@ -159,7 +160,7 @@ func TestPending(t *testing.T) {
 	exceeded := func(enabled int64) written {
 		w := position(perp.Active)
 		row := perp.MarketValue{
-			Measure: perp.AdlEnabled, Scope: venue.Hash(), IsLong: true, Value: perp.I64(enabled),
+			Measure: perp.AdlEnabled, Scope: venue.Hash(), IsLong: true, Value: chain.I64(enabled),
 			Stamp: perp.Stamp{Block: 4, TimeMs: 90_000},
 		}
 		w.values = map[chain.Hash]perp.MarketValue{row.RowKey().Key: row}
@@ -325,7 +326,7 @@ func TestCancelsArePending(t *testing.T) {
 	state := func(kind perp.OrderType, status perp.Status) written {
 		return written{
 			orders: map[chain.Hash]perp.Order{key: {Key: key, Market: own, OrderType: kind, Status: status, Changes: 2,
-				CallbackGasLimit: perp.U64(7)}},
+				CallbackGasLimit: chain.U64(7)}},
 			requests: map[chain.Hash]perp.Request{key: {Key: key, Kind: perp.Deposit, Market: own, Status: status}},
 			disabled: map[chain.Address]bool{own: true},
 		}

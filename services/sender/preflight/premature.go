@@ -3,9 +3,9 @@ package preflight
 import (
 	"time"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txmgr/txmanager"
 )
 
@@ -40,6 +40,6 @@ func isNearly(r gmx.Revert) bool {
 	if least.Less(forLeverage) {
 		least = forLeverage
 	}
-	return known && remaining.Sign() > 0 && least.Sign() > 0 && !least.Uint().DivUp(perp.U64(10)).Int().
+	return known && remaining.Sign() > 0 && least.Sign() > 0 && !least.Uint().DivUp(chain.U64(10)).Int().
 		Less(remaining.Sub(least))
 }

@@ -13,7 +13,7 @@ import (
 
 // healthy is what the venue says of a position of which so many dollars remain and so many must.
 func healthy(remaining, required int64) gmx.Revert {
-	usd := func(n int64) perp.Int { return perp.I64(n).Mul(perp.One.Int()) }
+	usd := func(n int64) chain.Int { return chain.I64(n).Mul(perp.One.Int()) }
 	return gmx.Revert{Class: gmx.Recovered, Name: "PositionShouldNotBeLiquidated", Args: []gmx.RevertArg{
 		{Name: "reason", Value: "healthy"}, {Name: "remainingCollateralUsd", Value: usd(remaining)},
 		{Name: "minCollateralUsd", Value: usd(1)},

@@ -36,7 +36,7 @@ func TestReadIsEnoughForEveryKind(t *testing.T) {
 	of := perp.Order{Key: key, Account: chain.Address{1}, Market: chain.Address{2},
 		InitialCollateralToken: chain.Address{3}, IsLong: true, OrderType: perp.MarketDecrease, Status: perp.Created,
 		Changes: 1}
-	enabled := perp.MarketValue{Measure: perp.AdlEnabled, Scope: of.Market.Hash(), IsLong: true, Value: perp.I64(1)}
+	enabled := perp.MarketValue{Measure: perp.AdlEnabled, Scope: of.Market.Hash(), IsLong: true, Value: chain.I64(1)}
 	l := &lookedUp{written: written{
 		positions: map[chain.Hash]perp.Position{key: {PositionKey: key, Status: perp.Active, Changes: 1}},
 		orders:    map[chain.Hash]perp.Order{key: of},

@@ -26,7 +26,7 @@ type rehearsing struct {
 }
 
 func (n *rehearsing) Simulate(_ context.Context, _, _ chain.Address, data []byte, _ uint64,
-	_ perp.Uint) (evm.Source, error) {
+	_ chain.Uint) (evm.Source, error) {
 	if !bytes.HasPrefix(data, gmx.SimulateExecuteOrder(chain.Hash{}, gmx.SimulatedPrices{})[:4]) {
 		return "", nil
 	}

@@ -8,13 +8,12 @@ import (
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txmgr/txmanager"
 )
 
 // simulator executes a call on the newest state and forgets it. It returns which endpoint reports that it succeeds.
 type simulator interface {
-	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value perp.Uint) (evm.Source, error)
+	Simulate(ctx context.Context, from, to chain.Address, data []byte, gas uint64, value chain.Uint) (evm.Source, error)
 }
 
 type callResult struct {
@@ -39,7 +38,7 @@ const gasTries = 3
 func (r *Checker) simulate(ctx context.Context, node simulator, j job.Job, c txmanager.Call) (o callResult, err error) {
 	o.gas = c.Gas
 	for try := 1; ; try++ {
-		one, failure := node.Simulate(ctx, r.from, c.To, c.Data, o.gas, perp.Uint{})
+		one, failure := node.Simulate(ctx, r.from, c.To, c.Data, o.gas, chain.Uint{})
 		if failure == nil {
 			return r.rehearse(ctx, node, c, callResult{gas: o.gas, from: one})
 		}
@@ -70,7 +69,7 @@ func (r *Checker) rehearse(ctx context.Context, node simulator, c txmanager.Call
 	if c.Rehearsal == nil {
 		return o, nil
 	}
-	_, failure := node.Simulate(ctx, r.from, c.To, c.Rehearsal, o.gas, perp.Uint{})
+	_, failure := node.Simulate(ctx, r.from, c.To, c.Rehearsal, o.gas, chain.Uint{})
 	if failure == nil {
 		return o, nil
 	}

@@ -33,7 +33,7 @@ func (w *words) Parameters(_ context.Context, keys []chain.Hash) (known []perp.P
 	w.reads++
 	for name, value := range w.known {
 		if key := perp.DataStoreKey(name); slices.Contains(keys, key) {
-			known = append(known, perp.Parameter{Key: key, Value: perp.U64(value).Bytes32()})
+			known = append(known, perp.Parameter{Key: key, Value: chain.U64(value).Bytes32()})
 		}
 	}
 	return known, w.err
@@ -61,8 +61,8 @@ func TestGasLimitFollowsTheWords(t *testing.T) {
 	glv := chain.Address{7}
 	said.known["INCREASE_ORDER_GAS_LIMIT"] = 6_000_000
 	said.markets = []perp.MarketValue{
-		{Measure: perp.GlvMarket, Scope: glv.Hash(), Token: chain.Address{1}, Value: perp.I64(1)},
-		{Measure: perp.GlvMarket, Scope: glv.Hash(), Token: chain.Address{2}, Value: perp.I64(1)},
+		{Measure: perp.GlvMarket, Scope: glv.Hash(), Token: chain.Address{1}, Value: chain.I64(1)},
+		{Measure: perp.GlvMarket, Scope: glv.Hash(), Token: chain.Address{2}, Value: chain.I64(1)},
 		{Measure: perp.GlvMarket, Scope: glv.Hash(), Token: chain.Address{3}}, // no longer
 	}
 	now = now.Add(wordsFresh)
@@ -90,7 +90,7 @@ type replies struct {
 }
 
 func (r *replies) Simulate(_ context.Context, _, _ chain.Address, _ []byte, gas uint64,
-	_ perp.Uint) (evm.Source, error) {
+	_ chain.Uint) (evm.Source, error) {
 	r.gas = append(r.gas, gas)
 	answer := r.answers[0]
 	r.answers = r.answers[min(1, len(r.answers)-1):]

@@ -3,7 +3,7 @@ package turns
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"perpkeeper/pkg/service/metric"
+	"perpkeeper/pkg/instrument/metric"
 	"perpkeeper/pkg/tier/evidence"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"perpkeeper/pkg/instrument/metric"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/service/metric"
 	"perpkeeper/pkg/tier"
 )
 

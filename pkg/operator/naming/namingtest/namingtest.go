@@ -45,7 +45,7 @@ func (Node) Call(_ context.Context, token chain.Address, data []byte, _ chain.Ha
 	if token == USDC {
 		decimals = 6
 	}
-	word := perp.U64(decimals).Bytes32()
+	word := chain.U64(decimals).Bytes32()
 	if string(data[:4]) != string(asked[:4]) {
 		return word[:], nil
 	}
@@ -54,6 +54,6 @@ func (Node) Call(_ context.Context, token chain.Address, data []byte, _ chain.Ha
 	if token == USDC {
 		return word[:], nil
 	}
-	at, length := perp.U64(32).Bytes32(), perp.U64(uint64(len(symbol))).Bytes32()
+	at, length := chain.U64(32).Bytes32(), chain.U64(uint64(len(symbol))).Bytes32()
 	return append(append(at[:], length[:]...), word[:]...), nil
 }

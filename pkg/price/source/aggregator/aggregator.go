@@ -23,7 +23,7 @@ var Plugin = source.Plugin{
 
 // upToStable is what the exchange's provider makes of the price of a token that it takes to be stable
 // (ChainlinkPriceFeedProvider): all from there to what the feed says.
-func upToStable(p perp.Price, stable perp.Uint) perp.Price {
+func upToStable(p perp.Price, stable chain.Uint) perp.Price {
 	return perp.Price{Min: p.Min.Min(stable), Max: p.Max.Max(stable)}
 }
 
@@ -108,11 +108,11 @@ func decodeRound(output []byte, token source.Token) (r price.Report, err error) 
 	if answer[0] >= 0x80 {
 		return r, fmt.Errorf("the answer is negative")
 	}
-	second, fits := perp.UintFromBytes(output[updatedAt*source.Word : (updatedAt+1)*source.Word]).Uint64()
+	second, fits := chain.UintFromBytes(output[updatedAt*source.Word : (updatedAt+1)*source.Word]).Uint64()
 	if !fits || second == 0 || second > math.MaxInt64/1000 {
 		return r, fmt.Errorf("the round is not complete")
 	}
-	low, high, err := price.PerUnit(perp.UintFromBytes(answer), perp.UintFromBytes(answer), -int(token.FeedDecimals),
+	low, high, err := price.PerUnit(chain.UintFromBytes(answer), chain.UintFromBytes(answer), -int(token.FeedDecimals),
 		token.Decimals)
 	if err != nil {
 		return r, err

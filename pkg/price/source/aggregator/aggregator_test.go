@@ -24,7 +24,7 @@ type ledger struct {
 	height uint64
 	rounds map[chain.Address][]byte
 	gone   map[chain.Address]bool // contracts that revert
-	stable map[chain.Hash]perp.Uint
+	stable map[chain.Hash]chain.Uint
 	broken error
 }
 
@@ -58,8 +58,8 @@ func (l *ledger) Call(_ context.Context, to chain.Address, data []byte, block ch
 }
 
 // round is what latestRoundData returns.
-func round(answer perp.Uint, updated uint64) (out []byte) {
-	for _, v := range []perp.Uint{perp.U64(110), answer, perp.U64(updated), perp.U64(updated), perp.U64(110)} {
+func round(answer chain.Uint, updated uint64) (out []byte) {
+	for _, v := range []chain.Uint{chain.U64(110), answer, chain.U64(updated), chain.U64(updated), chain.U64(110)} {
 		w := v.Bytes32()
 		out = append(out, w[:]...)
 	}
@@ -69,7 +69,7 @@ func round(answer perp.Uint, updated uint64) (out []byte) {
 func TestAggregator(t *testing.T) {
 	bnbFeed, usdcFeed := chain.Address{19: 0x77}, chain.Address{19: 0x78}
 	l := &ledger{t: t, rounds: map[chain.Address][]byte{
-		bnbFeed: round(perp.U64(61_234_567_890), 1_700_000_000), usdcFeed: round(perp.U64(99_990_001), 1_700_000_001),
+		bnbFeed: round(chain.U64(61_234_567_890), 1_700_000_000), usdcFeed: round(chain.U64(99_990_001), 1_700_000_001),
 	}}
 	table := source.Table{Provider: sourcetest.Provider, Tokens: []source.Token{
 		{Address: sourcetest.Wbnb, Feed: bnbFeed.Hex(), Decimals: 18},
@@ -94,7 +94,8 @@ func TestAggregator(t *testing.T) {
 		t.Errorf("%+v", dollar)
 	}
 	l.mu.Lock()
-	l.rounds[bnbFeed], l.rounds[usdcFeed] = round(perp.UintFromBytes(append([]byte{0xff}, make([]byte, 31)...)), 5), nil
+	l.rounds[bnbFeed], l.rounds[usdcFeed] = round(chain.UintFromBytes(append([]byte{0xff}, make([]byte, 31)...)), 5),
+		nil
 	l.mu.Unlock()
 	for g = r.Next(t); len(g.Unreadable) == 0; g = r.Next(t) {
 	}
@@ -102,7 +103,7 @@ func TestAggregator(t *testing.T) {
 		!strings.Contains(g.Unreadable[1].Error(), "0 bytes") {
 		t.Errorf("%+v", g)
 	}
-	if _, err := decodeRound(round(perp.U64(1), 0), source.Token{}); err == nil {
+	if _, err := decodeRound(round(chain.U64(1), 0), source.Token{}); err == nil {
 		t.Error("a round that was never finished is read")
 	}
 	l.mu.Lock()
@@ -118,7 +119,7 @@ func TestAggregator(t *testing.T) {
 func TestOneFeedSilencesNoOther(t *testing.T) {
 	bnbFeed, usdcFeed := chain.Address{19: 0x77}, chain.Address{19: 0x78}
 	l := &ledger{t: t, gone: map[chain.Address]bool{bnbFeed: true}, rounds: map[chain.Address][]byte{
-		usdcFeed: round(perp.U64(99_990_001), 1_700_000_001),
+		usdcFeed: round(chain.U64(99_990_001), 1_700_000_001),
 	}}
 	table := source.Table{Provider: sourcetest.Provider, Tokens: []source.Token{
 		{Address: sourcetest.Wbnb, Feed: bnbFeed.Hex(), Decimals: 18},
@@ -152,9 +153,9 @@ func TestStablePrice(t *testing.T) {
 		102_000_000: {"1000000000000000000000000", "1020000000000000000000000"},
 	} {
 		l := &ledger{t: t, rounds: map[chain.Address][]byte{
-			bnbFeed: round(perp.U64(61_234_567_890), 1_700_000_000), usdcFeed: round(perp.U64(answer), 1_700_000_001),
-		}, stable: map[chain.Hash]perp.Uint{
-			perp.DataStoreKey("STABLE_PRICE", sourcetest.Usdc.Hash()): perp.Pow10(24),
+			bnbFeed: round(chain.U64(61_234_567_890), 1_700_000_000), usdcFeed: round(chain.U64(answer), 1_700_000_001),
+		}, stable: map[chain.Hash]chain.Uint{
+			perp.DataStoreKey("STABLE_PRICE", sourcetest.Usdc.Hash()): chain.Pow10(24),
 		}}
 		one := Plugin.Source(source.Table{Provider: sourcetest.Provider, Interval: 10 * time.Millisecond,
 			Tokens: []source.Token{{Address: sourcetest.Wbnb, Feed: bnbFeed.Hex(), Decimals: 18},
@@ -180,8 +181,8 @@ func TestStablePrice(t *testing.T) {
 
 // Whatever a contract answers, reading it neither panics nor makes up a price.
 func FuzzDecodeRound(f *testing.F) {
-	f.Add(round(perp.U64(61_234_567_890), 1_700_000_000), uint8(18), uint8(8))
-	f.Add(round(perp.U64(1), 1), uint8(36), uint8(0))
+	f.Add(round(chain.U64(61_234_567_890), 1_700_000_000), uint8(18), uint8(8))
+	f.Add(round(chain.U64(1), 1), uint8(36), uint8(0))
 	f.Fuzz(func(t *testing.T, output []byte, decimals, feedDecimals uint8) {
 		r, err := decodeRound(output, source.Token{Address: sourcetest.Wbnb, Decimals: decimals,
 			FeedDecimals: feedDecimals})

@@ -8,7 +8,6 @@ import (
 	gojson "github.com/goccy/go-json"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
 )
@@ -47,8 +46,8 @@ func decode(raw []byte, wanted source.Wanted) ([]price.Report, error) {
 		Token       chain.Address `json:"token"`
 		Provider    chain.Address `json:"provider"`
 		Data        string        `json:"data"`
-		MinPrice    perp.Uint     `json:"minPrice"`
-		MaxPrice    perp.Uint     `json:"maxPrice"`
+		MinPrice    chain.Uint    `json:"minPrice"`
+		MaxPrice    chain.Uint    `json:"maxPrice"`
 		TimestampMs uint64        `json:"timestampMs"`
 	}
 	if err := gojson.Unmarshal(raw, &answer); err != nil {

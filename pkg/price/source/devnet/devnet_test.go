@@ -17,11 +17,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/lab/devnet/pricefeed"
-	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/price/source/sourcetest"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // demo runs the demo exchange's price service until the test ends, and returns its address.
@@ -81,7 +81,7 @@ func TestFeedOfTheDemoService(t *testing.T) {
 	for range 20 {
 		select {
 		case r := <-emitted:
-			signed := r.Data[0] == r.Token[19] && perp.UintFromBytes(r.Data[1:]) == r.Min
+			signed := r.Data[0] == r.Token[19] && chain.UintFromBytes(r.Data[1:]) == r.Min
 			if r.TimeMs <= last[r.Data[0]] || r.Provider != sourcetest.Provider || !signed || r.Source != "devnet" {
 				t.Fatalf("report %+v after %d", r, last[r.Data[0]])
 			}

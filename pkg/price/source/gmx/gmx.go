@@ -11,7 +11,6 @@ import (
 	gojson "github.com/goccy/go-json"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
 )
@@ -97,10 +96,10 @@ func (s signedPrice) report() (r price.Report, err error) {
 		return r, fmt.Errorf("second %d is no time", s.Second)
 	}
 	r = price.Report{Token: s.Token, TimeMs: s.Second * 1000}
-	if r.Min, err = perp.ParseUint(s.Min); err != nil {
+	if r.Min, err = chain.ParseUint(s.Min); err != nil {
 		return r, fmt.Errorf("minPriceFull: %w", err)
 	}
-	if r.Max, err = perp.ParseUint(s.Max); err != nil {
+	if r.Max, err = chain.ParseUint(s.Max); err != nil {
 		return r, fmt.Errorf("maxPriceFull: %w", err)
 	}
 	if r.Data, err = source.DecodeHex(s.Blob); err != nil {

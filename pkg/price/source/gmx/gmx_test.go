@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"perpkeeper/pkg/perp"
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/price/source/sourcetest"
 )
@@ -37,7 +37,8 @@ func TestSignedPrices(t *testing.T) {
 		t.Fatalf("%+v", g)
 	}
 	eth := g.Reports[0]
-	if eth.TimeMs != 1703844907000 || eth.Min != perp.U64(2365810898560000) || eth.Max != perp.U64(2366066074010000) ||
+	if eth.TimeMs != 1703844907000 || eth.Min != chain.U64(2365810898560000) ||
+		eth.Max != chain.U64(2366066074010000) ||
 		eth.Provider != sourcetest.Provider ||
 		eth.Data[1] != 6 {
 		t.Errorf("%+v", eth)

@@ -14,7 +14,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // HangGuard ends a wait that would otherwise never end. It is no measure of anything.

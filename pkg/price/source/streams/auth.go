@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // credentials sign requests to Data Streams, as docs.chain.link/data-streams/reference/data-streams-api/authentication

@@ -16,11 +16,10 @@ import (
 	"github.com/gorilla/websocket"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/price/source/sourcetest"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // signed is a report as the service signs it, without signatures: the recorded one of another feed, time and price.
@@ -28,8 +27,8 @@ func signed(t testing.TB, feed chain.Hash, second, dollars uint64) string {
 	full := recorded(t)
 	blob := full[8*word:]
 	copy(blob, feed[:])
-	price := perp.U64(dollars).Mul(perp.Pow10(18))
-	for i, v := range map[int]perp.Uint{1: perp.U64(second), 2: perp.U64(second), 6: price, 7: price, 8: price} {
+	price := chain.U64(dollars).Mul(chain.Pow10(18))
+	for i, v := range map[int]chain.Uint{1: chain.U64(second), 2: chain.U64(second), 6: price, 7: price, 8: price} {
 		w := v.Bytes32()
 		copy(blob[i*word:], w[:])
 	}
@@ -223,7 +222,7 @@ func (e *engine) seconds(t *testing.T, r *sourcetest.Running, n int) map[chain.A
 
 func (e *engine) check(t *testing.T, r price.Report) {
 	t.Helper()
-	want := perp.U64(1000 + r.Second() - e.first).Mul(perp.Pow10(12))
+	want := chain.U64(1000 + r.Second() - e.first).Mul(chain.Pow10(12))
 	if r.Min != want || r.Max != want || r.Provider != sourcetest.Provider || len(r.Data) != len(recorded(t)) {
 		t.Errorf("%s..%s at %d, want %s", r.Min, r.Max, r.Second(), want)
 	}

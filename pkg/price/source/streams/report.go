@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"perpkeeper/pkg/chain"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price/source"
 )
 
@@ -22,8 +21,8 @@ func feedVersion(id chain.Hash) uint16 { return binary.BigEndian.Uint16(id[:2]) 
 type reportV3 struct {
 	feed                         chain.Hash
 	validFrom, observed, expires uint32
-	nativeFee, linkFee           perp.Uint
-	price, bid, ask              perp.Uint // USD per whole token, with the feed's decimals
+	nativeFee, linkFee           chain.Uint
+	price, bid, ask              chain.Uint // USD per whole token, with the feed's decimals
 }
 
 // decodeFullReport decodes a signed report: the ABI encoding of (bytes32[3] context, bytes report, bytes32[]
@@ -46,9 +45,9 @@ func decodeFullReport(full []byte) (r reportV3, err error) {
 
 // size reads a word that must not be more than a bound.
 func size(w []byte, most int) (int, error) {
-	v, fits := perp.UintFromBytes(w).Uint64()
+	v, fits := chain.UintFromBytes(w).Uint64()
 	if !fits || most < 0 || v > uint64(most) {
-		return 0, fmt.Errorf("%s is more than the %d bytes there are", perp.UintFromBytes(w), most)
+		return 0, fmt.Errorf("%s is more than the %d bytes there are", chain.UintFromBytes(w), most)
 	}
 	return int(v), nil
 }
@@ -67,13 +66,13 @@ func decodeReportV3(blob []byte) (r reportV3, err error) {
 	}
 	at := func(i int) []byte { return blob[i*word : (i+1)*word] }
 	for i, to := range map[int]*uint32{1: &r.validFrom, 2: &r.observed, 5: &r.expires} {
-		v, fits := perp.UintFromBytes(at(i)).Uint64()
+		v, fits := chain.UintFromBytes(at(i)).Uint64()
 		if *to = uint32(v); !fits || uint64(*to) != v {
 			return reportV3{}, fmt.Errorf("word %d of the report is no uint32", i)
 		}
 	}
-	for i, to := range map[int]*perp.Uint{3: &r.nativeFee, 4: &r.linkFee, 6: &r.price, 7: &r.bid, 8: &r.ask} {
-		if *to = perp.UintFromBytes(at(i)); at(i)[0] >= 0x80 {
+	for i, to := range map[int]*chain.Uint{3: &r.nativeFee, 4: &r.linkFee, 6: &r.price, 7: &r.bid, 8: &r.ask} {
+		if *to = chain.UintFromBytes(at(i)); at(i)[0] >= 0x80 {
 			return reportV3{}, fmt.Errorf("word %d of the report is negative", i)
 		}
 	}

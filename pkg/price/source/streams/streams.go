@@ -19,7 +19,7 @@ import (
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 // Plugin is this kind of service: reports are pushed over the WebSocket at stream_url, or asked for where there is
@@ -32,15 +32,15 @@ var Plugin = source.Plugin{
 
 // narrow is what the exchange's provider makes of bid and ask (ChainlinkDataStreamProvider): it takes them towards each
 // other, by a factor of 30 decimals. It takes no report at a factor above one, and there is nothing to narrow then.
-func narrow(p perp.Price, factor perp.Uint) perp.Price {
+func narrow(p perp.Price, factor chain.Uint) perp.Price {
 	switch {
 	case perp.One.Less(factor):
 		return p
 	case factor == perp.One:
-		middle := p.Max.Add(p.Min).Div(perp.U64(2))
+		middle := p.Max.Add(p.Min).Div(chain.U64(2))
 		return perp.Price{Min: middle, Max: middle}
 	}
-	by := p.Max.Sub(p.Min).Div(perp.U64(2)).MulDiv(factor, perp.One)
+	by := p.Max.Sub(p.Min).Div(chain.U64(2)).MulDiv(factor, perp.One)
 	return perp.Price{Min: p.Min.Add(by), Max: p.Max.Sub(by)}
 }
 
@@ -226,7 +226,7 @@ func (s streamsReply) report(token source.Token) (r price.Report, observed uint3
 	if v3.feed != s.FeedID {
 		return r, 0, fmt.Errorf("it is one of feed %s", v3.feed)
 	}
-	var low, high perp.Uint
+	var low, high chain.Uint
 	if low, high, err = price.PerUnit(v3.bid, v3.ask, -int(cmp.Or(token.FeedDecimals, feedDecimals)),
 		token.Decimals); err != nil {
 		return r, 0, err

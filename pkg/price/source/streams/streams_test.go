@@ -14,7 +14,7 @@ import (
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/price/source"
 	"perpkeeper/pkg/price/source/sourcetest"
-	"perpkeeper/pkg/secret"
+	"perpkeeper/pkg/setting/secret"
 )
 
 const feedV3 = "0x000359843a543ee2fe414dc14c7e7920ef10f4372990b79d6361cdc0dd1ba782"
@@ -40,8 +40,8 @@ func TestDecodeRecordedReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.feed.Hex() != feedV3 || r.validFrom != 1732280128 || r.observed != 1732280128 || r.expires != 1732366528 ||
-		r.nativeFee != perp.U64(29822686516800) ||
-		r.linkFee != perp.U64(6446908323867700) || r.price.String() != "3353151968509396700000" ||
+		r.nativeFee != chain.U64(29822686516800) ||
+		r.linkFee != chain.U64(6446908323867700) || r.price.String() != "3353151968509396700000" ||
 		r.bid.String() != "3353129257778281000000" ||
 		r.ask.String() != "3353262200000000000000" {
 		t.Errorf("%+v", r)
@@ -79,18 +79,18 @@ func TestDecodeRefusesReports(t *testing.T) {
 
 // The exchange's provider takes bid and ask towards each other; the numbers are those of the contracts' own test.
 func TestNarrowedAsTheProviderDoes(t *testing.T) {
-	percent := perp.Pow10(28)
+	percent := chain.Pow10(28)
 	for _, tt := range []struct{ percents, low, high uint64 }{
 		{1, 99_999_990, 100_000_010}, {90, 99_999_999, 100_000_001}, {100, 100_000_000, 100_000_000},
 		{300, 99_999_990, 100_000_010},
 	} {
-		got := narrow(perp.Price{Min: perp.U64(99_999_990), Max: perp.U64(100_000_010)},
-			percent.Mul(perp.U64(tt.percents)))
-		if got.Min != perp.U64(tt.low) || got.Max != perp.U64(tt.high) {
+		got := narrow(perp.Price{Min: chain.U64(99_999_990), Max: chain.U64(100_000_010)},
+			percent.Mul(chain.U64(tt.percents)))
+		if got.Min != chain.U64(tt.low) || got.Max != chain.U64(tt.high) {
 			t.Errorf("by %d %%: %s..%s, want %d..%d", tt.percents, got.Min, got.Max, tt.low, tt.high)
 		}
 	}
-	one := perp.Price{Min: perp.U64(7), Max: perp.U64(7)}
+	one := perp.Price{Min: chain.U64(7), Max: chain.U64(7)}
 	if got := narrow(one, percent); got != one {
 		t.Errorf("one price: %+v", got)
 	}
@@ -194,7 +194,7 @@ func TestOneFeedOfSeveralTokens(t *testing.T) {
 		if e.check(t, coin); coin.Token != sourcetest.Wbnb || coin.Second()-e.first != second {
 			t.Errorf("second %d: %+v", second, coin)
 		}
-		if other.Token != wrapped || other.TimeMs != coin.TimeMs || other.Min != coin.Min.Mul(perp.Pow10(12)) ||
+		if other.Token != wrapped || other.TimeMs != coin.TimeMs || other.Min != coin.Min.Mul(chain.Pow10(12)) ||
 			other.Provider != coin.Provider {
 			t.Errorf("second %d: %+v", second, other)
 		}
@@ -260,7 +260,7 @@ func FuzzDecodeFullReport(f *testing.F) {
 		if err != nil && r != (reportV3{}) {
 			t.Fatalf("%+v beside an error", r)
 		}
-		if err == nil && (feedVersion(r.feed) != 3 || perp.Pow10(77).Less(r.bid)) {
+		if err == nil && (feedVersion(r.feed) != 3 || chain.Pow10(77).Less(r.bid)) {
 			t.Fatalf("%+v", r)
 		}
 	})

@@ -90,7 +90,7 @@ func (l *Ledger) openRequests(at chain.BlockRef, tx Transaction, over map[job.Ne
 			if ended[e.Request.Key] {
 				continue
 			}
-			n = job.Need{Kind: job.OfRequest(e.Request.Kind), Key: e.Request.Key}
+			n = job.Need{Kind: job.Kind(e.Request.Kind), Key: e.Request.Key}
 		default:
 			continue
 		}

@@ -290,10 +290,10 @@ func TestOneTransactionIsPaidOnce(t *testing.T) {
 	s.block(unnamed)
 	s.block(Transaction{Tx: chain.Tx{From: master, OK: true, GasUsed: 21, GasPrice: 2}})
 	_, totals := s.end()
-	if all := totals.All(); all.Won.Count != 4 || all.Won.Gas != 200 || all.Won.Wei != perp.U64(600) {
+	if all := totals.All(); all.Won.Count != 4 || all.Won.Gas != 200 || all.Won.Wei != chain.U64(600) {
 		t.Errorf("sums %+v", all)
 	}
-	if totals.Other.Count != 1 || totals.Other.Gas != 21 || totals.Other.Wei != perp.U64(42) {
+	if totals.Other.Count != 1 || totals.Other.Gas != 21 || totals.Other.Wei != chain.U64(42) {
 		t.Errorf("other %+v", totals.Other)
 	}
 }

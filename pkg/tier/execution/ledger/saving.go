@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 // Ratio is a quotient in thousandths. Ratios are for reading; what they are made of is kept exactly. In JSON it is a
@@ -27,7 +27,7 @@ func (r Ratio) MarshalJSON() ([]byte, error) { return []byte(r.String()), nil }
 // UnmarshalText implements encoding.TextUnmarshaler: a decimal fraction that is not negative, such as 0.3; what is
 // finer than a thousandth is an error.
 func (r *Ratio) UnmarshalText(text []byte) error {
-	thousandths, err := perp.ParseDecimal(string(text), 3)
+	thousandths, err := chain.ParseDecimal(string(text), 3)
 	n, fits := thousandths.Uint64()
 	if err != nil || !fits || n > math.MaxInt32 {
 		return fmt.Errorf("%q is no ratio: want a fraction such as 0.3, of three decimals at most", text)
@@ -54,9 +54,9 @@ func (s *Sum) LossRatio() (r Ratio, known bool) {
 	if s.Late.Count == 0 || s.Late.Gas == 0 || s.Won.Gas == 0 {
 		return 0, false
 	}
-	lost := perp.U64(s.Late.Gas).Mul(perp.U64(uint64(s.Won.Count)))
-	won := perp.U64(s.Won.Gas).Mul(perp.U64(uint64(s.Late.Count)))
-	thousandths, _ := lost.MulDiv(perp.U64(1000), won).Uint64()
+	lost := chain.U64(s.Late.Gas).Mul(chain.U64(uint64(s.Won.Count)))
+	won := chain.U64(s.Won.Gas).Mul(chain.U64(uint64(s.Late.Count)))
+	thousandths, _ := lost.MulDiv(chain.U64(1000), won).Uint64()
 	return Ratio(thousandths), true
 }
 

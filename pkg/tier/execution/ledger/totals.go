@@ -4,20 +4,20 @@ import (
 	"maps"
 	"slices"
 
+	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 )
 
 // Cost is what some transactions cost together.
 type Cost struct {
-	Count int       `json:"count"`
-	Gas   uint64    `json:"gas"`
-	Wei   perp.Uint `json:"wei"`
+	Count int        `json:"count"`
+	Gas   uint64     `json:"gas"`
+	Wei   chain.Uint `json:"wei"`
 }
 
 // with adds a transaction.
 func (p Cost) with(tx Tx) Cost {
-	return p.plus(Cost{1, tx.Gas, perp.U64(tx.Gas).Mul(perp.U64(tx.GasPrice))})
+	return p.plus(Cost{1, tx.Gas, chain.U64(tx.Gas).Mul(chain.U64(tx.GasPrice))})
 }
 
 // plus adds two costs.

@@ -10,7 +10,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
@@ -91,7 +90,7 @@ func refresh(b *bench) {
 	old := aLiquidation(first, 1, 1)
 	b.say(old, txm.NewAttempt)
 	j := found(old, 1000)
-	j.Ratio, j.Signer, j.DueSinceMs, j.Evidence.Reason = perp.Pow10(28), second, 77, "lower"
+	j.Ratio, j.Signer, j.DueSinceMs, j.Evidence.Reason = chain.Pow10(28), second, 77, "lower"
 	b.say(j, txm.Refreshed)
 	if got := b.find(j); !reflect.DeepEqual(got.Job, j) || got.Signer != second || got.Attempt != 1 ||
 		got.ObservedMs != now+1000 {
@@ -111,9 +110,9 @@ func order(b *bench) {
 	jobs, random := make([]job.Job, 0, many), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that can be repeated
 	for i := range many {
 		j := anOrder(signer, byte(i))
-		j.Class, j.Ratio, j.DueSinceMs = job.Class(1+random.IntN(5)), perp.U64(random.Uint64N(3)), random.Uint64N(3)
+		j.Class, j.Ratio, j.DueSinceMs = job.Class(1+random.IntN(5)), chain.U64(random.Uint64N(3)), random.Uint64N(3)
 		if i%7 == 0 {
-			j.Ratio = perp.Pow10(77).Add(j.Ratio)
+			j.Ratio = chain.Pow10(77).Add(j.Ratio)
 		}
 		jobs = append(jobs, j)
 	}

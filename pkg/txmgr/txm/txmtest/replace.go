@@ -9,7 +9,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txmgr/txm"
 )
 
@@ -161,7 +160,7 @@ func spent(b *bench) {
 	sum := func(what string, orders uint64) {
 		b.Helper()
 		got, err := b.Intents.Spent(ctx, signer)
-		if err != nil || got[job.OrderLane] != perp.U64(orders) || !got[job.LiquidationLane].IsZero() {
+		if err != nil || got[job.OrderLane] != chain.U64(orders) || !got[job.LiquidationLane].IsZero() {
 			b.Errorf("%s: %v wei, %v; want %d, for orders alone", what, got, err, orders)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/nonce"
 	"perpkeeper/pkg/txmgr/txm"
@@ -193,7 +192,7 @@ func aLiquidation(signer chain.Address, account, position byte) job.Job {
 	return job.Job{
 		ID: job.LiquidationID(k, 1), Kind: job.Liquidation, Key: k, Account: chain.Address{account},
 		Class: job.ClassLiquidation,
-		Ratio: perp.Pow10(29), Signer: signer, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: now}},
+		Ratio: chain.Pow10(29), Signer: signer, Evidence: job.Evidence{Block: chain.BlockRef{TimeMs: now}},
 	}
 }
 
@@ -305,10 +304,10 @@ func (b *bench) onlyPending(signer chain.Address, want txm.State) txm.PendingTx 
 // settlement is what the receipts of this suite came to, with a text as contracts may give it.
 func settlement() *job.Settlement {
 	return &job.Settlement{
-		OrderKey: chain.Hash{9}, SizeDeltaUsd: perp.Pow10(34), PnlUsd: perp.I64(-5), Insolvent: true,
-		BadDebtUsd: perp.U64(3), BadDebtStep: "a \x00, a \xff and a \\",
-		Fees:     job.Fees{Liquidation: perp.U64(2), Total: perp.U64(4)},
-		Returned: []job.Payment{{Token: chain.Address{8}, Amount: perp.U64(6)}},
+		OrderKey: chain.Hash{9}, SizeDeltaUsd: chain.Pow10(34), PnlUsd: chain.I64(-5), Insolvent: true,
+		BadDebtUsd: chain.U64(3), BadDebtStep: "a \x00, a \xff and a \\",
+		Fees:     job.Fees{Liquidation: chain.U64(2), Total: chain.U64(4)},
+		Returned: []job.Payment{{Token: chain.Address{8}, Amount: chain.U64(6)}},
 	}
 }
 

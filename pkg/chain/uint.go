@@ -1,4 +1,4 @@
-package perp
+package chain
 
 import (
 	"errors"
@@ -71,6 +71,12 @@ func (a Uint) Bytes32() [32]byte { return a.w.Bytes32() }
 // Uint64 returns the value and whether it fits 64 bits.
 func (a Uint) Uint64() (v uint64, fits bool) { return a.w.Uint64(), a.w.IsUint64() }
 
+// Uint256 returns the number in the library's form, which can shift and count bits.
+func (a Uint) Uint256() uint256.Int { return a.w }
+
+// UintOf is the inverse of [Uint.Uint256].
+func UintOf(w uint256.Int) Uint { return Uint{w} }
+
 // Float returns an approximation, for filters and dashboards only.
 func (a Uint) Float() float64 { return a.w.Float64() }
 
@@ -84,7 +90,7 @@ func (a Uint) Cmp(b Uint) int { return a.w.Cmp(&b.w) }
 func (a Uint) Less(b Uint) bool { return a.w.Lt(&b.w) }
 
 // Int returns a as a signed number. It panics with [ErrArithmetic] above 2^255-1.
-func (a Uint) Int() Int { return newInt(false, a) }
+func (a Uint) Int() Int { return IntOf(false, a) }
 
 // Add returns a+b.
 func (a Uint) Add(b Uint) (r Uint) {

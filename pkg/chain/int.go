@@ -1,4 +1,4 @@
-package perp
+package chain
 
 import (
 	"fmt"
@@ -21,7 +21,8 @@ var (
 	maxMagnitude = minMagnitude.Sub(U64(1))
 )
 
-func newInt(neg bool, abs Uint) Int {
+// IntOf returns a magnitude with its sign. It panics with [ErrArithmetic] where that does not fit.
+func IntOf(neg bool, abs Uint) Int {
 	if neg {
 		must(!minMagnitude.Less(abs))
 	} else {
@@ -33,9 +34,9 @@ func newInt(neg bool, abs Uint) Int {
 // I64 returns v as an Int.
 func I64(v int64) Int {
 	if v < 0 {
-		return newInt(true, U64(uint64(-(v+1))+1))
+		return IntOf(true, U64(uint64(-(v+1))+1))
 	}
-	return newInt(false, U64(uint64(v)))
+	return IntOf(false, U64(uint64(v)))
 }
 
 // ParseInt reads a decimal number with an optional minus sign.
@@ -45,7 +46,7 @@ func ParseInt(s string) (Int, error) {
 	if err != nil || maxMagnitude.Less(abs) && !(neg && abs == minMagnitude) {
 		return Int{}, fmt.Errorf("%q is no signed 256-bit decimal", s)
 	}
-	return newInt(neg, abs), nil
+	return IntOf(neg, abs), nil
 }
 
 // IntFromWord reads a two's-complement word, as the ABI encodes int256.
@@ -98,17 +99,17 @@ func (a Int) Uint() Uint {
 }
 
 // Neg returns -a.
-func (a Int) Neg() Int { return newInt(!a.neg, a.abs) }
+func (a Int) Neg() Int { return IntOf(!a.neg, a.abs) }
 
 // Add returns a+b.
 func (a Int) Add(b Int) Int {
 	if a.neg == b.neg {
-		return newInt(a.neg, a.abs.Add(b.abs))
+		return IntOf(a.neg, a.abs.Add(b.abs))
 	}
 	if a.abs.Less(b.abs) {
-		return newInt(b.neg, b.abs.Sub(a.abs))
+		return IntOf(b.neg, b.abs.Sub(a.abs))
 	}
-	return newInt(a.neg, a.abs.Sub(b.abs))
+	return IntOf(a.neg, a.abs.Sub(b.abs))
 }
 
 // Sub returns a-b.
@@ -116,13 +117,13 @@ func (a Int) Sub(b Int) Int {
 	if b.abs == minMagnitude && b.neg {
 		// -b has no representation; a-b has one when a is negative.
 		must(a.neg)
-		return newInt(false, b.abs.Sub(a.abs))
+		return IntOf(false, b.abs.Sub(a.abs))
 	}
 	return a.Add(b.Neg())
 }
 
 // Mul returns a*b.
-func (a Int) Mul(b Int) Int { return newInt(a.neg != b.neg, a.abs.Mul(b.abs)) }
+func (a Int) Mul(b Int) Int { return IntOf(a.neg != b.neg, a.abs.Mul(b.abs)) }
 
 // Cmp compares as -1, 0, 1.
 func (a Int) Cmp(b Int) int {

@@ -1,4 +1,4 @@
-package perp
+package chain
 
 import "testing"
 
@@ -9,7 +9,7 @@ func TestDecimal(t *testing.T) {
 		want   string
 	}{
 		{U64(0), 0, "0"}, {U64(0), 18, "0"}, {U64(1), 18, "0.000000000000000001"}, {U64(1500), 3, "1.5"},
-		{U64(1500), 0, "1500"}, {U64(2000), 3, "2"}, {U64(50), 3, "0.05"}, {One, 30, "1"},
+		{U64(1500), 0, "1500"}, {U64(2000), 3, "2"}, {U64(50), 3, "0.05"}, {Pow10(30), 30, "1"},
 		{Pow10(77), 30, Pow10(47).String()},
 	} {
 		if got := c.v.Decimal(c.places); got != c.want {

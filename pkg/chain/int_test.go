@@ -1,4 +1,4 @@
-package perp
+package chain
 
 import (
 	"math/big"
