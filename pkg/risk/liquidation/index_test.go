@@ -88,8 +88,7 @@ func (v *venue) drawParameters(t *rapid.T, m perp.Market) {
 	for _, is := range sides {
 		v.set("POSITION_FEE_FACTOR", factor(t, "fee", 1_000_000), key, perp.BoolWord(is))
 		impact := chain.U64(rapid.Uint64Range(0, 1_000_000).Draw(t, "impact"))
-		v.set("POSITION_IMPACT_FACTOR", impact.Mul(chain.Pow10(16)),
-			key, perp.BoolWord(is))
+		v.set("POSITION_IMPACT_FACTOR", impact.Mul(chain.Pow10(16)), key, perp.BoolWord(is))
 		v.set("POSITION_IMPACT_EXPONENT_FACTOR", chain.U64(2).Mul(perp.One), key, perp.BoolWord(is))
 		v.set("BORROWING_FACTOR", factor(t, "borrowing", 20_000), key, perp.BoolWord(is))
 		v.set("BORROWING_EXPONENT_FACTOR", perp.One, key, perp.BoolWord(is))
