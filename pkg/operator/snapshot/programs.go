@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -28,7 +29,7 @@ type running struct {
 }
 
 // start starts a program of PostgreSQL's, which ends with ctx.
-func start(ctx context.Context, out *os.File, env []string, name string, args ...string) (*running, error) {
+func start(ctx context.Context, out io.Writer, env []string, name string, args ...string) (*running, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not on this machine (install PostgreSQL's client programs, of the server's "+
