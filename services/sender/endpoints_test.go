@@ -19,7 +19,7 @@ import (
 )
 
 // headStart is how much earlier the bad endpoint answers than the good ones, so that a sender asks it first.
-const headStart = 250 * time.Millisecond
+const headStart = 100 * time.Millisecond
 
 // TestEndpoints: one of a sender's three endpoints is stale, lies or hangs, and answers before the good ones. Each job
 // is done once all the same, at an honest price, its result says what the chain says, and nothing is called final that
