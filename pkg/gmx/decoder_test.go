@@ -77,12 +77,12 @@ func TestEveryDocumentedEventIsKnown(t *testing.T) {
 			t.Errorf("%s: %v", e.Name, err)
 			continue
 		}
-		ignored := slices.Contains(IgnoredEvents(), e.Name)
+		ignored := slices.Contains(eventNames(false), e.Name)
 		if ignored != (len(events) == 0) {
 			t.Errorf("%s: ignored %v, events %v", e.Name, ignored, events)
 		}
 	}
-	for _, name := range HandledEvents() {
+	for _, name := range eventNames(true) {
 		if !seen[name] {
 			t.Errorf("%s is handled, but pkg/gmx/gmxtest/events.txt does not say what it has", name)
 		}
@@ -93,7 +93,7 @@ func TestEveryDocumentedEventIsKnown(t *testing.T) {
 // error names event, item, transaction and log. An item more is none of our business: later versions append.
 func TestDecoderNamesWhatIsMissing(t *testing.T) {
 	for _, e := range gmxtest.Events() {
-		if !slices.Contains(HandledEvents(), e.Name) {
+		if !slices.Contains(eventNames(true), e.Name) {
 			continue
 		}
 		sample, topics := e.Fields(nil), e.Log(emitter, nil).Topics[2:]
@@ -208,7 +208,7 @@ func TestEventNameHashes(t *testing.T) {
 			t.Errorf("%s (%s) is not known", name, hash)
 		}
 	}
-	for _, name := range append(HandledEvents(), IgnoredEvents()...) {
+	for _, name := range append(eventNames(true), eventNames(false)...) {
 		sinceV22c := name == "SetStaticPriceForToken"
 		if _, documented := hashes[name]; !documented && !sinceV22c && !isTimelockAction(name) {
 			t.Errorf("%s is known, but not in event_name_hashes.json: add it there", name)
@@ -497,7 +497,7 @@ func TestRecordingsSettle(t *testing.T) {
 
 // Events that carry no state may have any shape; an unknown event is refused by name.
 func TestShapeOfIgnoredEventsIsFree(t *testing.T) {
-	for _, name := range IgnoredEvents() {
+	for _, name := range eventNames(false) {
 		strange := gmxtest.Log(emitter, name, []chain.Hash{{1}, {2}}, perp.Fields{"new": []string{"x"}})
 		strange.Data = append(strange.Data, 1, 2, 3)
 		if events, err := NewDecoder(emitter).Transaction(transaction(strange), 1); err != nil || len(events) > 0 {
@@ -546,4 +546,15 @@ func checkFault(t *testing.T, err error) {
 	if err != nil && !errors.As(err, &unknown) && !errors.As(err, &decode) && !errors.As(err, &owner) {
 		t.Fatalf("the error names no event: %v", err)
 	}
+}
+
+// eventNames lists the events that change state, or those that are known and change none.
+func eventNames(handled bool) (names []string) {
+	for _, k := range eventKinds {
+		if (k.decode != nil) == handled {
+			names = append(names, k.name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

@@ -1,7 +1,6 @@
 package gmx
 
 import (
-	"maps"
 	"slices"
 
 	"perpkeeper/pkg/chain"
@@ -43,27 +42,6 @@ func indexEvents() map[chain.Hash]*eventKind {
 		index[hash] = &k
 	}
 	return index
-}
-
-// HandledEvents lists the events that change state, sorted.
-func HandledEvents() []string {
-	return eventNames(func(k *eventKind) bool { return k.decode != nil })
-}
-
-// IgnoredEvents lists the events that are known and carry no state we keep, sorted.
-func IgnoredEvents() []string {
-	return eventNames(func(k *eventKind) bool { return k.decode == nil })
-}
-
-func eventNames(which func(*eventKind) bool) []string {
-	var names []string
-	for k := range maps.Values(eventKinds) {
-		if which(k) {
-			names = append(names, k.name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Topics is the filter for a node: the three events of the EventEmitter, whatever their name. A filter by name would

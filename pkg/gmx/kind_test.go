@@ -42,7 +42,7 @@ func TestEveryKindHasItsExecution(t *testing.T) {
 // Whoever adds a kind of request and forgets its events is told here; how a request that is gone is said follows from
 // its name.
 func TestEveryRequestIsDecoded(t *testing.T) {
-	handled := HandledEvents()
+	handled := eventNames(true)
 	for _, kind := range perp.RequestKinds() {
 		name := eventPrefix(kind)
 		for _, gone := range []string{name + "NotFound(bytes32)", "Empty" + name + "()"} {

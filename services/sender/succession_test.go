@@ -5,7 +5,6 @@ import (
 	"math/big"
 	"os"
 	"slices"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/txmgr/lease"
-	"perpkeeper/pkg/txmgr/txm"
 	"perpkeeper/test/programs"
 )
 
@@ -38,7 +36,7 @@ func TestSuccession(t *testing.T) {
 				d := s.succession()
 				_ = d.holder.Signal(syscall.SIGSTOP)
 				select {
-				case <-d.watch.claimed:
+				case <-d.watch.sent:
 					t.Error("a frozen holder was robbed")
 				case <-d.lost(3 * lease.Moment):
 					t.Error("a frozen holder lost its lease")
@@ -107,7 +105,7 @@ func (s *site) succession() *succession {
 		}
 	}
 	for { // until the group leaves the signer's partition to the process
-		d.watch = newStopwatch()
+		d.watch = &stopwatch{sent: make(chan time.Time, 1)}
 		d.heir = s.sender([]secret.String{key}, d.watch.on)
 		s.eventually("it waits, or has nothing to do", func(ctx context.Context) bool {
 			return d.heir.notices.healthy(ctx) == nil || d.heir.notices.has("held by")
@@ -142,9 +140,14 @@ func (d *succession) kill() time.Duration {
 	killed := time.Now()
 	d.holder.Kill()
 	d.next()
-	took := measured(d.t, d.watch.sent).Sub(killed)
+	var sent time.Time
+	select {
+	case sent = <-d.watch.sent:
+	case <-time.After(hangGuard):
+		d.t.Fatal("it never came")
+	}
 	d.mustHaveSentTwo()
-	return took
+	return sent.Sub(killed)
 }
 
 // mustHaveSentTwo demands that two jobs took two transactions, and ends the heir.
@@ -155,19 +158,6 @@ func (d *succession) mustHaveSentTwo() {
 	if got := d.nonce(d.by); got != d.before+2 {
 		d.t.Errorf("%d transactions for two jobs", got-d.before)
 	}
-}
-
-// measured waits for what is noted.
-func measured[T any](b testing.TB, notes <-chan T) (note T) {
-	b.Helper()
-	guard := time.NewTimer(hangGuard)
-	defer guard.Stop()
-	select {
-	case note = <-notes:
-	case <-guard.C:
-		b.Fatal("it never came")
-	}
-	return note
 }
 
 // report reports the median and the 99th percentile of values as metrics.
@@ -203,50 +193,18 @@ func (s *site) orders(n int, by chain.Address) (jobs []job.Job) {
 	return jobs
 }
 
-// stopwatch notes when a claim is made, and when bytes are first given to the nodes.
+// stopwatch notes when bytes are first given to the nodes.
 type stopwatch struct {
-	claimed, sent chan time.Time
-
-	mu   sync.Mutex
-	seen map[chain.Hash]bool
-}
-
-func newStopwatch() *stopwatch {
-	const enough = 1000
-	return &stopwatch{claimed: make(chan time.Time, enough), sent: make(chan time.Time, enough),
-		seen: map[chain.Hash]bool{}}
-}
-
-func (w *stopwatch) on(s *Sender) {
-	s.intents, s.node = watchedIntents{s.intents, w}, watchedNode{s.node, w}
-}
-
-type watchedIntents struct {
-	txm.Store
-	w *stopwatch
-}
-
-func (i watchedIntents) Claim(ctx context.Context, f lease.Fence, b txm.Batch) error {
-	err := i.Store.Claim(ctx, f, b)
-	if err == nil {
-		i.w.claimed <- time.Now()
-	}
-	return err
-}
-
-type watchedNode struct {
 	node
-	w *stopwatch
+	sent chan time.Time
 }
 
-func (n watchedNode) SendRaw(ctx context.Context, raw []byte) error {
-	hash := chain.Keccak256(raw)
-	n.w.mu.Lock()
-	first := !n.w.seen[hash]
-	n.w.seen[hash] = true
-	n.w.mu.Unlock()
-	if first {
-		n.w.sent <- time.Now()
+func (w *stopwatch) on(s *Sender) { w.node, s.node = s.node, w }
+
+func (w *stopwatch) SendRaw(ctx context.Context, raw []byte) error {
+	select {
+	case w.sent <- time.Now():
+	default:
 	}
-	return n.node.SendRaw(ctx, raw)
+	return w.node.SendRaw(ctx, raw)
 }
