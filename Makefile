@@ -21,7 +21,7 @@ PROPERTIES   := ^Test(RowsSurviveTheDatabase|RowsFollowTheFold|ChangesLeadToTheS
 PACKAGES     := $(shell getconf _NPROCESSORS_ONLN)
 LONGEST      := services/sender services/scanner pkg/pg services/keeperctl services/statevm pkg/pg/txstore
 
-.PHONY: help setup build demo demo-failover sim failover hammer hammer-long properties test test-kafka e2e upgrade-venue upgrade-test chaos liars liars-short mutants bench bench-peers bench-plots soak kafka-up kafka-down lint fmt vet gen verify size contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker release clean
+.PHONY: help setup build demo demo-failover sim failover hammer properties test test-kafka e2e upgrade-venue upgrade-test chaos liars liars-short mutants bench bench-peers bench-plots soak kafka-up kafka-down lint fmt vet gen verify size contracts contracts-check compose-check engine-test engine-short engine-clean alerts-check console-test fuzz docker release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -86,9 +86,6 @@ failover: setup ## the first six scenarios with real processes, 300 jobs each, a
 
 hammer: setup ## three senders on one signer, frozen, killed and cut off, for about a minute (JOBS=n)
 	@KEEPER_HAMMER=$(or $(JOBS),2000) go test -count=1 -v -timeout 30m -run 'TestSenders$$' ./test/hammer
-
-hammer-long: setup ## the same for a million allocations (40 minutes)
-	@KEEPER_LONG=1 KEEPER_HAMMER=$(or $(JOBS),1000000) go test -count=1 -v -timeout 120m -run TestAllocations ./test/hammer
 
 mutants: setup ## remove one guard of the sender at a time, in a copy, and see the suite turn red
 	@test/mutants/mutants.sh

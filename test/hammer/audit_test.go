@@ -15,48 +15,46 @@ import (
 )
 
 // settled returns what the database has not ended or reported yet, for await.
-func (g *rig) settled(reported bool) func(ctx context.Context) (missing string) {
-	return func(ctx context.Context) (missing string) {
-		var live, unreported int
-		g.ask(
-			`SELECT count(*) FILTER (WHERE ended_at IS NULL), count(*) FILTER (WHERE reported_at IS NULL)
-				FROM keeper.tx_intent`, nil, &live, &unreported)
-		if live == 0 && (unreported == 0 || !reported) {
-			return ""
-		}
-		return fmt.Sprintf("%d intents have not ended, %d are not reported", live, unreported)
+func (s *site) settled(context.Context) (missing string) {
+	var live, unreported int
+	s.ask(
+		`SELECT count(*) FILTER (WHERE ended_at IS NULL), count(*) FILTER (WHERE reported_at IS NULL)
+			FROM keeper.tx_intent`, nil, &live, &unreported)
+	if live == 0 && unreported == 0 {
+		return ""
 	}
+	return fmt.Sprintf("%d intents have not ended, %d are not reported", live, unreported)
 }
 
 // allowed is how many of the jobs may be published by now: the last tenth is held back until the signer has changed
 // hands, so that a quick run is a hard one too.
-func (g *rig) allowed(jobs int) int {
-	g.t.Helper()
-	if !g.handed {
-		g.ask(`SELECT coalesce(max(fencing_token), 0) > 1 FROM keeper.signer_lease`, nil, &g.handed)
+func (s *site) allowed(jobs int) int {
+	s.t.Helper()
+	if !s.handed {
+		s.ask(`SELECT coalesce(max(fencing_token), 0) > 1 FROM keeper.signer_lease`, nil, &s.handed)
 	}
-	if g.handed {
+	if s.handed {
 		return jobs
 	}
 	return jobs - jobs/10
 }
 
 // late tells whether the test's time (-timeout) is almost up. What was said by then is finished and audited.
-func (g *rig) late() bool {
-	end, limited := g.t.Deadline()
+func (s *site) late() bool {
+	end, limited := s.t.Deadline()
 	return limited && time.Until(end) < 2*patience
 }
 
 // ask reads one row.
-func (g *rig) ask(sql string, args []any, into ...any) {
-	g.t.Helper()
-	g.connected(func(ctx context.Context, c *pgx.Conn) error { return c.QueryRow(ctx, sql, args...).Scan(into...) })
+func (s *site) ask(sql string, args []any, into ...any) {
+	s.t.Helper()
+	s.connected(func(ctx context.Context, c *pgx.Conn) error { return c.QueryRow(ctx, sql, args...).Scan(into...) })
 }
 
 // each reads rows one by one.
-func (g *rig) each(sql string, args []any, into []any, row func()) {
-	g.t.Helper()
-	g.connected(func(ctx context.Context, c *pgx.Conn) error {
+func (s *site) each(sql string, args []any, into []any, row func()) {
+	s.t.Helper()
+	s.connected(func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, sql, args...)
 		if err != nil {
 			return err
@@ -67,46 +65,46 @@ func (g *rig) each(sql string, args []any, into []any, row func()) {
 }
 
 // connected uses a connection of its own, past every line.
-func (g *rig) connected(do func(ctx context.Context, c *pgx.Conn) error) {
-	g.t.Helper()
+func (s *site) connected(do func(ctx context.Context, c *pgx.Conn) error) {
+	s.t.Helper()
 	ctx := context.Background()
-	c, err := pgx.Connect(ctx, g.url)
+	c, err := pgx.Connect(ctx, s.url)
 	if err == nil {
 		err = do(ctx, c)
 		_ = c.Close(ctx)
 	}
 	if err != nil {
-		g.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 }
 
 // audit demands of the chain and of the rows what the package promises, and returns how many lease terms there were.
-func (g *rig) audit(jobs int) (terms int64) {
-	g.t.Helper()
-	n := g.node
+func (s *site) audit(jobs int) (terms int64) {
+	s.t.Helper()
+	n := s.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, w := range n.wrong[:min(len(n.wrong), 10)] {
-		g.t.Error(w)
+		s.t.Error(w)
 	}
 	if len(n.pool) > 0 {
-		g.t.Errorf("%d transactions wait above a gap at nonce %d", len(n.pool), len(n.mined))
+		s.t.Errorf("%d transactions wait above a gap at nonce %d", len(n.pool), len(n.mined))
 	}
-	g.auditChain(jobs)
-	g.auditAttempts()
-	return g.auditRows(jobs)
+	s.auditChain(jobs)
+	s.auditAttempts()
+	return s.auditRows(jobs)
 }
 
 // auditChain counts how often each job was executed.
-func (g *rig) auditChain(jobs int) {
-	g.t.Helper()
+func (s *site) auditChain(jobs int) {
+	s.t.Helper()
 	times, empty := make([]int, jobs), 0
-	for nonce, m := range g.node.mined {
+	for nonce, m := range s.node.mined {
 		switch {
 		case m.job == none:
 			empty++
 		case m.job >= jobs:
-			g.t.Errorf("nonce %d executed job %d, which there is not", nonce, m.job)
+			s.t.Errorf("nonce %d executed job %d, which there is not", nonce, m.job)
 		default:
 			times[m.job]++
 		}
@@ -121,45 +119,45 @@ func (g *rig) auditChain(jobs int) {
 		}
 	}
 	if lost+twice > 0 {
-		g.t.Errorf("of %d jobs %d were never executed and %d more than once", jobs, lost, twice)
+		s.t.Errorf("of %d jobs %d were never executed and %d more than once", jobs, lost, twice)
 	}
 	if empty > 0 {
-		g.t.Logf("%d nonces were spent by payments to oneself", empty)
+		s.t.Logf("%d nonces were spent by payments to oneself", empty)
 	}
 }
 
 // auditAttempts demands that everything that was ever broadcast is stored, and what was mined is stored with its nonce
 // and its job (NON-13).
-func (g *rig) auditAttempts() {
-	g.t.Helper()
-	unknown, mined := len(g.node.heard), 0
+func (s *site) auditAttempts() {
+	s.t.Helper()
+	unknown, mined := len(s.node.heard), 0
 	var hash, key []byte
 	var nonce uint64
 	var kind string
-	g.each(
+	s.each(
 		`SELECT a.hash, a.nonce, a.kind, i.key FROM keeper.signed_tx a JOIN keeper.tx_intent i ON i.id = a.intent
 			WHERE a.signer = $1`,
-		[]any{g.signer[:]}, []any{&hash, &nonce, &kind, &key}, func() {
+		[]any{s.signer[:]}, []any{&hash, &nonce, &kind, &key}, func() {
 			h := common.BytesToHash(hash)
-			if g.node.heard[h] {
+			if s.node.heard[h] {
 				unknown--
 			}
-			at, known := g.node.place[h]
+			at, known := s.node.place[h]
 			if !known {
 				return
 			}
 			mined++
-			id := g.node.mined[at].job
+			id := s.node.mined[at].job
 			if at != nonce || kind == "EXEC" && (id == none || !bytes.Equal(key, hashOfMarket(id))) {
-				g.t.Errorf("%x is stored as %s of nonce %d, and was mined with nonce %d for job %d", hash, kind, nonce,
+				s.t.Errorf("%x is stored as %s of nonce %d, and was mined with nonce %d for job %d", hash, kind, nonce,
 					at, id)
 			}
 		})
 	if unknown != 0 {
-		g.t.Errorf("%d transactions were broadcast that are not stored", unknown)
+		s.t.Errorf("%d transactions were broadcast that are not stored", unknown)
 	}
-	if mined != len(g.node.mined) {
-		g.t.Errorf("%d of the %d mined transactions are stored", mined, len(g.node.mined))
+	if mined != len(s.node.mined) {
+		s.t.Errorf("%d of the %d mined transactions are stored", mined, len(s.node.mined))
 	}
 }
 
@@ -170,28 +168,28 @@ func hashOfMarket(id int) []byte {
 
 // auditRows demands that numbers have no gap, that each was consumed, and that every job has one attempt with a
 // transaction, which was done.
-func (g *rig) auditRows(jobs int) (terms int64) {
-	g.t.Helper()
+func (s *site) auditRows(jobs int) (terms int64) {
+	s.t.Helper()
 	var next, rows, last, open, shared uint64
-	g.ask(`SELECT next_nonce, fencing_token FROM keeper.signer_lease WHERE signer = $1`, []any{g.signer[:]}, &next,
+	s.ask(`SELECT next_nonce, fencing_token FROM keeper.signer_lease WHERE signer = $1`, []any{s.signer[:]}, &next,
 		&terms)
-	g.ask(
+	s.ask(
 		`SELECT count(*), coalesce(max(nonce), 0), count(*) FILTER (WHERE state <> 'CONSUMED'), count(*) -
 			count(DISTINCT intent)
-		FROM keeper.signer_nonce_allocation WHERE signer = $1`, []any{g.signer[:]}, &rows, &last, &open, &shared)
-	mined := uint64(len(g.node.mined))
+		FROM keeper.signer_nonce_allocation WHERE signer = $1`, []any{s.signer[:]}, &rows, &last, &open, &shared)
+	mined := uint64(len(s.node.mined))
 	if next != mined || rows != mined || last+1 != mined || open != 0 || shared != 0 {
-		g.t.Errorf("%d nonces were mined; the next one is %d, %d are stored up to %d, %d of them not consumed, %d "+
+		s.t.Errorf("%d nonces were mined; the next one is %d, %d are stored up to %d, %d of them not consumed, %d "+
 			"for an intent that has another one",
 			mined, next, rows, last, open, shared)
 	}
 	var known, done, other int
-	g.ask(`SELECT count(DISTINCT job_id), count(*) FILTER (WHERE state = 'FINAL_OK' AND outcome = $1),
+	s.ask(`SELECT count(DISTINCT job_id), count(*) FILTER (WHERE state = 'FINAL_OK' AND outcome = $1),
 		count(*) FILTER (WHERE nonce IS NOT NULL AND NOT (state = 'FINAL_OK' AND outcome = $1)) FROM keeper.tx_intent
 			WHERE kind <> 'fill'`,
 		[]any{string(job.Done)}, &known, &done, &other)
 	if known != jobs || done != jobs || other != 0 {
-		g.t.Errorf("%d jobs are stored, %d attempts are done, %d others had a transaction; want %d, %d and 0", known,
+		s.t.Errorf("%d jobs are stored, %d attempts are done, %d others had a transaction; want %d, %d and 0", known,
 			done, other, jobs, jobs)
 	}
 	return terms

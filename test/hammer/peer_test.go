@@ -56,13 +56,12 @@ type race struct {
 
 // txmgr lets OP's manager send the calls.
 func (r *race) txmgr(t *testing.T, program string) {
-	g := openRig(t)
-	var address string
-	g.node, address = startNode(t, chainID, g.signer, func(chain.BlockRef) {})
-	g.node.beat(blockPace)
+	key, account := signer(t)
+	node, address := startNode(t, chainID, account, func(chain.BlockRef) {})
+	node.beat(blockPace)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, address, g.key, strconv.Itoa(r.jobs), strconv.Itoa(r.inFlight),
+	cmd := exec.CommandContext(ctx, program, address, key, strconv.Itoa(r.jobs), strconv.Itoa(r.inFlight),
 		strconv.FormatInt(r.gap.Milliseconds(), 10))
 	begin, err := cmd.StdinPipe()
 	if err != nil {
@@ -80,7 +79,7 @@ func (r *race) txmgr(t *testing.T, program string) {
 	lines := bufio.NewScanner(out)
 	lines.Scan() // it is ready
 	used := programs.CPU(t, cmd.Process.Pid)
-	r.since = g.node.afterBlock(ctx)
+	r.since = node.afterBlock(ctx)
 	_ = begin.Close()
 	for lines.Scan() {
 		var id int
@@ -94,7 +93,7 @@ func (r *race) txmgr(t *testing.T, program string) {
 		t.Fatalf("%v\n%s", err, problems.String())
 	}
 	r.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() - used
-	r.report(t, g.node)
+	r.report(t, node)
 }
 
 // keptForLiquidations are the places of a signer that orders do not get.
@@ -114,7 +113,7 @@ func (r *race) sender(t *testing.T) {
 	used := programs.CPU(t, process.PID())
 	r.handOver(t, s)
 	s.await("the calls", func(context.Context) string { return missing(s.node.count(), r.jobs) })
-	s.await("their ends", s.settled(true))
+	s.await("their ends", s.settled)
 	r.cpu = programs.CPU(t, process.PID()) - used
 	process.Stop()
 	r.report(t, s.node)

@@ -12,12 +12,7 @@ import (
 	"perpkeeper/test/programs"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv(allocatorVariable) != "" {
-		os.Exit(allocate())
-	}
-	pgtest.Main(m)
-}
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // NON-1, NON-2, NON-4, NON-13, NON-14: three senders as they are shipped fight for one signer. KEEPER_HAMMER=n, or
 // KEEPER_LONG=1 for a few hundred jobs.
@@ -30,7 +25,7 @@ func TestSenders(t *testing.T) {
 	began := time.Now()
 	s.disturbUntil(processes, 8*time.Second, "the jobs", said.publishJobs)
 	took := time.Since(began)
-	s.await("the ends", s.settled(true))
+	s.await("the ends", s.settled)
 	for _, p := range processes {
 		p.Stop()
 	}
@@ -55,29 +50,29 @@ func (s *site) senders(count int) (processes []*process) {
 }
 
 // disturbUntil kills, freezes and disconnects processes until nothing is missing.
-func (g *rig) disturbUntil(processes []*process, calm time.Duration, what string,
+func (s *site) disturbUntil(processes []*process, calm time.Duration, what string,
 	missing func(ctx context.Context) string) {
-	g.t.Helper()
-	ctx, cancel := context.WithCancel(g.t.Context())
-	await := g.disturbAll(ctx, processes, calm)
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	await := s.disturbAll(ctx, processes, calm)
 	defer await()
 	defer cancel()
-	g.await(what, missing)
+	s.await(what, missing)
 }
 
 // report logs the disturbances of a run, and fails one that was too easy to prove anything.
-func (g *rig) report(processes []*process, what string, terms int64) {
-	g.t.Helper()
+func (s *site) report(processes []*process, what string, terms int64) {
+	s.t.Helper()
 	var kills, freezes, lost int
 	for _, p := range processes {
 		kills, freezes, lost = kills+int(p.kills.Load()), freezes+int(p.freezes.Load()),
 			lost+p.countLogged("lease term lost")
 	}
-	requests, replies := g.database.lost(loseRequest)+g.rpc.lost(loseRequest),
-		g.database.lost(loseReply)+g.rpc.lost(loseReply)
-	g.t.Logf("%s: %d lease terms, %d of them fenced out; %d kills, %d freezes, %d requests and %d replies lost", what,
+	requests, replies := s.database.lost(loseRequest)+s.rpc.lost(loseRequest),
+		s.database.lost(loseReply)+s.rpc.lost(loseReply)
+	s.t.Logf("%s: %d lease terms, %d of them fenced out; %d kills, %d freezes, %d requests and %d replies lost", what,
 		terms, lost, kills, freezes, requests, replies)
 	if terms < 2 || kills+freezes == 0 || requests == 0 || replies == 0 {
-		g.t.Error("the hammer has proved nothing")
+		s.t.Error("the hammer has proved nothing")
 	}
 }

@@ -62,8 +62,11 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// rig is a node that mines at once, a database, and the proxies to both that the processes use.
-type rig struct {
+const chainID = 1337
+
+// site is a node that mines at once, a database, the proxies to both that the senders use, a broker, and a state that
+// follows the node.
+type site struct {
 	t      *testing.T
 	key    string
 	signer chain.Address
@@ -75,38 +78,7 @@ type rig struct {
 	throughDatabase, throughRPC string // addresses at the far end of the lines
 	claims                      claims
 	handed                      bool // see allowed
-}
 
-const chainID = 1337
-
-func newRig(t *testing.T, onBlock func(chain.BlockRef)) *rig {
-	t.Helper()
-	g := openRig(t)
-	var address string
-	g.node, address = startNode(t, chainID, g.signer, onBlock)
-	g.rpc, g.throughRPC = newProxy(t, address)
-	return g
-}
-
-// openRig returns a rig without a node.
-func openRig(t *testing.T) *rig {
-	t.Helper()
-	key, err := crypto.ToECDSA(crypto.Keccak256([]byte("hammer")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &rig{
-		t: t, key: hex.EncodeToString(crypto.FromECDSA(key)),
-		signer: chain.Address(crypto.PubkeyToAddress(key.PublicKey)), url: pgtest.URL(t),
-	}
-	g.db = parts.Postgres(t, g.url)
-	g.database, g.throughDatabase = newProxy(t, g.url)
-	return g
-}
-
-// site is the rig of whole senders: with a broker, and a state that follows the node.
-type site struct {
-	*rig
 	keeper wire.Config
 	kafka  bus.Config
 	client *bus.Client
@@ -116,18 +88,34 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{keeper: wire.Config{ChainID: chainID, LogPartitions: 1, JobPartitions: senders}}
+	s := &site{t: t, url: pgtest.URL(t),
+		keeper: wire.Config{ChainID: chainID, LogPartitions: 1, JobPartitions: senders}}
+	s.key, s.signer = signer(t)
+	s.db = parts.Postgres(t, s.url)
+	s.database, s.throughDatabase = newProxy(t, s.url)
 	s.openKafka(t)
 	logs, prices := s.client.Producer(wire.LogTopic(chainID)), s.client.Producer(wire.PriceTopic(chainID))
 	claim(t, logs)
 	markets := size(t, 300)
-	s.rig = newRig(t, func(b chain.BlockRef) {
+	var address string
+	s.node, address = startNode(t, chainID, s.signer, func(b chain.BlockRef) {
 		most := min(markets, 1000)
 		follow(t, logs, prices, b, markets-most, markets)
 		markets -= most
 	})
+	s.rpc, s.throughRPC = newProxy(t, address)
 	s.runStatevm()
 	return s
+}
+
+// signer is the one that all senders share.
+func signer(t *testing.T) (key string, account chain.Address) {
+	t.Helper()
+	made, err := crypto.ToECDSA(crypto.Keccak256([]byte("hammer")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(crypto.FromECDSA(made)), chain.Address(crypto.PubkeyToAddress(made.PublicKey))
 }
 
 func (s *site) openKafka(t *testing.T) {
@@ -211,50 +199,50 @@ func (s *site) settings() []string {
 
 // disturbAll disturbs processes until ctx ends, and loses requests and answers of theirs. They all run
 // in the end.
-func (g *rig) disturbAll(ctx context.Context, processes []*process, calm time.Duration) (await func()) {
-	base, h := seed(g.t), disturbance{ttl: leaseTTL, calm: calm}
+func (s *site) disturbAll(ctx context.Context, processes []*process, calm time.Duration) (await func()) {
+	base, h := seed(s.t), disturbance{ttl: leaseTTL, calm: calm}
 	var group sync.WaitGroup
 	for i, p := range processes {
 		group.Go(func() {
 			if err := p.disturb(ctx, rand.New(rand.NewPCG(base, uint64(i))), h); err != nil {
-				g.t.Error(err)
+				s.t.Error(err)
 			}
 		})
 	}
-	group.Go(func() { g.cut(ctx, rand.New(rand.NewPCG(base, senders))) })
+	group.Go(func() { s.cut(ctx, rand.New(rand.NewPCG(base, senders))) })
 	return group.Wait
 }
 
 // cut loses requests and replies, of claims and broadcasts above all.
-func (g *rig) cut(ctx context.Context, random *rand.Rand) {
+func (s *site) cut(ctx context.Context, random *rand.Rand) {
 	for ctx.Err() == nil {
 		wait(ctx, between(random, 50*time.Millisecond, 500*time.Millisecond))
 		f := fault(random.IntN(2))
 		switch random.IntN(20) {
 		case 0:
-			g.database.cutAll()
+			s.database.cutAll()
 		case 1:
-			g.rpc.cutAll()
+			s.rpc.cutAll()
 		case 2, 3, 4:
-			g.database.lose(f, anything)
+			s.database.lose(f, anything)
 		case 5, 6:
-			g.rpc.lose(f, anything)
+			s.rpc.lose(f, anything)
 		case 7, 8, 9, 10, 11, 12:
-			g.rpc.lose(f, broadcasts)
+			s.rpc.lose(f, broadcasts)
 		default:
-			g.database.lose(f, g.claims.in)
+			s.database.lose(f, s.claims.in)
 		}
 	}
 }
 
 // await polls until nothing is missing. What is missing must change within patience; once a minute it is logged.
-func (g *rig) await(what string, missing func(ctx context.Context) string) {
-	g.t.Helper()
+func (s *site) await(what string, missing func(ctx context.Context) string) {
+	s.t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	last, since, reported := "", time.Now(), time.Now()
 	for {
-		now := missing(g.t.Context())
+		now := missing(s.t.Context())
 		if now == "" {
 			return
 		}
@@ -262,11 +250,11 @@ func (g *rig) await(what string, missing func(ctx context.Context) string) {
 			last, since = now, time.Now()
 		}
 		if time.Since(since) > patience {
-			g.t.Fatalf("%s: for %s nothing has changed: %s", what, patience, now)
+			s.t.Fatalf("%s: for %s nothing has changed: %s", what, patience, now)
 		}
 		if time.Since(reported) > time.Minute {
 			reported = time.Now()
-			g.t.Log(now)
+			s.t.Log(now)
 		}
 		<-tick.C
 	}
