@@ -5,12 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
-
 	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/test/rig"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -21,19 +19,10 @@ const hangGuard = 90 * time.Second
 // connect starts a broker and returns a client of it.
 func connect(t *testing.T) (*broker.Broker, *bus.Client) {
 	t.Helper()
-	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
+	b := rig.Broker(t)
 	cfg := bus.DefaultConfig()
 	cfg.Brokers, cfg.SessionTimeout = []string{b.Addr()}, 3*time.Second
-	client, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return b, client
+	return b, rig.Kafka(t, cfg)
 }
 
 // eventually polls until ok, or fails the test when it looks hung.

@@ -29,6 +29,7 @@ import (
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/setting/secret"
+	"perpkeeper/test/rig"
 )
 
 // hook is a receiver of messages that is well, away or hostile.
@@ -107,13 +108,7 @@ func newResults(t *testing.T) *results {
 	t.Helper()
 	o := &results{t: t, cfg: receivers.DefaultConfig(), id: wire.Config{ChainID: 7, LogPartitions: 1, JobPartitions: 1}}
 	o.broker, o.client = connect(t)
-	database := pg.DefaultConfig()
-	database.URL = secret.MustURL(pgtest.URL(t))
-	var err error
-	if o.db, err = pg.Open(t.Context(), database, "console"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(o.db.Close)
+	o.db = rig.Postgres(t, pgtest.URL(t))
 	for _, topic := range []string{wire.ResultTopic(7), wire.DeadLetterTopic(7)} {
 		if err := o.client.Ensure(t.Context(), []bus.TopicSpec{{Name: topic, Partitions: 1}}); err != nil {
 			t.Fatal(err)

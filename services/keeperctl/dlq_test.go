@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/kafka/bus"
@@ -26,6 +25,7 @@ import (
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
 	"perpkeeper/services/statevm"
+	"perpkeeper/test/rig"
 )
 
 // office is a keeper's topics and database.
@@ -39,24 +39,13 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	b, err := broker.Start(broker.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
 	cfg := bus.DefaultConfig()
-	cfg.Brokers = []string{b.Addr()}
-	client, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
+	cfg.Brokers = rig.Broker(t).Addrs()
+	client := rig.Kafka(t, cfg)
 	o := &office{t: t, kafka: cfg, db: pgtest.DB(t)}
 	o.deadLetters = deadLetters{Topic: deadletter.Topic{Client: client, State: o.db, Keeper: wire.DefaultConfig()},
 		limit: 50}
-	if err := client.Ensure(t.Context(), bus.Specs(o.Keeper.Topics()...)); err != nil {
-		t.Fatal(err)
-	}
+	rig.Ensure(t, client, o.Keeper.Topics()...)
 	return o
 }
 

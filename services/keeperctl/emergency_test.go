@@ -19,17 +19,16 @@ import (
 	"github.com/rs/zerolog"
 
 	"perpkeeper/lab/devnet"
-	"perpkeeper/lab/devnet/devnettest"
 	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/notify"
 	"perpkeeper/pkg/notify/webhook"
 	"perpkeeper/pkg/operator/emergency"
-	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/setting/secret"
+	"perpkeeper/test/rig"
 )
 
 // alarm is a keeper's database and a venue whose Config contract an account of its own may call.
@@ -47,22 +46,10 @@ type alarm struct {
 func newAlarm(t *testing.T) *alarm {
 	t.Helper()
 	cfg := devnet.DefaultConfig()
-	cfg.Rate, cfg.BlockTime = 0, 100*time.Millisecond
-	ctx, cancel := context.WithCancel(context.Background())
-	d, err := devnettest.Run(ctx, cfg)
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cancel(); _ = d.Wait() })
-	a := &alarm{t: t, devnet: d, address: pgtest.URL(t)}
-	if a.chain, err = ethclient.Dial(d.RPC()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(a.chain.Close)
-	if a.venue, err = exchange.NewClient(t.Context(), a.chain, d.Deployment()); err != nil {
-		t.Fatal(err)
-	}
+	cfg.BlockTime = 100 * time.Millisecond
+	x := rig.NewExchange(t, cfg)
+	d := x.Devnet
+	a := &alarm{t: t, devnet: d, chain: x.Client, venue: x.Venue, address: pgtest.URL(t)}
 	for _, account := range d.Record().Accounts {
 		if account.Purpose == "deployer" {
 			a.account = account
@@ -76,14 +63,7 @@ func newAlarm(t *testing.T) *alarm {
 	a.cfg.Emergency.Contract, a.cfg.Emergency.Account = chain.Address(at.Contracts.Config),
 		chain.Address(a.account.Address)
 	a.cfg.Emergency.Markets = []chain.Address{chain.Address(at.Markets[0].Address)}
-	database := pg.DefaultConfig()
-	database.URL = secret.MustURL(a.address)
-	db, err := pg.Open(t.Context(), database, "alarm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
-	a.store = txstore.NewEmergencies(db)
+	a.store = txstore.NewEmergencies(rig.Postgres(t, a.address))
 	a.dial = func(ctx context.Context) (venueNode, error) {
 		cfg := evm.DefaultConfig()
 		cfg.URLs = []secret.URL{secret.MustURL(d.RPC())}

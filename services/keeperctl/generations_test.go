@@ -7,6 +7,7 @@ import (
 
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/test/rig"
 )
 
 // onGenerations is the command as the tests of the database's commands call them.
@@ -71,12 +72,7 @@ func TestEveryCommandPassesOverTheOthersSettings(t *testing.T) {
 func TestRebuildFromATopicOfOtherPartitions(t *testing.T) {
 	o, cfg := newOffice(t), pgtest.Config(t)
 	t.Setenv("PERPKEEPER_POSTGRES_URL", cfg.URL.Reveal())
-	db, err := pg.Open(t.Context(), cfg, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
-	if _, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 2}); err != nil {
+	if _, err := rig.PostgresOf(t, cfg).Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 2}); err != nil {
 		t.Fatal(err)
 	}
 	out, complaint, code := o.line("rebuild")

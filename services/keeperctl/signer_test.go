@@ -19,13 +19,13 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
 	"perpkeeper/pkg/job"
-	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/nonce"
 	"perpkeeper/pkg/txmgr/txm"
+	"perpkeeper/test/rig"
 )
 
 // bench is a keeper's database and a chain whose blocks the test makes, with one signer.
@@ -56,12 +56,7 @@ func newBench(t *testing.T) *bench {
 	running.Go(func() { _ = b.node.Run(ctx) })
 	t.Cleanup(func() { stop(); running.Wait() })
 
-	cfg := pg.DefaultConfig()
-	cfg.URL = secret.MustURL(b.address)
-	if b.db, err = pg.Open(t.Context(), cfg, "bench"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.db.Close)
+	b.db = rig.Postgres(t, b.address)
 	b.own, b.dial = defaultConfig().Own, b.connect
 	b.own.Limit = 1000
 	return b

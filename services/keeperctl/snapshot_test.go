@@ -10,6 +10,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/test/rig"
 )
 
 // One is taken, listed, verified; what is of another keeper is said in one line.
@@ -31,16 +32,7 @@ func TestSnapshotCommands(t *testing.T) {
 	wants(0, "no snapshots", "list", folder)
 	wants(exitFindings, "there are no snapshots", "verify", folder)
 	wants(exitFindings, "no state to copy", "create", folder)
-	cfg := pg.DefaultConfig()
-	if err := cfg.URL.UnmarshalText([]byte(url)); err != nil {
-		t.Fatal(err)
-	}
-	db, err := pg.Open(t.Context(), cfg, t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
+	p, err := rig.Postgres(t, url).Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
 	"perpkeeper/pkg/kafka/bus"
@@ -19,6 +18,7 @@ import (
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/service"
+	"perpkeeper/test/rig"
 )
 
 // Defects of published keepers, each as a test that this one does not have it.
@@ -135,16 +135,9 @@ func TestMoreJobsThanOneBatchHolds(t *testing.T) {
 // brokered is a planner with a broker that has all topics.
 func brokered(t testing.TB) (*Planner, *bus.Client) {
 	t.Helper()
-	b, err := broker.Start(broker.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
 	cfg := DefaultConfig()
-	client := testClient(t, b.Addr())
-	if err := client.Ensure(t.Context(), bus.Specs(cfg.Keeper.Topics()...)); err != nil {
-		t.Fatal(err)
-	}
+	client := testClient(t, rig.Broker(t).Addr())
+	rig.Ensure(t, client, cfg.Keeper.Topics()...)
 	p := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), client, nil)
 	p.stateReady, p.jobsReady = new(service.Condition), new(service.Condition)
 	return p, client
@@ -154,12 +147,7 @@ func testClient(t testing.TB, address string) *bus.Client {
 	t.Helper()
 	cfg := bus.DefaultConfig()
 	cfg.Brokers = []string{address}
-	client, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return client
+	return rig.Kafka(t, cfg)
 }
 
 // Two executions in one block leave a node stuck on the second. Here both end their jobs, and a third goes on.

@@ -12,12 +12,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
-
 	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/test/rig"
 )
 
 // labelOf names a batch by what closes it: "EPOCH/0", "block 5/2", "REORG/1".
@@ -272,10 +270,5 @@ func newCutBus(t *testing.T, address string, cut *cutter) *bus.Client {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
 		return &cutConn{Conn: conn, cut: cut}, err
 	}
-	c, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c
+	return rig.Kafka(t, cfg)
 }

@@ -28,6 +28,7 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/setting/secret"
+	"perpkeeper/test/rig"
 )
 
 // The sender cache of go-ethereum's chain is a global that never ends.
@@ -292,11 +293,7 @@ func startKafka(t testing.TB) *kafka {
 
 func startBroker(t testing.TB, cfg broker.Config) *kafka {
 	t.Helper()
-	b, err := broker.Start(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
+	b := rig.BrokerOf(t, cfg)
 	k := &kafka{Broker: b, client: newBus(t, b.Addr())}
 	k.ensure(t, partitions)
 	return k
@@ -305,21 +302,14 @@ func startBroker(t testing.TB, cfg broker.Config) *kafka {
 func (k *kafka) ensure(t testing.TB, logPartitions int) {
 	t.Helper()
 	keeper := wire.Config{ChainID: evmnode.DefaultChainID, LogPartitions: logPartitions, JobPartitions: 1}
-	if err := k.client.Ensure(t.Context(), bus.Specs(keeper.Topics()...)); err != nil {
-		t.Fatal(err)
-	}
+	rig.Ensure(t, k.client, keeper.Topics()...)
 }
 
 func newBus(t testing.TB, address string) *bus.Client {
 	t.Helper()
 	cfg := bus.DefaultConfig()
 	cfg.Brokers = []string{address}
-	c, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c
+	return rig.Kafka(t, cfg)
 }
 
 func testConfig(d *devnet, brokers string) Config {

@@ -7,15 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
 	"pgregory.net/rapid"
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/gmx/gmxtest"
-	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
+	"perpkeeper/test/rig"
 )
 
 // Cut for any size of batch, a block's records stay what and where they are, and every batch but the last says how many
@@ -93,12 +91,7 @@ func smallBatches(d *devnet, k *kafka, t *testing.T) Config {
 	t.Helper()
 	cfg := testConfig(d, k.Addr())
 	cfg.Kafka.MaxBytes = 16 << 10
-	c, err := bus.New(cfg.Kafka, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	k.client = c
+	k.client = rig.Kafka(t, cfg.Kafka)
 	return cfg
 }
 

@@ -31,6 +31,7 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 	"perpkeeper/services/scanner"
 	"perpkeeper/test/rig"
+	"perpkeeper/test/rig/follow"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -59,8 +60,8 @@ func newSite(t testing.TB, change ...func(*scanner.Config)) *site {
 	s.cfg = s.config(rig.Broker(t).Addr(), pgtest.URL(t))
 	s.client, s.db = rig.Kafka(t, s.cfg.Kafka), rig.PostgresOf(t, s.cfg.Postgres)
 	rig.Ensure(t, s.client, s.cfg.Keeper.Topics()...)
-	rig.Keeper{Keeper: s.cfg.Keeper, Kafka: s.cfg.Kafka, Postgres: s.cfg.Postgres, Chain: s.cfg.Chain,
-		Venue: s.cfg.Venue}.FollowChain(t, s.Devnet,
+	follow.Keeper{Keeper: s.cfg.Keeper, Kafka: s.cfg.Kafka, Postgres: s.cfg.Postgres, Chain: s.cfg.Chain,
+		Venue: s.cfg.Venue}.Run(t, s.Devnet,
 		func(name string) zerolog.Logger { return testLog(t, name, zerolog.WarnLevel) }, change...)
 	accounts, err := devnet.Accounts(devnet.FaucetIndex, 1)
 	if err == nil {
@@ -81,7 +82,7 @@ func (s *site) config(brokers, database string) Config {
 	cfg.Postgres.URL = secret.MustURL(database)
 	cfg.Chain.URLs = []secret.URL{secret.MustURL(s.RPC())}
 	cfg.Chain.PollInterval = 50 * time.Millisecond
-	cfg.Venue = rig.At(s.Devnet)
+	cfg.Venue = follow.At(s.Devnet)
 	cfg.Signer.Dev = true
 	cfg.Sender.LeaseTTL, cfg.Sender.Cooldown = time.Second, 500*time.Millisecond
 	// A shared machine may be slow, and no test is about how fresh is fresh enough.

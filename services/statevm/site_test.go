@@ -17,6 +17,7 @@ import (
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/test/rig"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -37,11 +38,7 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
+	b := rig.Broker(t)
 	s := &site{t: t, broker: b, kafka: bus.DefaultConfig(), dbURL: pgtest.URL(t)}
 	s.kafka.Brokers, s.kafka.SessionTimeout = b.Addrs(), 3*time.Second
 	s.client, s.db = s.connect(s.kafka), s.open(s.dbURL)
@@ -50,22 +47,12 @@ func newSite(t *testing.T) *site {
 
 func (s *site) connect(cfg bus.Config) *bus.Client {
 	s.t.Helper()
-	client, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(client.Close)
-	return client
+	return rig.Kafka(s.t, cfg)
 }
 
 func (s *site) open(url string) *pg.DB {
 	s.t.Helper()
-	db, err := pg.Open(s.t.Context(), s.config(1, url).Postgres, "test")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(db.Close)
-	return db
+	return rig.PostgresOf(s.t, s.config(1, url).Postgres)
 }
 
 // config is that of a statevm at this site.

@@ -25,6 +25,7 @@ import (
 	"perpkeeper/services/planner"
 	"perpkeeper/services/sender"
 	"perpkeeper/test/rig"
+	"perpkeeper/test/rig/follow"
 )
 
 // keeper is a whole keeper beside a chain, in this process.
@@ -88,7 +89,7 @@ func (k *keeper) serve(brokers string, f fleet) {
 	send.Keeper = wire.Config{ChainID: k.Deployment().ChainID, LogPartitions: 4, JobPartitions: 4}
 	k.url = pgtest.URL(k.t)
 	send.Kafka.Brokers, send.Postgres.URL, send.Venue = []string{brokers}, secret.MustURL(k.url),
-		rig.At(k.Devnet)
+		follow.At(k.Devnet)
 	send.Chain.URLs = []secret.URL{secret.MustURL(k.RPC()), secret.MustURL(k.WS())}
 	if f.inFlight > 0 { // the jump makes the markets volatile
 		send.Sender.MaxLiquidations, send.Sender.Volatile.MaxLiquidations = f.inFlight, f.inFlight
@@ -121,8 +122,8 @@ func (k *keeper) serve(brokers string, f fleet) {
 	k.db = rig.PostgresOf(k.t, send.Postgres)
 	rig.Ensure(k.t, rig.Kafka(k.t, send.Kafka), send.Keeper.Topics()...)
 	quiet := zerolog.Nop()
-	rig.Keeper{Keeper: send.Keeper, Kafka: send.Kafka, Postgres: send.Postgres, Chain: send.Chain, Venue: send.Venue}.
-		FollowChain(k.t, k.Devnet, func(string) zerolog.Logger { return quiet })
+	follow.Keeper{Keeper: send.Keeper, Kafka: send.Kafka, Postgres: send.Postgres, Chain: send.Chain, Venue: send.Venue}.
+		Run(k.t, k.Devnet, func(string) zerolog.Logger { return quiet })
 	rig.Host(k.t, "planner", quiet, func(sh *service.Shell) error { return planner.Start(sh, plan) })
 	rig.Host(k.t, "sender", quiet, func(sh *service.Shell) error { return sender.Start(sh, send) })
 }

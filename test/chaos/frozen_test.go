@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"perpkeeper/pkg/kafka/wire"
+	parts "perpkeeper/test/rig"
 )
 
 // A scanner that is frozen while it catches up, replaced and woken is not heard: nothing it still writes changes a row,
@@ -72,7 +73,7 @@ func (r *rig) stale() (stale, all int) {
 	r.t.Helper()
 	for p := range partitions {
 		highest := uint64(0)
-		for _, record := range r.records(wire.LogTopic(r.chainID), p) {
+		for _, record := range parts.Records(r.t, r.kafka, wire.LogTopic(r.chainID), p) {
 			_, meta, err := wire.Decode(record)
 			if err != nil {
 				r.t.Fatal(err)

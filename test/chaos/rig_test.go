@@ -5,14 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
 
 	"perpkeeper/lab/devnet"
 	"perpkeeper/lab/devnet/devnettest"
@@ -23,8 +19,8 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
-	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/test/canon"
+	parts "perpkeeper/test/rig"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -72,23 +68,25 @@ type rig struct {
 	db       *pg.DB
 	chain    *canon.Chain
 	executor *executor
-	folder   string
 	env      []string
 
 	scanner, statevm *process
 	others           []*process // second ones of either
-
 }
 
 // newRig brings everything up but the processes. Settings are added to those of both processes.
 func newRig(t *testing.T, settings ...string) *rig {
 	t.Helper()
-	r := &rig{t: t, folder: t.TempDir()}
+	r := &rig{t: t}
 	brokers := r.startBroker()
 	r.startDevnet()
-	r.openKafka(brokers)
+	cfg := bus.DefaultConfig()
+	cfg.Brokers = brokers
+	r.kafka = parts.Kafka(t, cfg)
+	keeper := wire.Config{ChainID: r.chainID, LogPartitions: partitions, JobPartitions: 1}
+	parts.Ensure(t, r.kafka, keeper.Topics()...)
 	url := pgtest.URL(t)
-	r.openPostgres(url)
+	r.db = parts.Postgres(t, url)
 	deployment := r.devnet.Deployment()
 	emitter, store := chain.Address(deployment.Contracts.EventEmitter), chain.Address(deployment.Contracts.DataStore)
 	r.executor = newExecutor(t, r.devnet)
@@ -118,14 +116,8 @@ func (r *rig) startBroker() []string {
 	if brokers := os.Getenv("KAFKA_BROKERS"); brokers != "" {
 		return strings.Split(brokers, ",")
 	}
-	b, err := broker.Start(broker.Config{DataDir: filepath.Join(r.folder, "kafka"),
-		MinSessionTimeout: 500 * time.Millisecond})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(b.Close)
-	r.broker = b
-	return b.Addrs()
+	r.broker = parts.BrokerOf(r.t, broker.Config{DataDir: r.t.TempDir(), MinSessionTimeout: 500 * time.Millisecond})
+	return r.broker.Addrs()
 }
 
 func (r *rig) startDevnet() {
@@ -152,34 +144,6 @@ func (r *rig) startDevnet() {
 			r.t.Errorf("the devnet ended with %v", err)
 		}
 	})
-}
-
-func (r *rig) openKafka(brokers []string) {
-	r.t.Helper()
-	cfg := bus.DefaultConfig()
-	cfg.Brokers = brokers
-	kafka, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(kafka.Close)
-	keeper := wire.Config{ChainID: r.chainID, LogPartitions: partitions, JobPartitions: 1}
-	if err := kafka.Ensure(r.t.Context(), bus.Specs(keeper.Topics()...)); err != nil {
-		r.t.Fatal(err)
-	}
-	r.kafka = kafka
-}
-
-func (r *rig) openPostgres(url string) {
-	r.t.Helper()
-	cfg := pg.DefaultConfig()
-	cfg.URL = secret.MustURL(url)
-	db, err := pg.Open(r.t.Context(), cfg, "chaos")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(db.Close)
-	r.db = db
 }
 
 // run starts both processes.

@@ -9,6 +9,7 @@ import (
 	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
+	parts "perpkeeper/test/rig"
 )
 
 // dieInHalt lets the chain leave a final block, and the operator accept it; a process dies on the way.
@@ -101,6 +102,12 @@ func dieAtDeadLetter(r *rig, at point, _ *rand.Rand) bool {
 }
 
 // awaitRiddles waits until statevm has met so many records that it does not understand, each in a partition of its own,
+// letters are the records of the dead letter topic.
+func (r *rig) letters() []bus.Record {
+	r.t.Helper()
+	return parts.Records(r.t, r.kafka, wire.DeadLetterTopic(r.chainID), 0)
+}
+
 // and every one has been sent to the dead letters twice: by the process that died and by its successor.
 func (r *rig) awaitRiddles(count int) {
 	r.t.Helper()

@@ -1,6 +1,5 @@
-// Package rig has the parts that a keeper stands on, and those of the keeper that make state of a chain, for tests
-// that put one together in their own process: sender, hammer, bench, e2e. Each part ends with its test, which fails if
-// a part cannot begin.
+// Package rig has the parts that a keeper stands on, for tests that put one together in their own process. Each part
+// ends with its test, which fails if a part cannot begin.
 package rig
 
 import (
@@ -18,22 +17,24 @@ import (
 	"perpkeeper/lab/devnet/devnettest"
 	"perpkeeper/lab/devnet/exchange"
 	"perpkeeper/lab/embedded/broker"
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/evm"
-	"perpkeeper/pkg/gmx"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/setting/secret"
-	"perpkeeper/services/scanner"
-	"perpkeeper/services/statevm"
 )
 
 // Broker is an embedded broker of one node, whose groups notice at once that a member is gone.
 func Broker(tb testing.TB) *broker.Broker {
 	tb.Helper()
-	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
+	return BrokerOf(tb, broker.Config{MinSessionTimeout: time.Millisecond})
+}
+
+// BrokerOf is a broker as a configuration has it.
+func BrokerOf(tb testing.TB, cfg broker.Config) *broker.Broker {
+	tb.Helper()
+	b, err := broker.Start(cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -163,34 +164,4 @@ func (x Exchange) Equip(ctx context.Context, a devnet.Account, token common.Addr
 		_, err = x.Venue.Wait(ctx, approved)
 	}
 	return err
-}
-
-// Keeper is what all processes of a keeper are told alike.
-type Keeper struct {
-	Keeper   wire.Config
-	Kafka    bus.Config
-	Postgres pg.Config
-	Chain    evm.Config
-	Venue    gmx.Config
-}
-
-// At is the venue of a devnet.
-func At(d *devnet.Devnet) gmx.Config {
-	return gmx.Config{DataStore: chain.Address(d.Deployment().Contracts.DataStore)}
-}
-
-// FollowChain runs the scanner and the statevm of a keeper, which make state of a devnet's chain.
-func (k Keeper) FollowChain(tb testing.TB, d *devnet.Devnet, log func(name string) zerolog.Logger,
-	change ...func(*scanner.Config)) {
-	tb.Helper()
-	scan := scanner.DefaultConfig()
-	scan.Keeper, scan.Chain, scan.Kafka, scan.Venue = k.Keeper, k.Chain, k.Kafka, k.Venue
-	scan.Scanner.StartBlock, scan.Scanner.Price.URL = 1, secret.MustURL(d.Feed())
-	for _, c := range change {
-		c(&scan)
-	}
-	vm := statevm.DefaultConfig()
-	vm.Keeper, vm.Kafka, vm.Postgres = k.Keeper, k.Kafka, k.Postgres
-	Host(tb, "scanner", log("scanner"), func(sh *service.Shell) error { return scanner.Start(sh, scan) })
-	Host(tb, "statevm", log("statevm"), func(sh *service.Shell) error { return statevm.Start(sh, vm) })
 }

@@ -9,9 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
-
 	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/job"
@@ -19,6 +16,7 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/retry"
 	"perpkeeper/pkg/tier/execution"
+	"perpkeeper/test/rig"
 )
 
 // listener hands on what a reader reports: up to when all partitions have been read, and what was executed, by key.
@@ -126,22 +124,12 @@ func TestEvidenceFindsTheClaim(t *testing.T) {
 // start is a broker with a keeper's topics.
 func start(t *testing.T) (*broker.Broker, *bus.Client, wire.Config) {
 	t.Helper()
-	b, err := broker.Start(broker.Config{MinSessionTimeout: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
+	b := rig.Broker(t)
 	dialed := bus.DefaultConfig()
 	dialed.Brokers, dialed.SessionTimeout = []string{b.Addr()}, 3*time.Second
-	client, err := bus.New(dialed, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
+	client := rig.Kafka(t, dialed)
 	keeper := wire.Config{ChainID: 7, LogPartitions: 1, JobPartitions: 1}
-	if err := client.Ensure(t.Context(), bus.Specs(keeper.Topics()...)); err != nil {
-		t.Fatal(err)
-	}
+	rig.Ensure(t, client, keeper.Topics()...)
 	return b, client, keeper
 }
 

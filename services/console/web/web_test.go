@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/crypto/bcrypt"
 
@@ -38,6 +37,7 @@ import (
 	"perpkeeper/pkg/txmgr/txm"
 	"perpkeeper/services/console/signin"
 	"perpkeeper/services/console/web"
+	"perpkeeper/test/rig"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -68,17 +68,11 @@ func newSite(t testing.TB, change ...func(*web.Deps)) *site {
 	}
 	cfg := bus.DefaultConfig()
 	cfg.Brokers = []string{b.Addr()}
-	client, err := bus.New(cfg, zerolog.Nop(), bus.NewMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
+	client := rig.Kafka(t, cfg)
 	s := &site{t: t, db: pgtest.DB(t), client: client}
 	keeper := wire.DefaultConfig()
 	keeper.ChainID = chains.Add(1) // topics of its own
-	if err := client.Ensure(t.Context(), bus.Specs(keeper.Topics()...)); err != nil {
-		t.Fatal(err)
-	}
+	rig.Ensure(t, client, keeper.Topics()...)
 	file := filepath.Join(t.TempDir(), "users")
 	lines := fmt.Appendf(nil, "vera viewer %[1]s\notto operator %[1]s\nanna operator %[1]s\n", hash)
 	s.must(os.WriteFile(file, lines, 0o600))
