@@ -141,7 +141,7 @@ func TestDelayedThroughTrouble(t *testing.T) {
 	b.Next(pgtest.LoseReply, pgtest.LoseCommit, pgtest.LoseReply, pgtest.LoseCommit)
 	for left := fees - 50; left > 150; left -= 50 {
 		awaitLeft(t, url, left)
-		b.CutAll()
+		b.Cut()
 	}
 	if !a.Killed() {
 		t.Error("the first scanner was to die meanwhile")

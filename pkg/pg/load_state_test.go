@@ -202,7 +202,7 @@ func TestListenerPolls(t *testing.T) {
 	defer l.Close()
 	for i := range 6 {
 		if i%2 == 1 {
-			proxy.CutAll()
+			proxy.Cut()
 		}
 		must(t, l.WaitChange(t.Context()))
 	}

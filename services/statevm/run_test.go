@@ -245,7 +245,7 @@ func TestRefusedIsTriedAgain(t *testing.T) {
 			eventually(t, "generation 1 is filled", func() bool { return s.caughtUp(x) })
 			if c.away {
 				proxy.Refuse(true)
-				proxy.CutAll()
+				proxy.Cut()
 				eventually(t, "it says that the database is away", func() bool { return i.reason("postgres") != "" })
 			}
 			lift := s.broker.Refuse(c.group)

@@ -129,7 +129,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 		}
 		died = proxy.Killed()
 		proxy.Kill(0, nil)
-		proxy.CutAll()
+		proxy.Cut()
 		victim.Close()
 		cancel()
 

@@ -220,9 +220,9 @@ func (s *site) cut(ctx context.Context, random *rand.Rand) {
 		f := fault(random.IntN(2))
 		switch random.IntN(20) {
 		case 0:
-			s.database.cutAll()
+			s.database.Cut()
 		case 1:
-			s.rpc.cutAll()
+			s.rpc.Cut()
 		case 2, 3, 4:
 			s.database.lose(f, anything)
 		case 5, 6:

@@ -2,7 +2,6 @@ package hammer
 
 import (
 	"bytes"
-	"context"
 	"net"
 	"net/url"
 	"regexp"
@@ -10,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"perpkeeper/pkg/transport/transporttest"
 )
 
 // fault is what happens to a request. In both cases the client sees its connection break and cannot know which one it
@@ -23,13 +24,12 @@ const (
 
 // proxy stands between senders and a server. It loses the next request of a kind when lose is called.
 type proxy struct {
+	transporttest.Gate
 	server string
-	listen string
 
 	mu    sync.Mutex
 	armed []plannedFault
 	hits  map[fault]int
-	open  map[net.Conn]bool
 }
 
 // plannedFault is a fault for the next request that holds some bytes.
@@ -46,27 +46,9 @@ func newProxy(t *testing.T, address string) (l *proxy, through string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l = &proxy{server: at.Host, listen: listener.Addr().String(), hits: map[fault]int{}, open: map[net.Conn]bool{}}
-	var connections sync.WaitGroup
-	connections.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			connections.Go(func() { l.serve(client) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		l.cutAll()
-		connections.Wait()
-	})
-	at.Host = l.listen
+	l = &proxy{server: at.Host, hits: map[fault]int{}}
+	l.Open(t, at.Host, l.pass)
+	at.Host = l.Addr()
 	return l, at.String()
 }
 
@@ -77,15 +59,6 @@ func (l *proxy) lose(f fault, holds func(piece []byte) bool) {
 	const most = 4 // a sender that is frozen sends nothing: faults are not saved up for it
 	if len(l.armed) < most {
 		l.armed = append(l.armed, plannedFault{f, holds})
-	}
-}
-
-// cutAll breaks every connection.
-func (l *proxy) cutAll() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c := range l.open {
-		_ = c.Close()
 	}
 }
 
@@ -110,25 +83,7 @@ func (l *proxy) takeFault(piece []byte) (f fault, hit bool) {
 	return 0, false
 }
 
-func (l *proxy) register(c net.Conn) (leave func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open[c] = true
-	return func() {
-		_ = c.Close()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.open, c)
-	}
-}
-
-func (l *proxy) serve(client net.Conn) {
-	defer l.register(client)()
-	server, err := new(net.Dialer).DialContext(context.Background(), "tcp", l.server)
-	if err != nil {
-		return
-	}
-	defer l.register(server)()
+func (l *proxy) pass(client, server net.Conn) {
 	var muted atomic.Bool
 	answered := make(chan struct{})
 	go func() {

@@ -1,7 +1,6 @@
 package pgtest
 
 import (
-	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -9,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"perpkeeper/pkg/transport/transporttest"
 )
 
 // Fault is what a Proxy does to a COMMIT.
@@ -29,17 +30,15 @@ const (
 
 // Proxy stands between a client and a database server and breaks connections at the one moment that matters.
 type Proxy struct {
+	transporttest.Gate
 	address *url.URL
-	server  string
 
-	mu      sync.Mutex
-	faults  []Fault
-	open    []net.Conn
-	hits    int
-	refuses bool
-	seen    int    // statements since Kill
-	killAt  int    // 0 = never
-	kill    func() // what happens then, besides cutting all connections
+	mu     sync.Mutex
+	faults []Fault
+	hits   int
+	seen   int    // statements since Kill
+	killAt int    // 0 = never
+	kill   func() // what happens then, besides cutting all connections
 
 	requests int // from clients since Hold
 	holdAt   int // 0 = never
@@ -55,28 +54,10 @@ func NewProxy(tb testing.TB, databaseURL string) *Proxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := &Proxy{address: address, server: address.Host, over: make(chan struct{})}
-	address.Host = l.Addr().String()
-	var connections sync.WaitGroup
-	connections.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			connections.Go(func() { p.serve(client) })
-		}
-	})
-	tb.Cleanup(func() {
-		_ = l.Close()
-		close(p.over)
-		p.CutAll()
-		connections.Wait()
-	})
+	p := &Proxy{address: address, over: make(chan struct{})}
+	p.Open(tb, address.Host, p.pass)
+	tb.Cleanup(func() { close(p.over) })
+	address.Host = p.Addr()
 	return p
 }
 
@@ -129,26 +110,6 @@ func (p *Proxy) Killed() bool {
 	return p.killAt > 0 && p.seen >= p.killAt
 }
 
-// Refuse makes the server look as if it were down, or up again.
-func (p *Proxy) Refuse(down bool) {
-	p.mu.Lock()
-	p.refuses = down
-	p.mu.Unlock()
-	if down {
-		p.CutAll()
-	}
-}
-
-// CutAll breaks every connection.
-func (p *Proxy) CutAll() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.open {
-		_ = c.Close()
-	}
-	p.open = nil
-}
-
 func (p *Proxy) take() Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,7 +133,7 @@ func (p *Proxy) dies(message []byte) bool {
 	p.mu.Unlock()
 	if last {
 		p.kill()
-		p.CutAll()
+		p.Cut()
 	}
 	return last
 }
@@ -193,27 +154,7 @@ func (p *Proxy) pause() {
 	}
 }
 
-// admit registers a connection, unless the server is to look down.
-func (p *Proxy) admit(client, server net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.refuses {
-		return false
-	}
-	p.open = append(p.open, client, server)
-	return true
-}
-
-func (p *Proxy) serve(client net.Conn) {
-	server, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.server)
-	if err != nil {
-		_ = client.Close()
-		return
-	}
-	if !p.admit(client, server) {
-		_, _ = client.Close(), server.Close()
-		return
-	}
+func (p *Proxy) pass(client, server net.Conn) {
 	answers := make(chan struct{})
 	go func() {
 		defer close(answers)
