@@ -17,7 +17,7 @@ import (
 // and it stands by (PIPE-2).
 func TestFrozenScanner(t *testing.T) {
 	long(t)
-	random := rand.New(rand.NewPCG(seed(t), 0))
+	random := rand.New(rand.NewPCG(parts.Seed(t), 0))
 	r := plainRig(t)
 	owner, taker := r.scanner, r.second("scanner")
 	for range 4 {
@@ -92,7 +92,7 @@ func (r *rig) stale() (stale, all int) {
 // state does not move (PIPE-3).
 func TestFrozenStatevm(t *testing.T) {
 	long(t)
-	random := rand.New(rand.NewPCG(seed(t), 0))
+	random := rand.New(rand.NewPCG(parts.Seed(t), 0))
 	r := newRig(t).run()
 	r.warmUp()
 	owner, taker := r.statevm, r.second("statevm")

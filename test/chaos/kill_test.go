@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	parts "perpkeeper/test/rig"
 )
 
 // trial is one death: where, and from which random numbers everything about it is drawn.
@@ -49,7 +51,7 @@ func alternating(all []point) (mixed []point) {
 // PIPE-2, PIPE-3: scanner and statevm are killed at every labelled point, one death after the other, while the chain
 // goes on and reorganises itself. After every death the tables become equal to a fold of the canonical chain.
 func TestKilledAtEveryPoint(t *testing.T) {
-	from := seed(t)
+	from := parts.Seed(t)
 	all := trials(t, rand.New(rand.NewPCG(from, 0)))
 	deaths := map[point]int{}
 	began := time.Now()

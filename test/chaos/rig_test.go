@@ -44,20 +44,6 @@ func long(t *testing.T) {
 	}
 }
 
-// seed decides what is done and when; it is printed, and KEEPER_SEED repeats a run.
-func seed(t *testing.T) uint64 {
-	t.Helper()
-	n := rand.Uint64()
-	if text := os.Getenv("KEEPER_SEED"); text != "" {
-		var err error
-		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("KEEPER_SEED=%d", n)
-	return n
-}
-
 // rig is a chain with an exchange and its public, a broker and a database, and the processes between them.
 type rig struct {
 	t        *testing.T

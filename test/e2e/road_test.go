@@ -2,12 +2,11 @@ package e2e
 
 import (
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 
 	"perpkeeper/lab/demo"
 	"perpkeeper/pkg/pg/txstore"
+	"perpkeeper/test/rig"
 )
 
 // PIPE-1, PIPE-2, PIPE-3, PIPE-4, PIPE-5: a log becomes a transaction, through Kafka and Postgres, and the chain closes
@@ -19,24 +18,11 @@ func TestMainRoad(t *testing.T) {
 	k.finish()
 }
 
-// seed decides the order of faults; it is printed, and KEEPER_SEED repeats a run.
-func seed(t *testing.T) *rand.Rand {
-	n := rand.Uint64()
-	if text := os.Getenv("KEEPER_SEED"); text != "" {
-		var err error
-		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("KEEPER_SEED=%d", n)
-	return rand.New(rand.NewPCG(n, n))
-}
-
 // kill −9 of each process in turn, in random order and at random moments: it recovers, no order or liquidation is lost
 // or sent twice.
 func TestKillEachProcess(t *testing.T) {
 	long(t)
-	random := seed(t)
+	random := rand.New(rand.NewPCG(rig.Seed(t), 0))
 	k := start(t, nil)
 	k.progress(2, 0)
 	for range 2 {

@@ -48,20 +48,6 @@ func size(t *testing.T, otherwise int) int {
 	return n
 }
 
-// seed decides what is done to whom; it is printed, and KEEPER_SEED repeats a run as far as its timing can be.
-func seed(t *testing.T) uint64 {
-	t.Helper()
-	n := rand.Uint64()
-	if text := os.Getenv("KEEPER_SEED"); text != "" {
-		var err error
-		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("KEEPER_SEED=%d", n)
-	return n
-}
-
 const chainID = 1337
 
 // site is a node that mines at once, a database, the proxies to both that the senders use, a broker, and a state that
@@ -200,7 +186,7 @@ func (s *site) settings() []string {
 // disturbAll disturbs processes until ctx ends, and loses requests and answers of theirs. They all run
 // in the end.
 func (s *site) disturbAll(ctx context.Context, processes []*process, calm time.Duration) (await func()) {
-	base, h := seed(s.t), disturbance{ttl: leaseTTL, calm: calm}
+	base, h := parts.Seed(s.t), disturbance{ttl: leaseTTL, calm: calm}
 	var group sync.WaitGroup
 	for i, p := range processes {
 		group.Go(func() {

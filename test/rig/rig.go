@@ -5,6 +5,9 @@ package rig
 import (
 	"context"
 	"math/big"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -24,6 +27,20 @@ import (
 	"perpkeeper/pkg/service"
 	"perpkeeper/pkg/setting/secret"
 )
+
+// Seed decides what is done and when; it is printed, and KEEPER_SEED repeats a run as far as its timing can be.
+func Seed(tb testing.TB) (n uint64) {
+	tb.Helper()
+	n = rand.Uint64()
+	if text := os.Getenv("KEEPER_SEED"); text != "" {
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	tb.Logf("KEEPER_SEED=%d", n)
+	return n
+}
 
 // Broker is an embedded broker of one node, whose groups notice at once that a member is gone.
 func Broker(tb testing.TB) *broker.Broker {
