@@ -15,7 +15,7 @@ UNRACED      := $(foreach p,core/vm crypto/keccak,-gcflags=github.com/ethereum/g
 # At its end a program with the detector waits a second for races of what still runs, which most of these are done in. A tenth is enough for goroutines
 # that are left over, and the few tests that must not have any look for them.
 GO_TEST      := GOFLAGS="$$GOFLAGS $(strip $(UNRACED))" GORACE="atexit_sleep_ms=100 $$GORACE" go test -race -timeout $(TEST_TIMEOUT)
-UNRACED_TESTS := perpkeeper/lab/devnet/exchange
+UNRACED_TESTS := $(addprefix perpkeeper/,lab/devnet/exchange lab/recordings test/arch)
 PROPERTIES   := ^Test(RowsSurviveTheDatabase|RowsFollowTheFold|ChangesLeadToTheSnapshot|PartitionsJoinAndLeave|ViewsAreTheFold|StreamsFollowTheFold)
 # As many packages at a time as there are processors: tests with a chain keep time. The longest begin first, so that none of them is left to run alone at the end.
 PACKAGES     := $(shell getconf _NPROCESSORS_ONLN)
@@ -42,11 +42,11 @@ demo-failover: build ## kill the Master, then Backup-1, bring them back, restart
 
 # Compiler, linker and tests collect garbage less often than they would: a tenth of their time. Vetting, which goes through every dependency when nothing is
 # cached, is lint's.
-# The devnet's exchange is tried without the race detector: contracts on a chain of its own, no goroutines of ours, five times the time. Every other test that
-# has an exchange has it with the detector.
+# Three are tried without the race detector, for they have no goroutines of their own and take five times the time with it: the devnet's exchange, the
+# recordings and the import table. Every other test that has an exchange has it with the detector.
 test: setup ## every test that needs no Docker and no real Kafka, with the race detector
 	@GOGC=300 $(GO_TEST) -vet=off -p $(PACKAGES) \
-		$$({ printf 'perpkeeper/%s\n' $(LONGEST); go list ./... || echo not-listed; } | awk '!listed[$$0]++' | grep -vx $(UNRACED_TESTS))
+		$$({ printf 'perpkeeper/%s\n' $(LONGEST); go list ./... || echo not-listed; } | awk '!listed[$$0]++' | grep -vx $(addprefix -e ,$(UNRACED_TESTS)))
 	@GOGC=300 go test -timeout $(TEST_TIMEOUT) -vet=off $(UNRACED_TESTS)
 
 properties: setup ## what every history of the chain has to leave in the database, 100 histories where make test tries 25 or 30 (CASES=n; two minutes)
