@@ -122,8 +122,8 @@ func (k *keeper) serve(brokers string, f fleet) {
 	k.db = rig.PostgresOf(k.t, send.Postgres)
 	rig.Ensure(k.t, rig.Kafka(k.t, send.Kafka), send.Keeper.Topics()...)
 	quiet := zerolog.Nop()
-	follow.Keeper{Keeper: send.Keeper, Kafka: send.Kafka, Postgres: send.Postgres, Chain: send.Chain, Venue: send.Venue}.
-		Run(k.t, k.Devnet, func(string) zerolog.Logger { return quiet })
+	follow.Keeper{Keeper: send.Keeper, Kafka: send.Kafka, Postgres: send.Postgres, Chain: send.Chain,
+		Venue: send.Venue}.Run(k.t, k.Devnet, func(string) zerolog.Logger { return quiet })
 	rig.Host(k.t, "planner", quiet, func(sh *service.Shell) error { return planner.Start(sh, plan) })
 	rig.Host(k.t, "sender", quiet, func(sh *service.Shell) error { return sender.Start(sh, send) })
 }

@@ -31,7 +31,7 @@ import (
 // Seed decides what is done and when; it is printed, and KEEPER_SEED repeats a run as far as its timing can be.
 func Seed(tb testing.TB) (n uint64) {
 	tb.Helper()
-	n = rand.Uint64()
+	n = rand.Uint64() //nolint:gosec // it has to be repeatable, not secret
 	if text := os.Getenv("KEEPER_SEED"); text != "" {
 		var err error
 		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
