@@ -100,20 +100,11 @@ func TestWalletCommands(t *testing.T) {
 	db := pgtest.DB(t)
 	wantTold(t, told(t, wallets, db, "verify"), "no wallets")
 	signer := chain.Address{0xa}
-	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
 	block := chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}, TimeMs: 1}
 	tx := chain.Tx{Hash: chain.Hash{1}, Block: block.Number, BlockHash: block.Hash}
 	fee := perp.KeeperFee{Keeper: signer, Amount: chain.U64(120),
 		Stamp: perp.Stamp{Block: block.Number, Log: 3, TxHash: tx.Hash}}
-	applied := pg.AppliedBlock{BlockRef: block,
-		Changes: []pg.Change{{After: perp.Transaction{Tx: tx}}, {After: fee}}}
-	if err := p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{applied},
-		Finalized: block}); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Hold(t, db, block, perp.Transaction{Tx: tx}, fee)
 	ask := delayed.Booking{ChainID: 56, Owners: map[chain.Address]string{signer: "ann"}, Hold: time.Hour}
 	if booked, err := db.Wallets().Book(t.Context(), ask); err != nil || booked.Fees != 1 {
 		t.Fatalf("booked %+v, %v", booked, err)

@@ -72,15 +72,8 @@ func (o *office) write(letter bus.Record) {
 // stand lets the state stand at a block of the given chain time.
 func (o *office) stand(timeMs uint64) chain.BlockRef {
 	o.t.Helper()
-	p, err := o.db.Claim(o.t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
-	if err != nil {
-		o.t.Fatal(err)
-	}
 	block := chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}, TimeMs: timeMs}
-	if err := p.Commit(o.t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{{BlockRef: block}},
-		Finalized: block}); err != nil {
-		o.t.Fatal(err)
-	}
+	pgtest.Hold(o.t, o.db, block)
 	return block
 }
 

@@ -13,7 +13,7 @@ import (
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/risk/checklog"
 	"perpkeeper/pkg/setting/secret"
@@ -60,14 +60,8 @@ func (y *storied) publish(topic string, key []byte, m wire.Message) {
 // fold has the state know the order and who executed it.
 func (y *storied) fold(changes ...perp.Row) {
 	y.bench.t.Helper()
-	part, err := y.bench.db.Claim(y.bench.t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
-	y.must(err)
-	block := pg.AppliedBlock{BlockRef: chain.BlockRef{Number: 6, Hash: chain.Hash{6},
-		Parent: chain.Hash{5}}}
-	for _, row := range changes {
-		block.Changes = append(block.Changes, pg.Change{After: row})
-	}
-	y.must(part.Commit(y.bench.t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{block}}))
+	pgtest.Hold(y.bench.t, y.bench.db, chain.BlockRef{Number: 6, Hash: chain.Hash{6}, Parent: chain.Hash{5}},
+		changes...)
 }
 
 func (y *storied) ask(args ...string) (string, string, int) {

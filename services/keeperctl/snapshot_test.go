@@ -32,15 +32,7 @@ func TestSnapshotCommands(t *testing.T) {
 	wants(0, "no snapshots", "list", folder)
 	wants(exitFindings, "there are no snapshots", "verify", folder)
 	wants(exitFindings, "no state to copy", "create", folder)
-	p, err := rig.Postgres(t, url).Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}}
-	if err := p.Commit(t.Context(), pg.Commit{Next: 1, Finalized: block,
-		Blocks: []pg.AppliedBlock{{BlockRef: block}}}); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Hold(t, rig.Postgres(t, url), chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}})
 	wants(0, "snapshot 20", "create", folder)
 	wants(0, "has the 3 rows that its manifest names, up to final block 7", "verify", folder)
 	wants(0, fmt.Sprintf("%d       7            3", pg.StateLayout), "list", folder)

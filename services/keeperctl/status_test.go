@@ -15,7 +15,7 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/operator/status"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/setting/secret"
 	"perpkeeper/pkg/txmgr/txm"
@@ -130,15 +130,11 @@ func TestLiquidationsList(t *testing.T) {
 		t.Errorf("of nothing: exit code %d, %q", code, out)
 	}
 	fence, key := b.attend(), chain.Hash{5}
-	part, err := b.db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
-	b.must(err)
-	block := chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}}
-	applied := pg.AppliedBlock{BlockRef: block,
-		Changes: []pg.Change{{After: perp.Position{PositionKey: key, Status: perp.Active}}}}
-	b.must(part.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{applied}}))
+	pgtest.Hold(t, b.db, chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}},
+		perp.Position{PositionKey: key, Status: perp.Active})
 	j := job.Job{ID: job.LiquidationID(key, 1), Kind: job.Liquidation, Key: key, Class: job.ClassLiquidation,
 		Signer: b.signer}
-	_, err = txstore.NewIntents(b.db).Enqueue(t.Context(), j)
+	_, err := txstore.NewIntents(b.db).Enqueue(t.Context(), j)
 	b.must(err)
 	heads, err := txstore.NewIntents(b.db).Heads(t.Context(), b.signer, txm.Pick{Limit: 1})
 	b.must(err)

@@ -54,22 +54,11 @@ func TestScannerOfAPlanner(t *testing.T) {
 // applyOneBlock applies a final block with one fee for the signer and a deposit that nobody executed.
 func applyOneBlock(t *testing.T, db *pg.DB, signer chain.Address) {
 	t.Helper()
-	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
 	block := chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}, TimeMs: 1}
 	tx := chain.Tx{Hash: chain.Hash{1}, Block: block.Number, BlockHash: block.Hash}
-	changes := []pg.Change{
-		{After: perp.Transaction{Tx: tx}},
-		{After: perp.KeeperFee{Keeper: signer, Amount: chain.U64(120),
-			Stamp: perp.Stamp{Block: block.Number, Log: 3, TxHash: tx.Hash}}},
-		{After: perp.Request{Kind: perp.Deposit, Key: chain.Hash{5}, Account: chain.Address{5},
-			UpdatedAtTime: chain.U64(1), Status: perp.Created}},
-	}
-	applied := pg.AppliedBlock{BlockRef: block, Changes: changes}
-	if err := p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{applied},
-		Finalized: block}); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Hold(t, db, block, perp.Transaction{Tx: tx},
+		perp.KeeperFee{Keeper: signer, Amount: chain.U64(120),
+			Stamp: perp.Stamp{Block: block.Number, Log: 3, TxHash: tx.Hash}},
+		perp.Request{Kind: perp.Deposit, Key: chain.Hash{5}, Account: chain.Address{5},
+			UpdatedAtTime: chain.U64(1), Status: perp.Created})
 }

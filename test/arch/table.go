@@ -72,8 +72,8 @@ var house = table{
 		// a sender in the midst of its work, for tests
 		{Path: "pkg/pg/txstore/txstoretest", May: slices.Concat(inner, rooms, []string{"pkg/pg/..."})},
 		// a database for every test
-		{Path: "pkg/pg/pgtest", May: []string{"pkg/pg", "pkg/perp", "lab/embedded/postgres", "pkg/setting/secret",
-			"pkg/transport/transporttest"}},
+		{Path: "pkg/pg/pgtest", May: []string{"pkg/pg", "pkg/perp", "pkg/chain", "lab/embedded/postgres",
+			"pkg/setting/secret", "pkg/transport/transporttest"}},
 
 		// what operators see and do, by the command line and by the console alike
 		{Path: "pkg/operator/...", May: slices.Concat(inner, rooms, []string{"pkg/kafka/...", "pkg/pg",

@@ -6,7 +6,6 @@ import (
 
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/perp"
-	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/price"
 	"perpkeeper/pkg/risk/due"
@@ -27,18 +26,7 @@ func TestUIFeesOfOthersAreNotHeld(t *testing.T) {
 		rows = append(rows, perp.Parameter{Key: perp.UIFeeKey(account), Value: chain.U64(uint64(i) + 10).Bytes32(),
 			Source: perp.FromAccount})
 	}
-	block := pg.AppliedBlock{BlockRef: chain.BlockRef{Number: 1, Hash: chain.Hash{1}}}
-	for _, r := range rows {
-		block.Changes = append(block.Changes, pg.Change{After: r})
-	}
-	p, err := db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1, Label: t.Name()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{block}}); err != nil {
-		t.Fatal(err)
-	}
-
+	pgtest.Hold(t, db, chain.BlockRef{Number: 1, Hash: chain.Hash{1}}, rows...)
 	m, err := Present(t.Context(), db, price.NewBoard(), due.Rules{FireRatio: perp.One}, due.PriceMaxAge)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/pg"
+	"perpkeeper/pkg/pg/pgtest"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/pkg/txmgr/lease"
 	"perpkeeper/pkg/txmgr/txm"
@@ -188,10 +189,7 @@ func TestALetterIsReplayed(t *testing.T) {
 	if all := s.recorded(); len(all) != 2 || all[1].Stage != pg.ActionFailed || all[1].Outcome == "" {
 		t.Errorf("a failure is recorded as %+v", all)
 	}
-	part, err := s.db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
-	s.must(err)
-	block := chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}, TimeMs: 50_000}
-	s.must(part.Commit(t.Context(), pg.Commit{Next: 1, Blocks: []pg.AppliedBlock{{BlockRef: block}}}))
+	pgtest.Hold(t, s.db, chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6}, TimeMs: 50_000})
 	if status, page := otto.do("letter-replay", "0", ""); status != http.StatusOK {
 		t.Fatalf("%d\n%s", status, page)
 	}

@@ -5,11 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/operator/naming/namingtest"
-	"perpkeeper/pkg/pg"
 	"perpkeeper/pkg/pg/txstore"
 	"perpkeeper/services/console/web"
 )
@@ -28,10 +25,7 @@ func readable(page string) string {
 // where the chain has an explorer that is a step away.
 func TestPagesHoldNames(t *testing.T) {
 	s := attended(t)
-	part, err := s.db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
-	s.must(err)
-	s.expose(part, 1, chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6},
-		TimeMs: uint64(time.Now().UnixMilli())}, 0, 3)
+	s.exposeNow(3)
 	s.letter(2)
 	anna := s.as("anna")
 	anna.do("signer-pause", signer.Hex(), "by "+signer.Hex())

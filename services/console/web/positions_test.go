@@ -42,6 +42,15 @@ func (s *site) expose(part *pg.Partition, next int64, block chain.BlockRef, from
 	s.price()
 }
 
+// exposeNow gives a state that has nothing yet open positions in a block of now.
+func (s *site) exposeNow(count int) {
+	s.t.Helper()
+	part, err := s.db.Claim(s.t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
+	s.must(err)
+	s.expose(part, 1, chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6},
+		TimeMs: uint64(time.Now().UnixMilli())}, 0, count)
+}
+
 // price has the tokens of the positions reported as of now.
 func (s *site) price() {
 	s.t.Helper()
@@ -75,10 +84,7 @@ func (b *browser) awaitPage(path, says string) (page string) {
 // The positions that stand nearest to liquidation come first, with the planner's own sentence.
 func TestPositionsAreRanked(t *testing.T) {
 	s := newSite(t)
-	part, err := s.db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
-	s.must(err)
-	s.expose(part, 1, chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6},
-		TimeMs: uint64(time.Now().UnixMilli())}, 0, 5)
+	s.exposeNow(5)
 	page := s.as("vera").awaitPage("/positions", "5 open positions")
 	last := 0
 	for n := 4; n >= 0; n-- {
@@ -98,10 +104,7 @@ func TestPositionsAreRanked(t *testing.T) {
 // Positions are sorted by whatever is asked for, one way and the other, and each head leads to the other way.
 func TestPositionsAreSorted(t *testing.T) {
 	s := newSite(t)
-	part, err := s.db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
-	s.must(err)
-	s.expose(part, 1, chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6},
-		TimeMs: uint64(time.Now().UnixMilli())}, 0, 5)
+	s.exposeNow(5)
 	vera := s.as("vera")
 	vera.awaitPage("/positions", "5 open positions")
 	for query, want := range map[string]string{"": "4 3 2 1 0", "?sort=distance&order=desc": "0 1 2 3 4",
@@ -137,10 +140,7 @@ func TestOutdatedRankingIsNotShown(t *testing.T) {
 	s := newSite(t, func(d *web.Deps) {
 		d.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
 	})
-	part, err := s.db.Claim(t.Context(), pg.ClaimRequest{Generation: 1, Partitions: 1})
-	s.must(err)
-	s.expose(part, 1, chain.BlockRef{Number: 7, Hash: chain.Hash{7}, Parent: chain.Hash{6},
-		TimeMs: uint64(time.Now().UnixMilli())}, 0, 5)
+	s.exposeNow(5)
 	vera := s.as("vera")
 	vera.awaitPage("/positions", "5 open positions")
 	passed.Store(int64(time.Hour))
