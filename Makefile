@@ -42,7 +42,7 @@ demo-failover: build ## kill the Master, then Backup-1, bring them back, restart
 
 # Compiler, linker and tests collect garbage less often than they would: a tenth of their time. Vetting, which goes through every dependency when nothing is
 # cached, is lint's.
-# Three are tried without the race detector, for they have no goroutines of their own and take five times the time with it: the devnet's exchange, the
+# Three are tried without the race detector, for they have no goroutines of their own and take several times the time with it: the devnet's exchange, the
 # recordings and the import table. Every other test that has an exchange has it with the detector.
 test: setup ## every test that needs no Docker and no real Kafka, with the race detector
 	@GOGC=300 $(GO_TEST) -vet=off -p $(PACKAGES) \
