@@ -1,11 +1,9 @@
 package gmx
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,28 +63,6 @@ func whole(l chain.Log) []chain.Log {
 		return transaction(l, fees, decrease)
 	}
 	return transaction(l)
-}
-
-// Every documented event is decoded into something or known to carry no state; none is unknown, none fails.
-func TestEveryDocumentedEventIsKnown(t *testing.T) {
-	seen := map[string]bool{}
-	for _, e := range gmxtest.Events() {
-		seen[e.Name] = true
-		events, err := NewDecoder(emitter).Transaction(whole(e.Log(emitter, nil)), 1)
-		if err != nil {
-			t.Errorf("%s: %v", e.Name, err)
-			continue
-		}
-		ignored := slices.Contains(eventNames(false), e.Name)
-		if ignored != (len(events) == 0) {
-			t.Errorf("%s: ignored %v, events %v", e.Name, ignored, events)
-		}
-	}
-	for _, name := range eventNames(true) {
-		if !seen[name] {
-			t.Errorf("%s is handled, but pkg/gmx/gmxtest/events.txt does not say what it has", name)
-		}
-	}
 }
 
 // Each item a handled event needs is demanded by name and by type: without it, or with another type in its place, the
@@ -191,49 +167,6 @@ func unreadFees() (names []string) {
 var readFees = []string{"orderKey", "positionKey", "isIncrease", "fundingFeeAmount", "borrowingFeeAmount",
 	"positionFeeAmount", "totalCostAmount",
 	"liquidationFeeAmount"}
-
-// The names the interface documents, with the hashes its own file gives, are exactly those this package knows by a
-// list.
-func TestEventNameHashes(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "reference", "gmx", "event_name_hashes.json"))
-	if err != nil {
-		t.Skip("no event_name_hashes.json beside this repository")
-	}
-	var hashes map[string]chain.Hash
-	if err := json.Unmarshal(text, &hashes); err != nil {
-		t.Fatal(err)
-	}
-	for name, hash := range hashes {
-		if k, known := eventKinds[hash]; !known || k.name != name {
-			t.Errorf("%s (%s) is not known", name, hash)
-		}
-	}
-	for _, name := range append(eventNames(true), eventNames(false)...) {
-		sinceV22c := name == "SetStaticPriceForToken"
-		if _, documented := hashes[name]; !documented && !sinceV22c && !isTimelockAction(name) {
-			t.Errorf("%s is known, but not in event_name_hashes.json: add it there", name)
-		}
-	}
-}
-
-// isTimelockAction reports whether a name is that of an event which the contracts name after an action.
-func isTimelockAction(name string) bool {
-	return strings.HasPrefix(name, "Signal") || name == "IncreaseTimelockDelay" || name == "RevokeRole"
-}
-
-func TestUnknownEvent(t *testing.T) {
-	for _, l := range []chain.Log{
-		gmxtest.Log(emitter, "OrderLaunched", nil, perp.Fields{"key": chain.Hash{1}}),
-		{Address: emitter, Topics: []chain.Hash{{0xdd}, {0xf2}}},
-		{Address: emitter},
-	} {
-		var unknown *UnknownEventError
-		_, err := NewDecoder(emitter).Transaction(transaction(l), 1)
-		if !errors.As(err, &unknown) || unknown.Block != 7 || unknown.Index != 10 {
-			t.Errorf("got %v", err)
-		}
-	}
-}
 
 func TestDecoderRefuses(t *testing.T) {
 	executed := event("OrderExecuted", nil)
@@ -495,17 +428,6 @@ func TestRecordingsSettle(t *testing.T) {
 	}
 }
 
-// Events that carry no state may have any shape; an unknown event is refused by name.
-func TestShapeOfIgnoredEventsIsFree(t *testing.T) {
-	for _, name := range eventNames(false) {
-		strange := gmxtest.Log(emitter, name, []chain.Hash{{1}, {2}}, perp.Fields{"new": []string{"x"}})
-		strange.Data = append(strange.Data, 1, 2, 3)
-		if events, err := NewDecoder(emitter).Transaction(transaction(strange), 1); err != nil || len(events) > 0 {
-			t.Errorf("%s: %v, %v", name, events, err)
-		}
-	}
-}
-
 // FuzzTransaction feeds any data under any event's name to everything that reads logs. Nothing panics, and every
 // refusal names the log; what is accepted, the rules of pkg/perp take or refuse with an error of their own.
 func FuzzTransaction(f *testing.F) {
@@ -546,15 +468,4 @@ func checkFault(t *testing.T, err error) {
 	if err != nil && !errors.As(err, &unknown) && !errors.As(err, &decode) && !errors.As(err, &owner) {
 		t.Fatalf("the error names no event: %v", err)
 	}
-}
-
-// eventNames lists the events that change state, or those that are known and change none.
-func eventNames(handled bool) (names []string) {
-	for _, k := range eventKinds {
-		if (k.decode != nil) == handled {
-			names = append(names, k.name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }

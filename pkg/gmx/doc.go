@@ -4,8 +4,8 @@
 // Everything is decoded by item name. What the package does not know it refuses by name: an event it does not know is
 // an [UnknownEventError], a known event that lacks an item is a [DecodeError]. An item that is missing is never made
 // up; items beyond those that are read are left alone, because later versions append. Events that carry no state this
-// module keeps are known and ignored by an explicit list (a kind of event without a decoder), whatever their shape; nothing is
-// skipped because it was not understood. The events of v2.1 and older have other items and are refused.
+// module keeps are known and ignored by an explicit list (a kind of event without a decoder), whatever their shape;
+// nothing is skipped because it was not understood. The events of v2.1 and older have other items and are refused.
 //
 // Data is read strictly: exactly what the Solidity compiler writes, and go-ethereum would write again, is accepted.
 // Padding that is not zero, offsets out of order or shared, bytes after the end and items of one name twice are

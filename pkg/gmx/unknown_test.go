@@ -1,8 +1,12 @@
 package gmx
 
 import (
+	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"perpkeeper/pkg/chain"
@@ -21,14 +25,15 @@ func TestUnknownEventsAreSortedByTheirItems(t *testing.T) {
 		item   string // empty: administration
 		route  chain.Hash
 	}{
-		"no items":            {nil, nil, "", nobody},
-		"only topics":         {[]chain.Hash{account.Hash(), market.Hash()}, nil, "", nobody},
-		"a workflow":          {[]chain.Hash{other, account.Hash()}, perp.Fields{"metadata": perp.Bytes{1}}, "", nobody},
-		"a whitelist":         {nil, perp.Fields{"token": account}, "", nobody},
-		"a provider":          {nil, perp.Fields{"oracle": market, "token": account, "provider": account}, "", nobody},
-		"a parameter's key":   {nil, perp.Fields{"baseKey": key, "actionKey": key, "data": perp.Bytes{}}, "", nobody},
-		"a setting of orders": {nil, perp.Fields{"maxOrdersPerAccount": chain.U64(3), "orderHandler": account}, "", nobody},
-		"a text of accounts":  {nil, perp.Fields{"account": "of nobody"}, "", nobody},
+		"no items":          {nil, nil, "", nobody},
+		"only topics":       {[]chain.Hash{account.Hash(), market.Hash()}, nil, "", nobody},
+		"a workflow":        {[]chain.Hash{other, account.Hash()}, perp.Fields{"metadata": perp.Bytes{1}}, "", nobody},
+		"a whitelist":       {nil, perp.Fields{"token": account}, "", nobody},
+		"a provider":        {nil, perp.Fields{"oracle": market, "token": account, "provider": account}, "", nobody},
+		"a parameter's key": {nil, perp.Fields{"baseKey": key, "actionKey": key, "data": perp.Bytes{}}, "", nobody},
+		"a setting of orders": {nil, perp.Fields{"maxOrdersPerAccount": chain.U64(3), "orderHandler": account}, "",
+			nobody},
+		"a text of accounts": {nil, perp.Fields{"account": "of nobody"}, "", nobody},
 
 		"an account":        {nil, perp.Fields{"account": account}, "account", account.Hash()},
 		"another's account": {nil, perp.Fields{"fundingAccount": account}, "fundingAccount", account.Hash()},
@@ -188,3 +193,90 @@ func FuzzTouchedBy(f *testing.F) {
 }
 
 var touched0 touched
+
+// Every documented event is decoded into something or known to carry no state; none is unknown, none fails.
+func TestEveryDocumentedEventIsKnown(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range gmxtest.Events() {
+		seen[e.Name] = true
+		events, err := NewDecoder(emitter).Transaction(whole(e.Log(emitter, nil)), 1)
+		if err != nil {
+			t.Errorf("%s: %v", e.Name, err)
+			continue
+		}
+		ignored := slices.Contains(eventNames(false), e.Name)
+		if ignored != (len(events) == 0) {
+			t.Errorf("%s: ignored %v, events %v", e.Name, ignored, events)
+		}
+	}
+	for _, name := range eventNames(true) {
+		if !seen[name] {
+			t.Errorf("%s is handled, but pkg/gmx/gmxtest/events.txt does not say what it has", name)
+		}
+	}
+}
+
+// The names the interface documents, with the hashes its own file gives, are exactly those this package knows by a
+// list.
+func TestEventNameHashes(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "reference", "gmx", "event_name_hashes.json"))
+	if err != nil {
+		t.Skip("no event_name_hashes.json beside this repository")
+	}
+	var hashes map[string]chain.Hash
+	if err := json.Unmarshal(text, &hashes); err != nil {
+		t.Fatal(err)
+	}
+	for name, hash := range hashes {
+		if k, known := eventKinds[hash]; !known || k.name != name {
+			t.Errorf("%s (%s) is not known", name, hash)
+		}
+	}
+	for _, name := range append(eventNames(true), eventNames(false)...) {
+		sinceV22c := name == "SetStaticPriceForToken"
+		if _, documented := hashes[name]; !documented && !sinceV22c && !isTimelockAction(name) {
+			t.Errorf("%s is known, but not in event_name_hashes.json: add it there", name)
+		}
+	}
+}
+
+// isTimelockAction reports whether a name is that of an event which the contracts name after an action.
+func isTimelockAction(name string) bool {
+	return strings.HasPrefix(name, "Signal") || name == "IncreaseTimelockDelay" || name == "RevokeRole"
+}
+
+func TestUnknownEvent(t *testing.T) {
+	for _, l := range []chain.Log{
+		gmxtest.Log(emitter, "OrderLaunched", nil, perp.Fields{"key": chain.Hash{1}}),
+		{Address: emitter, Topics: []chain.Hash{{0xdd}, {0xf2}}},
+		{Address: emitter},
+	} {
+		var unknown *UnknownEventError
+		_, err := NewDecoder(emitter).Transaction(transaction(l), 1)
+		if !errors.As(err, &unknown) || unknown.Block != 7 || unknown.Index != 10 {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// Events that carry no state may have any shape; an unknown event is refused by name.
+func TestShapeOfIgnoredEventsIsFree(t *testing.T) {
+	for _, name := range eventNames(false) {
+		strange := gmxtest.Log(emitter, name, []chain.Hash{{1}, {2}}, perp.Fields{"new": []string{"x"}})
+		strange.Data = append(strange.Data, 1, 2, 3)
+		if events, err := NewDecoder(emitter).Transaction(transaction(strange), 1); err != nil || len(events) > 0 {
+			t.Errorf("%s: %v, %v", name, events, err)
+		}
+	}
+}
+
+// eventNames lists the events that change state, or those that are known and change none.
+func eventNames(handled bool) (names []string) {
+	for _, k := range eventKinds {
+		if (k.decode != nil) == handled {
+			names = append(names, k.name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

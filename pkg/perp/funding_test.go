@@ -56,8 +56,10 @@ func TestAccrualThatReverts(t *testing.T) {
 				put(measure(PoolAmount, usdc, false, chain.Uint{}))
 		},
 		"a factor ahead of its side": func(_ *Circumstances, p *Position) { p.BorrowingFactor = chain.Pow10(40) },
-		"funding ahead of its side":  func(_ *Circumstances, p *Position) { p.FundingFeeAmountPerSize = chain.Pow10(40) },
-		"a size of no tokens":        func(_ *Circumstances, p *Position) { p.SizeInTokens = chain.Uint{} },
+		"funding ahead of its side": func(_ *Circumstances, p *Position) {
+			p.FundingFeeAmountPerSize = chain.Pow10(40)
+		},
+		"a size of no tokens": func(_ *Circumstances, p *Position) { p.SizeInTokens = chain.Uint{} },
 		"a reserve of nothing": func(c *Circumstances, _ *Position) {
 			c.Rows.(rowMap).put(parameter(DataStoreKey("OPEN_INTEREST_RESERVE_FACTOR", market.Hash(), BoolWord(true)),
 				chain.Uint{}))

@@ -111,11 +111,12 @@ func TestJudgeNamesWhatIsMissing(t *testing.T) {
 		change func(*Position, prices)
 		want   string
 	}{
-		"a closed position":   {func(p *Position, _ prices) { p.SizeInUsd = chain.Uint{} }, "is closed"},
-		"an unknown market":   {func(p *Position, _ prices) { p.Market = chain.Address{1} }, "is unknown"},
-		"no index price":      {func(_ *Position, ps prices) { delete(ps, eth) }, "no price"},
-		"an empty price":      {func(_ *Position, ps prices) { ps[eth] = Price{} }, "no price"},
-		"an upside down one":  {func(_ *Position, ps prices) { ps[eth] = Price{chain.U64(2), chain.U64(1)} }, "no price"},
+		"a closed position": {func(p *Position, _ prices) { p.SizeInUsd = chain.Uint{} }, "is closed"},
+		"an unknown market": {func(p *Position, _ prices) { p.Market = chain.Address{1} }, "is unknown"},
+		"no index price":    {func(_ *Position, ps prices) { delete(ps, eth) }, "no price"},
+		"an empty price":    {func(_ *Position, ps prices) { ps[eth] = Price{} }, "no price"},
+		"an upside down one": {func(_ *Position, ps prices) { ps[eth] = Price{chain.U64(2), chain.U64(1)} },
+			"no price"},
 		"no collateral price": {func(_ *Position, ps prices) { delete(ps, usdc) }, "no price"},
 		"an overflow":         {func(_ *Position, ps prices) { ps[eth] = exactly(maxInt) }, "overflow"},
 	} {

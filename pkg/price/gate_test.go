@@ -23,12 +23,13 @@ func TestGates(t *testing.T) {
 		r    Report
 		want reason
 	}{
-		"good":                {at(0, 1000, 1000), ""},
-		"just young enough":   {at(-1000, 1000, 1000), ""},
-		"too old":             {at(-1001, 1000, 1000), stale},
-		"a little ahead":      {at(500, 1000, 1000), ""},
-		"from the future":     {at(501, 1000, 1000), future},
-		"the end of time":     {Report{Token: token(0), TimeMs: 1<<64 - 1, Min: chain.U64(1), Max: chain.U64(1)}, future},
+		"good":              {at(0, 1000, 1000), ""},
+		"just young enough": {at(-1000, 1000, 1000), ""},
+		"too old":           {at(-1001, 1000, 1000), stale},
+		"a little ahead":    {at(500, 1000, 1000), ""},
+		"from the future":   {at(501, 1000, 1000), future},
+		"the end of time": {Report{Token: token(0), TimeMs: 1<<64 - 1, Min: chain.U64(1), Max: chain.U64(1)},
+			future},
 		"spread at the bound": {at(0, 199, 201), ""},
 		"spread above it":     {at(0, 19899, 20100), spread},
 		"no price":            {at(0, 0, 1), invalid},

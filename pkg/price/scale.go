@@ -18,8 +18,8 @@ func PerUnit(low, high chain.Uint, exponent int, decimals uint8) (lowest, highes
 		highest, err = scaled(high, shift, chain.Uint.DivUp)
 	}
 	if err != nil {
-		return chain.Uint{}, chain.Uint{}, fmt.Errorf("a price of %s..%s·10^%d per token of %d decimals: %w", low, high,
-			exponent, decimals, err)
+		return chain.Uint{}, chain.Uint{}, fmt.Errorf("a price of %s..%s·10^%d per token of %d decimals: %w", low,
+			high, exponent, decimals, err)
 	}
 	return lowest, highest, nil
 }

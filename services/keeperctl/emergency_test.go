@@ -47,9 +47,8 @@ func newAlarm(t *testing.T) *alarm {
 	t.Helper()
 	cfg := devnet.DefaultConfig()
 	cfg.BlockTime = 100 * time.Millisecond
-	x := rig.NewExchange(t, cfg)
-	d := x.Devnet
-	a := &alarm{t: t, devnet: d, chain: x.Client, venue: x.Venue, address: pgtest.URL(t)}
+	d := rig.NewExchange(t, cfg)
+	a := &alarm{t: t, devnet: d.Devnet, chain: d.Client, venue: d.Venue, address: pgtest.URL(t)}
 	for _, account := range d.Record().Accounts {
 		if account.Purpose == "deployer" {
 			a.account = account

@@ -11,6 +11,7 @@ import (
 	"perpkeeper/pkg/chain"
 	"perpkeeper/pkg/kafka/bus"
 	"perpkeeper/pkg/kafka/wire"
+	"perpkeeper/test/rig"
 )
 
 // record keeps every batch that an exchange writes, by partition.
@@ -219,7 +220,7 @@ func TestLostTailUnderARunningReader(t *testing.T) {
 	}
 	t.Cleanup(func() { b.Close() })
 	s.kafka.Brokers = b.Addrs()
-	s.client = s.connect(s.kafka)
+	s.client = rig.Kafka(s.t, s.kafka)
 	x, _, generation := s.play(t, 5, 1)
 	written := x.record()
 	x.everywhere(wire.Epoch{Number: 1, Owner: "the first"})
@@ -234,7 +235,7 @@ func TestLostTailUnderARunningReader(t *testing.T) {
 	if b, err = broker.Start(broker.Config{MinSessionTimeout: time.Millisecond, Listen: addresses}); err != nil {
 		t.Fatal(err)
 	}
-	client := s.connect(s.kafka)
+	client := rig.Kafka(s.t, s.kafka)
 	topic := s.ensure(t, client, s.chain.Load(), 1)
 	x.write = toTopic(t, client.Producer(topic))
 	const lost = 3

@@ -20,6 +20,7 @@ import (
 	"perpkeeper/pkg/kafka/wire"
 	"perpkeeper/pkg/perp"
 	"perpkeeper/pkg/pg/pgtest"
+	"perpkeeper/test/rig"
 )
 
 // instance is a running statevm.
@@ -35,7 +36,7 @@ type instance struct {
 func (s *site) launch(cfg Config) *instance {
 	s.t.Helper()
 	i := &instance{reasons: map[string]string{}}
-	i.Statevm = New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), s.connect(cfg.Kafka),
+	i.Statevm = New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), rig.Kafka(s.t, cfg.Kafka),
 		s.open(cfg.Postgres.URL.Reveal()))
 	i.schema, i.partitions = i.reportTo("postgres"), newBoard(i.reportTo("partitions"))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -439,7 +440,7 @@ func TestKafkaAway(t *testing.T) {
 	own.Listen = b.Addrs()
 	t.Cleanup(func() { b.Close() })
 	s.kafka.Brokers = own.Listen
-	s.client = s.connect(s.kafka)
+	s.client = rig.Kafka(s.t, s.kafka)
 	x, topic, _ := s.play(t, 25, 2)
 	i := s.launch(s.config(2, s.dbURL))
 	x.grow(3)
@@ -472,7 +473,7 @@ func TestCannotServe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := s.config(2, s.dbURL)
 			test.change(&cfg)
-			i := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), s.connect(cfg.Kafka),
+			i := New(cfg, zerolog.Nop(), NewMetrics(prometheus.NewRegistry()), rig.Kafka(s.t, cfg.Kafka),
 				s.open(cfg.Postgres.URL.Reveal()))
 			ctx, cancel := context.WithTimeout(t.Context(), hangGuard)
 			defer cancel()

@@ -41,13 +41,8 @@ func newSite(t *testing.T) *site {
 	b := rig.Broker(t)
 	s := &site{t: t, broker: b, kafka: bus.DefaultConfig(), dbURL: pgtest.URL(t)}
 	s.kafka.Brokers, s.kafka.SessionTimeout = b.Addrs(), 3*time.Second
-	s.client, s.db = s.connect(s.kafka), s.open(s.dbURL)
+	s.client, s.db = rig.Kafka(s.t, s.kafka), s.open(s.dbURL)
 	return s
-}
-
-func (s *site) connect(cfg bus.Config) *bus.Client {
-	s.t.Helper()
-	return rig.Kafka(s.t, cfg)
 }
 
 func (s *site) open(url string) *pg.DB {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"perpkeeper/lab/devnet"
-	"perpkeeper/lab/devnet/devnettest"
 	"perpkeeper/lab/devnet/evmnode"
 	"perpkeeper/lab/embedded/broker"
 	"perpkeeper/pkg/chain"
@@ -117,19 +116,7 @@ func (r *rig) startDevnet() {
 		cfg.ChainID = uint64(time.Now().UnixNano() % 1_000_000_007)
 	}
 	r.chainID = cfg.ChainID
-	ctx, cancel := context.WithCancel(context.Background())
-	d, err := devnettest.Run(ctx, cfg)
-	if err != nil {
-		cancel()
-		r.t.Fatal(err)
-	}
-	r.devnet = d
-	r.t.Cleanup(func() {
-		cancel()
-		if err := d.Wait(); err != nil {
-			r.t.Errorf("the devnet ended with %v", err)
-		}
-	})
+	r.devnet = parts.Devnet(r.t, cfg)
 }
 
 // run starts both processes.

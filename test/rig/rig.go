@@ -146,10 +146,9 @@ type Exchange struct {
 	Venue  *exchange.Client
 }
 
-// NewExchange starts a devnet without traders of its own.
-func NewExchange(tb testing.TB, cfg devnet.Config) Exchange {
+// Devnet is a chain with the venue's contracts.
+func Devnet(tb testing.TB, cfg devnet.Config) *devnet.Devnet {
 	tb.Helper()
-	cfg.Rate = 0
 	ctx, cancel := context.WithCancel(context.Background())
 	d, err := devnettest.Run(ctx, cfg)
 	if err != nil {
@@ -158,14 +157,24 @@ func NewExchange(tb testing.TB, cfg devnet.Config) Exchange {
 	}
 	tb.Cleanup(func() {
 		cancel()
-		_ = d.Wait()
+		if err := d.Wait(); err != nil {
+			tb.Errorf("the devnet ended with %v", err)
+		}
 	})
-	x := Exchange{Devnet: d}
-	if x.Client, err = ethclient.Dial(d.RPC()); err != nil {
+	return d
+}
+
+// NewExchange starts a devnet without traders of its own.
+func NewExchange(tb testing.TB, cfg devnet.Config) (x Exchange) {
+	tb.Helper()
+	cfg.Rate = 0
+	x.Devnet = Devnet(tb, cfg)
+	var err error
+	if x.Client, err = ethclient.Dial(x.RPC()); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(x.Client.Close)
-	if x.Venue, err = exchange.NewClient(tb.Context(), x.Client, d.Deployment()); err != nil {
+	if x.Venue, err = exchange.NewClient(tb.Context(), x.Client, x.Deployment()); err != nil {
 		tb.Fatal(err)
 	}
 	return x

@@ -222,7 +222,8 @@ func TestProgramsThatFail(t *testing.T) {
 		t.Errorf("the address is %s, %v", address, err)
 	}
 	// PostgreSQL 17 opens its standard output, whatever it writes to.
-	fake(t, "pg_dump", `echo || exit 2; case "$*" in *"$PGPASSWORD"*) echo it is shown;; *) echo no space is left;; esac >&2; exit 1`)
+	fake(t, "pg_dump", `echo || exit 2
+		case "$*" in *"$PGPASSWORD"*) echo it is shown;; *) echo no space is left;; esac >&2; exit 1`)
 	refused := func(because string) {
 		t.Helper()
 		_, _, err := k.create()

@@ -150,7 +150,7 @@ func TestOrdersWaitForTheirSwap(t *testing.T) {
 			through(btcMarket, btc, bitcoin, chain.U64(95_000_000_000))), "the venue would freeze it"},
 		"fails": {order(perp.LimitIncrease, 4600, through(btcMarket, eth, bitcoin, chain.Uint{})),
 			"InvalidTokenIn"},
-		"ends elsewhere": {order(perp.LimitIncrease, 4600, through(btcMarket, usdc, chain.Pow10(9), chain.Uint{})),
+		"ends in another token": {order(perp.LimitIncrease, 4600, through(btcMarket, usdc, chain.Pow10(9), chain.Uint{})),
 			"is no collateral of its market"},
 		"trigger not met": {order(perp.LimitIncrease, 4400,
 			through(btcMarket, btc, bitcoin, chain.U64(95_000_000_000))), "does not meet the trigger"},

@@ -40,7 +40,7 @@ func (g *Gate) Open(tb testing.TB, to string, pass func(client, server net.Conn)
 	})
 	tb.Cleanup(func() {
 		_ = l.Close()
-		g.Cut()
+		g.Refuse(true)
 		connections.Wait()
 	})
 }

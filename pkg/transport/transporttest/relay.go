@@ -11,7 +11,7 @@ import (
 type Relay struct {
 	Gate
 	muteAll atomic.Bool
-	forgets atomic.Int64 // connections that were let in before so many freezes are frozen
+	freezes atomic.Int64 // how often the connections there were have been frozen
 }
 
 // NewRelay starts a relay to an address.
@@ -24,7 +24,7 @@ func NewRelay(tb testing.TB, to string) *Relay {
 
 // Freeze swallows all bytes of the connections there are, which stay open, as behind a balancer that forgot them. New
 // ones work.
-func (r *Relay) Freeze() { r.forgets.Add(1) }
+func (r *Relay) Freeze() { r.freezes.Add(1) }
 
 // Mute is Freeze, for the connections to come as well, or ends it for these.
 func (r *Relay) Mute(on bool) {
@@ -35,9 +35,9 @@ func (r *Relay) Mute(on bool) {
 }
 
 func (r *Relay) relay(client, server net.Conn) {
-	begun := r.forgets.Load()
+	begun := r.freezes.Load()
 	born := r.muteAll.Load() // a connection that came while all were mute stays so
-	frozen := func() bool { return born || r.forgets.Load() > begun }
+	frozen := func() bool { return born || r.freezes.Load() > begun }
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
